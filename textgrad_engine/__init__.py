@@ -1,0 +1,79 @@
+"""Optimize LLM prompts from feedback in words, with PyTorch's shape.
+
+`Variable`s hold text with a role, `Function`s call a model in forward and give feedback in backward, optimizers rewrite
+the parameters that want a gradient. Start with the README, or with ``textgrad-engine train examples/tickets``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from textgrad_engine import autograd, errors, ops
+from textgrad_engine.autograd import (
+    Function,
+    Variable,
+    backward,
+    enable_grad,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from textgrad_engine.llm.budget import budget
+from textgrad_engine.llm.roles import set_models, use_models
+
+if TYPE_CHECKING:
+    from textgrad_engine import data, func, llm, nn, optim, store, testing, train
+    from textgrad_engine.train import Comparison, Evaluation, Trainer, TrainResult, compare, evaluate
+
+__all__ = [
+    "Comparison",
+    "Evaluation",
+    "Function",
+    "TrainResult",
+    "Trainer",
+    "Variable",
+    "autograd",
+    "backward",
+    "budget",
+    "compare",
+    "data",
+    "enable_grad",
+    "errors",
+    "evaluate",
+    "func",
+    "is_grad_enabled",
+    "llm",
+    "nn",
+    "no_grad",
+    "ops",
+    "optim",
+    "set_grad_enabled",
+    "set_models",
+    "store",
+    "testing",
+    "train",
+    "use_models",
+]
+
+__version__ = "0.1.0"
+
+_MODULES = frozenset({"data", "func", "llm", "nn", "optim", "store", "testing", "train"})
+_FROM_TRAIN = frozenset({"Comparison", "Evaluation", "TrainResult", "Trainer", "compare", "evaluate"})
+
+
+def __getattr__(name: str) -> Any:
+    """Load the rest when it is first named, so that the import stays quick."""
+    if name in _FROM_TRAIN:
+        importlib.import_module("textgrad_engine.store")  # registers how a run folder is written
+        value = getattr(importlib.import_module("textgrad_engine.train"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"textgrad_engine.{name}")
+    else:
+        raise AttributeError(f"module 'textgrad_engine' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

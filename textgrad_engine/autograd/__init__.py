@@ -1,0 +1,31 @@
+"""Autograd for text: variables, functions, the graph, and the backward pass."""
+
+from textgrad_engine.autograd.api import backward, get_gradient_edge, grad
+from textgrad_engine.autograd.context import Context
+from textgrad_engine.autograd.function import Function
+from textgrad_engine.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from textgrad_engine.autograd.gradient import is_seed
+from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node, Source, example
+from textgrad_engine.autograd.layers import Layer
+from textgrad_engine.autograd.variable import Variable
+
+__all__ = [
+    "AccumulateGrad",
+    "Context",
+    "Function",
+    "FunctionNode",
+    "GradientEdge",
+    "Layer",
+    "Node",
+    "Source",
+    "Variable",
+    "backward",
+    "enable_grad",
+    "example",
+    "get_gradient_edge",
+    "grad",
+    "is_grad_enabled",
+    "is_seed",
+    "no_grad",
+    "set_grad_enabled",
+]

@@ -1,0 +1,193 @@
+"""`backward` and `grad`: where a pass begins, and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from textgrad_engine.autograd.engine import run_backward
+from textgrad_engine.autograd.gradient import SEED, Items, as_items
+from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge
+from textgrad_engine.autograd.variable import BACKWARD, Variable
+from textgrad_engine.errors import AutogradError
+
+__all__ = ["backward", "get_gradient_edge", "grad"]
+
+Gradient: TypeAlias = str | Variable | list[Variable] | None
+Target: TypeAlias = Variable | GradientEdge
+
+
+def backward(
+    variables: Variable | Sequence[Variable],
+    grad_variables: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Target | Sequence[Target] | None = None,
+) -> None:
+    """Carry feedback from `variables` to the leaves, and append it to their `.grad`.
+
+    Every operation is gone through once, when all feedback on its outputs has arrived; what can run at the same time does.
+    Losses (the evaluators) and numbers need no gradient to begin with; a text needs one, in words. When anything fails,
+    no leaf has changed.
+
+    Args:
+        variables: one result or several, which are gone through in one pass.
+        grad_variables: for each of them the feedback to begin with: a text, a Variable, or None for a loss.
+        retain_graph: keep the graph, so that another backward can go through it; by default as `create_graph`.
+        create_graph: record the feedback's own graph: feedback then has a `grad_fn`.
+        inputs: leaves, or GradientEdges of leaves; only they get feedback, and what does not lead to them costs nothing.
+
+    Raises:
+        AutogradError: a variable does not require grad; a text came without a gradient; the graph was freed; a variable was
+            changed after its use; an input is no leaf.
+
+    Example:
+        >>> draft = Variable("hello", role="draft", requires_grad=True)
+        >>> backward(draft + "!", "shorter, please")
+        >>> [item.data for item in draft.grad]
+        ['shorter, please']
+    """
+    roots = _roots(variables, grad_variables, create_graph)
+    captures = None
+    if inputs is not None:
+        targets = [inputs] if isinstance(inputs, Variable | GradientEdge) else list(inputs)
+        if not targets:
+            raise AutogradError("backward(inputs=[]) asks for nothing; leave `inputs` out for all leaves")
+        captures = [_leaf_edge(target) for target in targets]
+    retain = create_graph if retain_graph is None else retain_graph
+    run_backward(roots, retain_graph=retain, create_graph=create_graph, captures=captures, accumulate=True)
+
+
+def grad(
+    outputs: Variable | Sequence[Variable],
+    inputs: Target | Sequence[Target],
+    grad_outputs: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[list[Variable] | None, ...]:
+    """The gradients of `outputs` at `inputs`; every `.grad` is left alone.
+
+    Args:
+        outputs: as `variables` of `backward`.
+        inputs: Variables (leaves or results) or GradientEdges.
+        grad_outputs: as `grad_variables` of `backward`.
+        retain_graph: as in `backward`.
+        create_graph: as in `backward`.
+        allow_unused: give None for an input that the outputs do not depend on, instead of raising.
+
+    Returns:
+        For each input its gradient: the ordered list of feedback items, [] for a true zero.
+
+    Raises:
+        AutogradError: as `backward`; or an input was not used and `allow_unused` is False.
+
+    Example:
+        >>> draft = Variable("hello", role="draft", requires_grad=True)
+        >>> (feedback,) = grad(draft + "!", draft, "shorter, please")
+        >>> feedback[0].data, draft.grad
+        ('shorter, please', [])
+    """
+    targets = [inputs] if isinstance(inputs, Variable | GradientEdge) else list(inputs)
+    edges = [get_gradient_edge(target) if isinstance(target, Variable) else target for target in targets]
+    roots = _roots(outputs, grad_outputs, create_graph)
+    behind = _behind([edge for edge, _ in roots])
+    for position, (edge, target) in enumerate(zip(edges, targets)):
+        if edge not in behind and not allow_unused:
+            raise AutogradError(
+                f"grad: input {position} ({_described(target)}) was not used to compute the outputs. "
+                "Pass allow_unused=True to get None for it."
+            )
+    retain = create_graph if retain_graph is None else retain_graph
+    found = run_backward(roots, retain_graph=retain, create_graph=create_graph, captures=edges, accumulate=False)
+    return tuple([found[edge] if edge in behind else None for edge in edges])
+
+
+def get_gradient_edge(variable: Variable) -> GradientEdge:
+    """The edge along which feedback on a variable flows: its node and output number.
+
+    Raises:
+        AutogradError: the variable does not require grad.
+    """
+    if not variable.requires_grad:
+        raise AutogradError(f"{variable._name()} does not require grad, so no gradient flows into it")
+    return variable._gradient_edge()
+
+
+def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[GradientEdge, Items]]:
+    roots = [variables] if isinstance(variables, Variable) else list(variables)
+    if isinstance(variables, Variable) or gradients is None:
+        given = [gradients] * len(roots) if gradients is None else [_single(gradients)]
+    else:
+        given = [gradients] if isinstance(gradients, str | Variable) else list(gradients)
+    if len(given) != len(roots):
+        raise AutogradError(f"got {len(given)} gradients for {len(roots)} variables: give one for each, None for a loss")
+    pairs: list[tuple[GradientEdge, Items]] = []
+    for position, (root, gradient) in enumerate(zip(roots, given)):
+        if not isinstance(root, Variable):
+            raise TypeError(f"backward goes through Variables, got {type(root).__name__} at position {position}")
+        if not root.requires_grad:
+            raise AutogradError(
+                f"{root._name()} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
+                "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad()."
+            )
+        items = [SEED] if gradient is None else as_items(gradient, "the caller")
+        if gradient is None:
+            _check_starts_by_itself(root)
+        pairs.append((root._gradient_edge(), items))
+    return pairs
+
+
+def _single(gradients: Any) -> Any:
+    """One root's gradient, also when it comes as a sequence of one."""
+    if isinstance(gradients, list | tuple) and len(gradients) == 1:
+        return gradients[0]
+    return gradients
+
+
+def _check_starts_by_itself(root: Variable) -> None:
+    node = root._grad_fn
+    if node is not None and node.function.starts_backward:
+        return
+    data = root.data
+    first = data[0] if isinstance(data, list) and data else data
+    if isinstance(first, str):
+        raise AutogradError(
+            f"{root._name()} is text: a backward pass from it needs feedback to begin with. "
+            'Pass it in words, v.backward("too long"), or compute a loss from it first (nn.ExactMatch, nn.Judge, …).'
+        )
+
+
+def _leaf_edge(target: Target) -> GradientEdge:
+    edge = get_gradient_edge(target) if isinstance(target, Variable) else target
+    if not isinstance(edge.node, AccumulateGrad):
+        raise AutogradError(
+            f"backward(inputs=…) takes leaves, and {_described(target)} is a result. "
+            "Use autograd.grad for the gradient of a result, or retain_grad() on it."
+        )
+    return edge
+
+
+def _behind(edges: Sequence[GradientEdge]) -> set[GradientEdge]:
+    """All edges that a pass from these could go along."""
+    found: set[GradientEdge] = set(edges)
+    stack = [edge.node for edge in edges]
+    visited = set(stack)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None:
+                found.add(edge)
+                if edge.node not in visited:
+                    visited.add(edge.node)
+                    stack.append(edge.node)
+    return found
+
+
+def _described(target: Target) -> str:
+    if isinstance(target, Variable):
+        return target._name()
+    node = target.node
+    return f"output {target.output_nr} of {node.name()}" if isinstance(node, FunctionNode) else repr(node)
+
+
+BACKWARD.append(backward)

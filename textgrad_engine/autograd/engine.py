@@ -1,0 +1,362 @@
+"""The backward pass: iterative, concurrent, each node once, in an order that depends on the graph alone.
+
+NOTE [Order of feedback]
+    Nodes are numbered by a depth-first postorder walk from the roots along the edges, roots and edges in order. The
+    feedback that reaches one place is sorted by (number of the node that sent it, position of the edge), with a root's
+    own gradient first. So it does not depend on which call finished first, nor on hashing or ids.
+
+NOTE [Zero]
+    A gradient is a list of feedback items; items whose text is empty are dropped when they arrive. A node all of whose
+    output gradients are empty lists is not run: it sends empty lists on. The gradient that a loss begins with (`SEED`) has no
+    text and is no zero.
+
+NOTE [All or nothing]
+    Leaves, retained gradients and captured ones are written when the last node is through, and the graph is freed then;
+    a pass that fails leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from textgrad_engine import dispatch
+from textgrad_engine.autograd.context import FREED
+from textgrad_engine.autograd.function import gradients_by_variable, needs_by_argument
+from textgrad_engine.autograd.grad_mode import set_grad_enabled
+from textgrad_engine.autograd.gradient import Items, as_items, combine, without_zeros
+from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node, Source
+from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.dispatch import Call
+from textgrad_engine.errors import AutogradError
+
+__all__ = ["Pass", "run_backward"]
+
+_Key = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Visit:
+    """What one pass knows about one node."""
+
+    node: Node
+    number: int
+    waits_for: int = 0
+    needed: bool = False
+    gradients: list[list[tuple[_Key, Items]]] = field(default_factory=list)
+    arrived: list[Items] = field(default_factory=list)
+    returned: list[Items] = field(default_factory=list)
+
+
+def run_backward(
+    roots: Sequence[tuple[GradientEdge, Items]],
+    *,
+    retain_graph: bool,
+    create_graph: bool,
+    captures: Sequence[GradientEdge] | None,
+    accumulate: bool,
+) -> dict[GradientEdge, Items]:
+    """Carry gradients from the roots to the leaves.
+
+    Args:
+        roots: where the pass begins, each with its gradient.
+        retain_graph: keep what the nodes saved.
+        create_graph: record the operations of the backward rules.
+        captures: only what leads to these edges is visited; None stands for all leaves.
+        accumulate: append to the leaves' `.grad`; False leaves them alone.
+
+    Returns:
+        The gradient at each of `captures`.
+    """
+    with set_grad_enabled(create_graph):
+        work = Pass(roots, captures, create_graph)
+        work.run()
+        return work.commit(accumulate=accumulate, retain_graph=retain_graph)
+
+
+class Pass:
+    """One backward pass; see the notes at the top of this file."""
+
+    def __init__(
+        self,
+        roots: Sequence[tuple[GradientEdge, Items]],
+        captures: Sequence[GradientEdge] | None,
+        create_graph: bool,
+    ) -> None:
+        self._create_graph = create_graph
+        self._captured: dict[GradientEdge, Items] = {edge: [] for edge in captures or ()}
+        self._only = None if captures is None else set(captures)
+        self._visits: dict[Node, _Visit] = {}
+        self._order: list[_Visit] = _postorder([edge.node for edge, _ in roots], self._visits)
+        self._ready: list[_Visit] = []
+        self._events: queue.SimpleQueue[tuple[_Visit, Any, BaseException | None]] = queue.SimpleQueue()
+        self._outstanding = 0
+        self._groups: dict[Any, list[_Visit]] = {}
+        self._mark_needed()
+        self._count(roots)
+
+    def _wanted(self, edge: GradientEdge | None) -> bool:
+        """Whether a gradient that flows along this edge is of use to anybody."""
+        return edge is not None and (self._visits[edge.node].needed or (self._only is not None and edge in self._only))
+
+    def _mark_needed(self) -> None:
+        for visit in self._order:  # postorder: what a node leads to comes before it
+            if isinstance(visit.node, AccumulateGrad):
+                visit.needed = self._only is None or GradientEdge(visit.node, 0) in self._only
+            else:
+                visit.needed = any(self._wanted(edge) for edge in visit.node.edges)
+
+    def _count(self, roots: Sequence[tuple[GradientEdge, Items]]) -> None:
+        passed = {edge.node for edge in self._captured}  # a captured edge may end at a node that is itself not needed
+        for visit in self._order:
+            if visit.needed or visit.node in passed:
+                visit.gradients = [[] for _ in range(visit.node.num_outputs)]
+        for visit in self._order:
+            if visit.needed:
+                for edge in visit.node.edges:
+                    if edge is not None and self._wanted(edge):
+                        self._visits[edge.node].waits_for += 1
+        for position, (edge, items) in enumerate(roots):
+            visit = self._visits[edge.node]
+            if visit.gradients:
+                visit.gradients[edge.output_nr].append(((-1, position), items))
+        seen: set[Node] = set()
+        for edge, _ in roots:
+            visit = self._visits[edge.node]
+            if edge.node in seen or not visit.gradients or visit.waits_for:
+                continue
+            seen.add(edge.node)
+            self._await_forward(visit)
+
+    def _await_forward(self, visit: _Visit) -> None:
+        """A root may begin when its own forward is done; what lies behind it is done by then."""
+        call = visit.node.call
+        if call is None or call.done:
+            if call is not None:
+                call.result()
+            self._ready.append(visit)
+            return
+        self._outstanding += 1
+        call.on_done(lambda _: self._events.put((visit, _BEGIN, None)))
+
+    def run(self) -> None:
+        """Run every needed node once."""
+        while True:
+            while self._ready:
+                self._begin(self._ready.pop())
+            if self._outstanding == 0:
+                if not self._groups:
+                    return
+                self._flush_groups()
+                continue
+            visit, outcome, error = self._events.get()
+            self._outstanding -= 1
+            if error is not None:
+                raise error
+            if outcome is _BEGIN:
+                call = visit.node.call
+                if call is not None:
+                    call.result()
+                self._ready.append(visit)
+            elif outcome is _SETTLED:
+                self._deliver(visit)
+            else:
+                self._receive(visit, outcome)
+
+    def _begin(self, visit: _Visit) -> None:
+        """All feedback on a node's outputs has arrived: put it in order, then run the node's rule or pass it by."""
+        node = visit.node
+        for number, contributions in enumerate(visit.gradients):
+            if len(contributions) > 1:
+                contributions.sort(key=_key)
+            items = without_zeros([item for _, items in contributions for item in items])
+            items = self._hooked(node, number, items)
+            visit.arrived.append(items)
+            if self._captured and (edge := GradientEdge(node, number)) in self._captured:
+                self._captured[edge] = items
+        visit.gradients = []
+        if isinstance(node, AccumulateGrad) or not visit.needed:
+            return
+        assert isinstance(node, FunctionNode)
+        if not any(visit.arrived):
+            self._pass_zeros(visit)
+            return
+        if node.ctx is None:
+            raise AutogradError(f"{node.name()}: {FREED}")
+        group = node.function.backward_group(node.ctx)
+        if group is not None:
+            self._groups.setdefault(group, []).append(visit)
+            return
+        self._call_rule(visit, node)
+
+    def _hooked(self, node: Node, number: int, items: Items) -> Items:
+        if isinstance(node, FunctionNode):
+            hooks = node.hooks.get(number) if node.hooks is not None else None
+        else:
+            hooks = node.variable._hooks  # type: ignore[attr-defined]  # the other kind is AccumulateGrad
+        if not hooks or not items:
+            return items
+        for hook in tuple(hooks.values()):
+            changed = hook(combine(items))
+            if changed is not None:
+                items = without_zeros(as_items(changed, "a hook"))
+        return items
+
+    def _call_rule(self, visit: _Visit, node: FunctionNode) -> None:
+        ctx = self._context(visit, node)
+        grads = self._grads(visit, ctx)
+        rule = node.function.backward
+        if node.function.backward_is_async:
+            call = dispatch.submit(lambda: rule(ctx, *grads), label=node.name(), where="")
+            self._expect(call, visit)
+        else:
+            self._receive(visit, rule(ctx, *grads))
+
+    def _context(self, visit: _Visit, node: FunctionNode) -> Any:
+        ctx = node.ctx
+        assert ctx is not None
+        if self._only is None:
+            return ctx
+        wanted = [self._wanted(edge) for edge in node.edges]
+        return ctx._with_needs(needs_by_argument(node.layout, wanted))
+
+    def _grads(self, visit: _Visit, ctx: Any) -> list[Variable | None]:
+        return [combine(items) if items or ctx._materialize else None for items in visit.arrived]
+
+    def _expect(self, call: Call, visit: _Visit) -> None:
+        self._outstanding += 1
+
+        def finished(call: Call) -> None:
+            self._events.put((visit, call._value, call._error))
+
+        call.on_done(finished)
+
+    def _receive(self, visit: _Visit, returned: Any) -> None:
+        """A rule has returned: sort its gradients to the edges, and go on when their text is there."""
+        node = visit.node
+        assert isinstance(node, FunctionNode)
+        pending: list[Call] = []
+        grads = gradients_by_variable(node, returned)
+        for edge, grad in zip(node.edges, grads):
+            items = as_items(grad, f"{node.function.__name__}.backward") if self._wanted(edge) else []
+            for item in items:
+                if item.source is None:
+                    item.source = _source(node, visit.arrived)
+                if item._call is not None:
+                    pending.append(item._call)
+            visit.returned.append(items)
+        if pending:
+            self._settle(visit, pending)
+        else:
+            self._deliver(visit)
+
+    def _settle(self, visit: _Visit, pending: Iterable[Call]) -> None:
+        calls = list(dict.fromkeys(pending))
+        left = [len(calls)]
+        self._outstanding += 1
+
+        def one_done(call: Call) -> None:
+            left[0] -= 1
+            if call._error is not None or left[0] == 0:
+                self._events.put((visit, _SETTLED, call._error))
+
+        for call in calls:
+            call.on_done(one_done)
+
+    def _pass_zeros(self, visit: _Visit) -> None:
+        visit.returned = [[] for _ in visit.node.edges]
+        self._deliver(visit)
+
+    def _deliver(self, visit: _Visit) -> None:
+        """Hand a node's gradients to the nodes that its inputs came from."""
+        returned, visit.returned = visit.returned, []
+        for position, edge in enumerate(visit.node.edges):
+            if edge is None or not self._wanted(edge):
+                continue
+            target = self._visits[edge.node]
+            if returned[position]:
+                target.gradients[edge.output_nr].append(((visit.number, position), returned[position]))
+            target.waits_for -= 1
+            if target.waits_for == 0:
+                self._ready.append(target)
+
+    def _flush_groups(self) -> None:
+        """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""
+        groups, self._groups = self._groups, {}
+        for visits in groups.values():
+            visits.sort(key=lambda visit: visit.number)
+            first = visits[0].node
+            assert isinstance(first, FunctionNode)
+            size = first.function.backward_group_size(first.ctx)
+            for start in range(0, len(visits), size):
+                self._call_group_rule(visits[start : start + size], first.function)
+
+    def _call_group_rule(self, visits: list[_Visit], function: Any) -> None:
+        ctxs = [self._context(visit, visit.node) for visit in visits if isinstance(visit.node, FunctionNode)]
+        grads = [self._grads(visit, ctx) for visit, ctx in zip(visits, ctxs)]
+        for visit, returned in zip(visits, function.backward_many(ctxs, grads), strict=True):
+            self._receive(visit, returned)
+
+    def commit(self, *, accumulate: bool, retain_graph: bool) -> dict[GradientEdge, Items]:
+        """Write what the pass found, in graph order."""
+        for visit in self._order:
+            node = visit.node
+            if isinstance(node, AccumulateGrad):
+                if accumulate and visit.needed and visit.arrived and visit.arrived[0]:
+                    _accumulate(node.variable, visit.arrived[0])
+            elif isinstance(node, FunctionNode):
+                if node.retained is not None and visit.arrived:
+                    for number, variable in node.retained.items():
+                        variable._grad = [*variable.grad, *visit.arrived[number]]
+                if not retain_graph and visit.needed and node.ctx is not None:
+                    node.ctx._freed = True
+                    node.ctx = None
+        return self._captured
+
+
+_BEGIN: Any = object()
+_SETTLED: Any = object()
+
+
+def _key(contribution: tuple[_Key, Items]) -> _Key:
+    return contribution[0]
+
+
+def _postorder(roots: list[Node], visits: dict[Node, _Visit]) -> list[_Visit]:
+    """Number all nodes behind the roots; see NOTE [Order of feedback]."""
+    order: list[_Visit] = []
+    for root in roots:
+        if root in visits:
+            continue
+        visits[root] = _Visit(root, -1)
+        stack = [(root, iter(root.edges))]
+        while stack:
+            node, edges = stack[-1]
+            for edge in edges:
+                if edge is not None and edge.node not in visits:
+                    visits[edge.node] = _Visit(edge.node, -1)
+                    stack.append((edge.node, iter(edge.node.edges)))
+                    break
+            else:
+                stack.pop()
+                visit = visits[node]
+                visit.number = len(order)
+                order.append(visit)
+    return order
+
+
+def _source(node: FunctionNode, arrived: list[Items]) -> Source:
+    because = tuple([item for items in arrived for item in items])
+    score = next((item.source.score for item in because if item.source is not None and item.source.score is not None), None)
+    output = node.function.describe_output(node.ctx) if node.ctx is not None else ""
+    return Source(example=node.example, node=node.name(), output=output, score=score, because=because)
+
+
+def _accumulate(variable: Variable, items: Items) -> None:
+    variable._grad = [*variable.grad, *items]
+    if variable._post_hooks:
+        for hook in tuple(variable._post_hooks.values()):
+            hook(variable)
+

@@ -1,0 +1,100 @@
+"""Whether operations record a graph: per task and per thread, captured when a call is dispatched."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, TypeVar, overload
+
+__all__ = ["GRAD_ENABLED", "enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+GRAD_ENABLED: ContextVar[bool] = ContextVar("textgrad_engine_grad_enabled", default=True)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations on variables that require grad are recorded here and now."""
+    return GRAD_ENABLED.get()
+
+
+class _Mode:
+    """A grad mode as a context manager and as a decorator of functions, coroutine functions and generators."""
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = mode
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(GRAD_ENABLED.get())
+        GRAD_ENABLED.set(self._mode)
+
+    def __exit__(self, *exc: object) -> None:
+        GRAD_ENABLED.set(self._before.pop())
+
+    def __call__(self, function: F) -> F:
+        mode = self._mode
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def asynchronous(*args: Any, **kwargs: Any) -> Any:
+                with _Mode(mode):
+                    return await function(*args, **kwargs)
+
+            return asynchronous  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            with _Mode(mode):
+                return function(*args, **kwargs)
+
+        return plain  # type: ignore[return-value]
+
+
+@overload
+def no_grad() -> _Mode: ...
+@overload
+def no_grad(function: F) -> F: ...
+def no_grad(function: Any = None) -> Any:
+    """Record nothing: a context manager, and a decorator with or without parentheses.
+
+    Example:
+        >>> from textgrad_engine import Variable
+        >>> p = Variable("Be brief.", requires_grad=True)
+        >>> with no_grad():
+        ...     (p + " Thanks.").requires_grad
+        False
+    """
+    return _Mode(False) if function is None else _Mode(False)(function)
+
+
+@overload
+def enable_grad() -> _Mode: ...
+@overload
+def enable_grad(function: F) -> F: ...
+def enable_grad(function: Any = None) -> Any:
+    """Record again, inside `no_grad`: a context manager, and a decorator with or without parentheses."""
+    return _Mode(True) if function is None else _Mode(True)(function)
+
+
+class set_grad_enabled(_Mode):  # noqa: N801  PyTorch's name
+    """Set the grad mode from here on, or for a ``with`` block, or as a decorator.
+
+    Args:
+        mode: whether to record.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+        self._outer = GRAD_ENABLED.get()
+        GRAD_ENABLED.set(mode)
+
+    def __enter__(self) -> None:
+        self._before.append(self._outer)
+        GRAD_ENABLED.set(self._mode)
+
+    def __call__(self, function: F) -> F:
+        GRAD_ENABLED.set(self._outer)  # made as a decorator: the mode holds inside the function only
+        return super().__call__(function)

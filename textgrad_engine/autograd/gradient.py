@@ -1,0 +1,91 @@
+"""A gradient is an ordered list of feedback items; a backward rule sees it as one Variable."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from textgrad_engine.autograd.function import Function
+from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
+from textgrad_engine.autograd.variable import Variable
+
+__all__ = ["SEED", "Items", "as_items", "combine", "is_seed", "without_zeros"]
+
+Items: TypeAlias = list[Variable]
+
+SEED = Variable("", role="the start of a backward pass")
+"""The gradient that a loss begins with: it says nothing, and is no zero (as a tensor's is one)."""
+
+
+def is_seed(gradient: Variable) -> bool:
+    """Whether a gradient is only the start of a pass, with no words in it."""
+    return gradient is SEED or (gradient._combined and bool(gradient.grad) and all(item is SEED for item in gradient.grad))
+
+
+def without_zeros(items: Items) -> Items:
+    """The items that say something."""
+    return [item for item in items if item is SEED or item.data not in ("", [])]
+
+
+class _Join(Function):
+    """Items joined to one text; feedback on the whole is feedback on each."""
+
+    @staticmethod
+    def forward(items: list[Variable]) -> Variable:
+        return Variable(_text(items))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.count = len(inputs[0])
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        return ([grad_out] * ctx.count,)
+
+
+def combine(items: Items) -> Variable:
+    """One Variable for a list of items: `data` their texts in order, `grad` the list; recorded if anything is."""
+    if GRAD_ENABLED.get() and any(item._requires_grad for item in items):
+        whole: Variable = items[0]._alias() if len(items) == 1 else _Join.apply(items)
+    elif len(items) == 1:
+        whole = Variable(items[0].data)
+    else:
+        whole = Variable(_text(items))
+    whole._role = items[0].role if len(items) == 1 else "feedback"
+    whole._grad = items
+    whole._combined = True
+    return whole
+
+
+def _text(items: Items) -> Any:
+    if not items:
+        return ""
+    if len(items) == 1:
+        return items[0].data
+    if all(isinstance(item.data, list) for item in items):  # batches are joined entry by entry
+        return [_lines(parts) for parts in zip(*(item.data for item in items), strict=True)]
+    return _lines(item.data for item in items)
+
+
+def _lines(parts: Any) -> str:
+    return "\n".join(str(part) for part in parts if part not in ("", []))
+
+
+def as_items(gradient: Any, giver: str) -> Items:
+    """The items of what a rule, a hook or a user gives as a gradient.
+
+    Args:
+        gradient: None, a text, a Variable, a combined gradient (whose items are taken), or a list of these.
+        giver: who gave it, for the message.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if gradient is None:
+        return []
+    if isinstance(gradient, Variable):
+        return list(gradient.grad) if gradient._combined else [gradient]
+    if isinstance(gradient, str):
+        return [Variable(gradient, role="feedback")]
+    if isinstance(gradient, list | tuple):
+        return [item for part in gradient for item in as_items(part, giver)]
+    raise TypeError(f"{giver} gave {type(gradient).__name__} as a gradient: {gradient!r:.60}. Give a Variable, a text or None.")

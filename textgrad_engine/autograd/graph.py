@@ -1,0 +1,174 @@
+"""The graph that a backward pass walks: nodes, the edges between them, and the leaves where feedback collects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from textgrad_engine.autograd.function import Context, Function
+    from textgrad_engine.autograd.variable import Variable
+    from textgrad_engine.dispatch import Call
+
+__all__ = ["EXAMPLE", "AccumulateGrad", "FunctionNode", "GradientEdge", "Handle", "Node", "Source", "example"]
+
+EXAMPLE: ContextVar[str] = ContextVar("textgrad_engine_example", default="")
+
+
+class example:  # noqa: N801  a context manager that reads as a word
+    """Inside the block, what is computed belongs to this example; feedback carries the name along.
+
+    Example:
+        >>> with example("t017"):
+        ...     EXAMPLE.get()
+        't017'
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._before: list[str] = []
+
+    def __enter__(self) -> None:
+        self._before.append(EXAMPLE.get())
+        EXAMPLE.set(self.name)
+
+    def __exit__(self, *exc: object) -> None:
+        EXAMPLE.set(self._before.pop())
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a piece of feedback came from.
+
+    Attributes:
+        example: the name of the example ("" when none was set).
+        node: the name of the node whose backward made it.
+        output: the node's output that the feedback is about ("" when it is not text).
+        score: the score that an evaluator gave, None elsewhere; handed on to the feedback made from it.
+        because: the feedback that it was made from, in order.
+    """
+
+    example: str = ""
+    node: str = ""
+    output: str = ""
+    score: float | None = None
+    because: tuple[Variable, ...] = field(default=(), repr=False)
+
+
+class GradientEdge(NamedTuple):
+    """One output of one node: what a gradient flows into."""
+
+    node: Node
+    output_nr: int
+
+
+class Handle:
+    """What registering a hook returns; `remove` takes the hook away, once or more often."""
+
+    def __init__(self, hooks: dict[int, Any], key: int) -> None:
+        self._hooks, self._key = hooks, key
+
+    def remove(self) -> None:
+        """Take the hook away."""
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+_handle_keys = iter(range(2**63))
+
+
+def add_hook(hooks: dict[int, Any], hook: Callable[..., Any]) -> Handle:
+    """Put a hook at the end of `hooks`."""
+    key = next(_handle_keys)
+    hooks[key] = hook
+    return Handle(hooks, key)
+
+
+class Node:
+    """One recorded operation, or the leaf end of the graph."""
+
+    __slots__ = ("__weakref__",)
+    edges: tuple[GradientEdge | None, ...]
+    num_outputs: int
+    call: Call | None
+
+    def name(self) -> str:
+        """The name of the operation, with ``Backward`` behind it as in PyTorch."""
+        raise NotImplementedError
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """For each variable among the inputs, the node it came from and its output number; None where no grad flows."""
+        return tuple((None, 0) if edge is None else (edge.node, edge.output_nr) for edge in self.edges)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+class AccumulateGrad(Node):
+    """The node of a leaf: feedback that reaches it is appended to the leaf's `.grad`.
+
+    Attributes:
+        variable: the leaf.
+    """
+
+    __slots__ = ("variable",)
+    edges = ()
+    num_outputs = 1
+    call = None
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+    def name(self) -> str:
+        """``AccumulateGrad``."""
+        return "AccumulateGrad"
+
+
+class FunctionNode(Node):
+    """The node that `Function.apply` records.
+
+    Attributes:
+        function: the Function.
+        ctx: what its forward saved; None after the graph was freed.
+        layout: for each argument, where the variables in it stand among the edges.
+        call: the dispatched call that computes its outputs, or None when they were there at once.
+        example: the example that it belongs to.
+    """
+
+    __slots__ = ("call", "ctx", "edges", "example", "function", "hooks", "layout", "num_outputs", "retained")
+
+    def __init__(
+        self,
+        function: type[Function],
+        ctx: Context,
+        edges: tuple[GradientEdge | None, ...],
+        layout: tuple[Any, ...],
+        num_outputs: int,
+    ) -> None:
+        self.function = function
+        self.ctx: Context | None = ctx
+        self.edges = edges
+        self.layout = layout
+        self.num_outputs = num_outputs
+        self.call = None
+        self.example = EXAMPLE.get()
+        self.retained: dict[int, Variable] | None = None
+        self.hooks: dict[int, dict[int, Any]] | None = None
+
+    def output_hooks(self, output_nr: int) -> dict[int, Any]:
+        """The hooks on the gradient of one output."""
+        if self.hooks is None:
+            self.hooks = {}
+        return self.hooks.setdefault(output_nr, {})
+
+    def name(self) -> str:
+        """The Function's name and ``Backward``."""
+        return f"{self.function.__name__}Backward"

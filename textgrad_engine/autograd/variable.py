@@ -1,0 +1,403 @@
+"""`Variable`: a value with a role, that may want feedback and may still be on its way."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextvars import copy_context
+from typing import Any, ClassVar, TypeAlias
+
+from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
+from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Handle, Source, add_hook
+from textgrad_engine.dispatch import Call
+from textgrad_engine.errors import AutogradError
+
+__all__ = ["Data", "Scalar", "Variable"]
+
+Scalar: TypeAlias = str | int | float
+Data: TypeAlias = Scalar | list[Scalar] | list[str] | list[int] | list[float]
+
+
+class Variable:
+    """A string, a number, or a list of either (a batch), with a role in words.
+
+    Args:
+        data: the value.
+        role: what the value is for, in words; critics and optimizers are told it.
+        requires_grad: whether feedback on it is wanted.
+
+    Raises:
+        TypeError: data is something else.
+        ValueError: the text holds a lone surrogate, which no endpoint accepts; the position is named.
+
+    Equality and hash are by identity. Reading `data` (or ``str``, ``int``, ``float``, ``len``, ``bool``) of a value that
+    is still being computed waits for it.
+
+    Example:
+        >>> prompt = Variable("Answer briefly.", role="system prompt", requires_grad=True)
+        >>> prompt.grad
+        []
+        >>> str(prompt + " Thank you.")
+        'Answer briefly. Thank you.'
+    """
+
+    __slots__ = (
+        "__weakref__", "_accumulator", "_call", "_data", "_edge", "_grad", "_combined", "_grad_fn", "_hooks", "_index", "_origin",
+        "_post_hooks", "_requires_grad", "_role", "_version", "output_nr", "source",
+    )  # fmt: skip
+
+    add_rule: ClassVar[Callable[[Any, Any], Variable]]
+    """What ``+`` does; `ops.text` registers it."""
+
+    def __init__(self, data: Any, role: str = "", requires_grad: bool = False) -> None:
+        self._data: Any = _checked(data)
+        self._role: str | None = role
+        self._requires_grad = requires_grad
+        self._grad: list[Variable] | None = None
+        self._grad_fn: FunctionNode | None = None
+        self._edge: GradientEdge | None = None
+        self._call: Call | None = None
+        self._index = 0
+        self._version = 0
+        self._hooks: dict[int, Any] | None = None
+        self._post_hooks: dict[int, Any] | None = None
+        self._accumulator: weakref.ref[AccumulateGrad] | None = None
+        self._combined = False
+        self._origin: Variable | None = None
+        self.output_nr: int = 0
+        self.source: Source | None = None
+
+    # values
+
+    @property
+    def data(self) -> Any:
+        """The value; waits while it is being computed, and raises what the computation raised."""
+        if self._call is None:
+            return self._data
+        return self._settle()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if isinstance(value, Variable):
+            value = value.data
+        self._data = _checked(value)
+        if self._role is None:
+            self._role = self.role
+        self._call = None
+        self._version += 1
+
+    @property
+    def role(self) -> str:
+        """What the value is for; waits when only the running computation can tell."""
+        if self._role is None:
+            self._settle()
+        return self._role or ""
+
+    @role.setter
+    def role(self, value: str) -> None:
+        self._role = value
+
+    def done(self) -> bool:
+        """Whether the value (or the error instead of it) is there."""
+        return self._call is None or self._call.done
+
+    def _settle(self) -> Any:
+        call = self._call
+        if call is not None:
+            value, role = call.result()[self._index]
+            self._data = value
+            if self._role is None:
+                self._role = role
+            self._call = None  # last: other threads may be reading
+        return self._data
+
+    def __await__(self) -> Generator[Any, None, Variable]:
+        if self._call is not None:
+            yield from self._call.__await__()
+            self._settle()
+        return self
+
+    # autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether feedback on it is wanted; for a result, whether any input wanted it."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Variable:
+        """Change in place whether feedback is wanted, and return the variable.
+
+        Raises:
+            AutogradError: it is not a leaf; use `detach` to cut it off instead.
+        """
+        if not self.is_leaf and not requires_grad:
+            raise AutogradError(
+                f"{self._name()} is a result: requires_grad can be changed on leaves only. Use v.detach() to go on without it."
+            )
+        self._requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made by the user (or under `no_grad`) and not by a recorded operation."""
+        return self._grad_fn is None
+
+    @property
+    def grad_fn(self) -> FunctionNode | None:
+        """The node that computed it, None for a leaf."""
+        return self._grad_fn
+
+    @property
+    def grad(self) -> list[Variable]:
+        """The feedback collected so far, in order; [] when there is none. May be set to a Variable, a list or None."""
+        if self._grad is None:
+            self._grad = []
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Variable | Iterable[Variable] | None) -> None:
+        if value is None:
+            self._grad = []
+        elif isinstance(value, Variable):
+            self._grad = [value]
+        else:
+            items = list(value)
+            for item in items:
+                if not isinstance(item, Variable):
+                    raise TypeError(f"grad holds Variables, got {type(item).__name__}: {item!r:.60}")
+            self._grad = items
+
+    def retain_grad(self) -> None:
+        """Keep the feedback on this result in its `.grad` too; does nothing on a leaf, which keeps it anyway."""
+        if not self._requires_grad:
+            raise AutogradError(f"{self._name()} does not require grad, so there will be none to retain")
+        if self._grad_fn is not None:
+            if self._grad_fn.retained is None:
+                self._grad_fn.retained = {}
+            self._grad_fn.retained[self.output_nr] = self
+
+    def register_hook(self, hook: Callable[[Variable], Any]) -> Handle:
+        """Have `hook` called with the feedback on this variable in each backward pass.
+
+        Args:
+            hook: gets one Variable (`data` the feedback joined in order, `grad` the items) and may return another, or
+                a list of items, to go on with instead; None keeps what came.
+
+        Returns:
+            A handle whose `remove()` takes the hook away.
+
+        Raises:
+            AutogradError: the variable does not require grad.
+        """
+        if not self._requires_grad:
+            raise AutogradError(f"{self._name()} does not require grad: no feedback will come by")
+        return add_hook(hooks_at(self._gradient_edge()), hook)
+
+    def backward(
+        self,
+        gradient: str | Variable | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Carry feedback from here to the leaves; see `textgrad_engine.backward`.
+
+        Args:
+            gradient: the feedback to begin with, in words; a loss needs none.
+            retain_graph: keep the graph for another backward; by default as `create_graph`.
+            create_graph: record the feedback's own graph, so that it can be differentiated again.
+            inputs: only these leaves (or GradientEdges) get feedback.
+        """
+        BACKWARD[0]((self,), (gradient,), retain_graph, create_graph, inputs)
+
+    async def abackward(
+        self,
+        gradient: str | Variable | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """`backward` for code that has an event loop of its own; the loop is not blocked."""
+        context = copy_context()
+        await asyncio.to_thread(
+            context.run, BACKWARD[0], (self,), (gradient,), retain_graph, create_graph, inputs
+        )
+
+    def detach(self) -> Variable:
+        """The same value, cut off from the graph."""
+        other = self._alias()
+        other._requires_grad = False
+        other._edge = None
+        return other
+
+    def clone(self) -> Variable:
+        """A copy that is recorded: feedback on it flows back here."""
+        return Variable.add_rule(self, None)
+
+    def copy_(self, other: Variable | Scalar) -> Variable:
+        """Take over another value in place.
+
+        Raises:
+            AutogradError: it is a leaf that requires grad, outside `no_grad`.
+        """
+        self._refuse_in_place("copy_")
+        source = other if isinstance(other, Variable) else Variable(other, role=self.role)
+        return self._become(source.clone() if GRAD_ENABLED.get() and source._requires_grad else source.detach())
+
+    # operators
+
+    def __add__(self, other: Variable | Scalar) -> Variable:
+        return Variable.add_rule(self, other)
+
+    def __radd__(self, other: Scalar) -> Variable:
+        return Variable.add_rule(other, self)
+
+    def __iadd__(self, other: Variable | Scalar) -> Variable:
+        self._refuse_in_place("+=")
+        return self._become(Variable.add_rule(self._alias(), other))
+
+    def __str__(self) -> str:
+        return str(self.data)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.data, spec)
+
+    def __int__(self) -> int:
+        return int(self.data)
+
+    def __float__(self) -> float:
+        return float(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"{self._name()} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph")
+
+    def __repr__(self) -> str:
+        if self._call is not None and not self._call.done:
+            shown = "<pending>"
+        elif self._call is not None and self._call.failed:
+            shown = "<failed>"
+        else:
+            text = repr(self.data)
+            shown = text if len(text) <= 80 else f"{text[:60]}… ({len(text) - 2:,} characters)"
+        parts = [shown]
+        if self._role:
+            parts.append(f"role={self._role!r}")
+        if self._grad_fn is not None:
+            parts.append(f"grad_fn={self._grad_fn!r}")
+        elif self._requires_grad:
+            parts.append("requires_grad=True")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    # inner workings, shared with function.py and engine.py
+
+    def _name(self) -> str:
+        role = self._role
+        return f"{type(self).__name__} {role!r}" if role else f"a {type(self).__name__} without a role"
+
+    def _alias(self) -> Variable:
+        """The same value now, on the same place of the graph, in an object of its own: what a call takes "by value"."""
+        other = Variable.__new__(Variable)
+        call = self._call
+        data = self._data
+        other._data = list(data) if type(data) is list else data
+        other._call = call
+        other._index = self._index
+        other._role = self._role
+        other._requires_grad = self._requires_grad
+        other._grad = None
+        other._grad_fn = self._grad_fn
+        other.output_nr = self.output_nr
+        other._edge = self._gradient_edge() if self._requires_grad and self._grad_fn is None else None
+        other._version = self._version
+        other._hooks = other._post_hooks = other._accumulator = None
+        other._combined = False
+        other._origin = self if self._origin is None else self._origin
+        other.source = self.source
+        return other
+
+    def _gradient_edge(self) -> GradientEdge:
+        """Where feedback on this variable flows."""
+        if self._grad_fn is not None:
+            return GradientEdge(self._grad_fn, self.output_nr)
+        if self._edge is not None:
+            return self._edge
+        node = self._accumulator() if self._accumulator is not None else None
+        if node is None:
+            node = AccumulateGrad(self)
+            self._accumulator = weakref.ref(node)
+        return GradientEdge(node, 0)
+
+    def _refuse_in_place(self, what: str) -> None:
+        if self._grad_fn is None and self._requires_grad and GRAD_ENABLED.get():
+            raise AutogradError(
+                f"{what} on {self._name()}: a leaf that requires grad cannot be changed in place while operations are "
+                "recorded. Do it inside `with tg.no_grad():`, or make a new variable from it."
+            )
+
+    def _become(self, other: Variable) -> Variable:
+        """Take over value and history of a fresh result."""
+        self._data, self._call, self._index = other._data, other._call, other._index
+        self._grad_fn, self.output_nr = other._grad_fn, other.output_nr
+        if other._grad_fn is not None:
+            self._requires_grad = other._requires_grad
+        self._version += 1
+        return self
+
+
+BACKWARD: list[Callable[..., None]] = []
+"""The engine's entry, registered by `engine.py`: it sits below this file and sees nodes only."""
+
+
+def hooks_at(edge: GradientEdge) -> dict[int, Any]:
+    """The hooks on the gradient that flows into an edge, in the order of their registration."""
+    node = edge.node
+    if isinstance(node, FunctionNode):
+        return node.output_hooks(edge.output_nr)
+    variable = node.variable  # type: ignore[attr-defined]  # the only other kind is AccumulateGrad
+    if variable._hooks is None:
+        variable._hooks = {}
+    hooks: dict[int, Any] = variable._hooks
+    return hooks
+
+
+def _checked(data: Any) -> Any:
+    kind = type(data)
+    if kind is str:
+        if not data.isascii():
+            _check_text(data)
+        return data
+    if kind is int or kind is float or kind is bool:
+        return data
+    if kind is list:
+        for item in data:
+            if not isinstance(item, str | int | float):
+                raise TypeError(f"a batch holds strings or numbers, got {type(item).__name__}: {item!r:.60}")
+            if isinstance(item, str) and not item.isascii():
+                _check_text(item)
+        return list(data)
+    if isinstance(data, str | int | float):  # a subclass, such as an enum of strings
+        return data
+    raise TypeError(
+        f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}"
+    )
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the text has a lone surrogate (U+{ord(text[error.start]):04X}) at position {error.start}: no endpoint accepts it. "
+            "Decode the source with errors='replace', or remove the character."
+        ) from None

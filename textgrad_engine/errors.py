@@ -1,0 +1,198 @@
+"""Every exception the library raises on purpose.
+
+    TextgradError
+    ├── AutogradError (RuntimeError)         misuse of the graph: freed, edited, non-leaf, wrong counts
+    ├── DispatchError (RuntimeError)         misuse of pending values, e.g. blocking on the event-loop thread
+    │   └── CallCancelled                    the call was cancelled before it finished
+    ├── TemplateError (ValueError)           a prompt file or a slot is missing or malformed
+    ├── ConfigError (ValueError)             a config file says something that cannot be done
+    ├── DataError (ValueError)               a dataset cannot be read
+    ├── ContractError (ValueError)           a proposed parameter breaks what it must keep
+    ├── RunError (RuntimeError)              a run folder is missing, in use or damaged
+    └── ModelError (RuntimeError)            anything about asking a model
+        ├── NoModelError                     no model was named for a purpose
+        ├── UnknownModelError                a model name that nothing answers to
+        ├── RequestRefused                   the request was not sent: tests, or a setting the adapter lacks
+        ├── Stopped                          the run was stopped; nothing more is sent
+        ├── BudgetExceeded                   the next call could pass the limit
+        ├── UnknownPriceError                a limit in dollars, and a model without a price
+        ├── AnswerError                      an answer came that is no finished answer
+        │   ├── TruncatedResponse            it ran into its length limit
+        │   ├── EmptyResponse                it holds no content
+        │   ├── ContentFiltered              the endpoint withheld it
+        │   └── MalformedResponse            the body, or the JSON in it, is not what it claims to be
+        └── APIError                         the endpoint said no, or could not be reached
+            ├── AuthenticationFailed         401 / 403: the key is wrong, or may not use this model
+            ├── QuotaExhausted               the account has no money left
+            ├── BadRequest                   400 / 404 / 422: the request itself is wrong
+            │   └── ContextOverflow          it is longer than the model's context
+            ├── RateLimited                  429
+            ├── ServerFailed                 5xx
+            ├── ConnectionFailed             no connection, or it broke
+            └── DeadlineExceeded             no answer in time
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "APIError",
+    "AnswerError",
+    "AuthenticationFailed",
+    "AutogradError",
+    "BadRequest",
+    "BudgetExceeded",
+    "CallCancelled",
+    "ConfigError",
+    "ConnectionFailed",
+    "ContentFiltered",
+    "ContextOverflow",
+    "ContractError",
+    "DataError",
+    "DeadlineExceeded",
+    "DispatchError",
+    "EmptyResponse",
+    "MalformedResponse",
+    "ModelError",
+    "NoModelError",
+    "QuotaExhausted",
+    "RateLimited",
+    "RequestRefused",
+    "RunError",
+    "ServerFailed",
+    "Stopped",
+    "TemplateError",
+    "TextgradError",
+    "TruncatedResponse",
+    "UnknownModelError",
+    "UnknownPriceError",
+]
+
+
+class TextgradError(Exception):
+    """Base of every exception that the library raises on purpose."""
+
+
+class AutogradError(TextgradError, RuntimeError):
+    """The graph was used in a way that has no meaning; the message says which and what to do."""
+
+
+class DispatchError(TextgradError, RuntimeError):
+    """A pending value was used where it cannot be waited for."""
+
+
+class CallCancelled(DispatchError):
+    """The call that would have given this value was cancelled."""
+
+
+class TemplateError(TextgradError, ValueError):
+    """A prompt file or one of its slots is missing or malformed."""
+
+
+class ConfigError(TextgradError, ValueError):
+    """A config file asks for something that cannot be done; the message names file, line and repair."""
+
+
+class DataError(TextgradError, ValueError):
+    """A dataset cannot be read; the message names file, line and repair."""
+
+
+class ContractError(TextgradError, ValueError):
+    """A proposed parameter value breaks a constraint; the old value stays."""
+
+
+class RunError(TextgradError, RuntimeError):
+    """A run folder is missing, in use or damaged."""
+
+
+class ModelError(TextgradError, RuntimeError):
+    """Base of everything that can go wrong between a request and its answer."""
+
+
+class NoModelError(ModelError):
+    """No model was named for the purpose of a call."""
+
+
+class UnknownModelError(ModelError):
+    """No model answers to the name that was given."""
+
+
+class RequestRefused(ModelError):
+    """The request was not sent: real requests are forbidden here, or it cannot be expressed."""
+
+
+class Stopped(ModelError):
+    """The run was stopped (Ctrl-C, or `Stop.set`): this request was not sent."""
+
+
+class BudgetExceeded(ModelError):
+    """The next call could pass the budget, so it was not sent."""
+
+
+class UnknownPriceError(ModelError):
+    """A limit in dollars was set and the model's price is not known."""
+
+
+class AnswerError(ModelError):
+    """The endpoint answered, but with no finished answer."""
+
+
+class TruncatedResponse(AnswerError):
+    """The answer stopped at its length limit (`finish_reason` is ``"length"``)."""
+
+
+class EmptyResponse(AnswerError):
+    """The answer has neither text nor a tool call."""
+
+
+class ContentFiltered(AnswerError):
+    """The endpoint's filter withheld the answer."""
+
+
+class MalformedResponse(AnswerError):
+    """The body, or the JSON that was asked for, is not what it claims to be."""
+
+
+class APIError(ModelError):
+    """The endpoint refused the request or could not be reached.
+
+    Attributes:
+        status: the HTTP status, or None when there was no response.
+        retry_after: seconds that the endpoint asked to wait, or None.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+
+
+class AuthenticationFailed(APIError):
+    """401 or 403: the key is missing, wrong, or may not use this model."""
+
+
+class QuotaExhausted(APIError):
+    """The account behind the key has no money left; waiting does not help."""
+
+
+class BadRequest(APIError):
+    """400, 404 or 422: the endpoint understood the request and will never answer it."""
+
+
+class ContextOverflow(BadRequest):
+    """The request is longer than the model's context."""
+
+
+class RateLimited(APIError):
+    """429: the endpoint asks for fewer requests."""
+
+
+class ServerFailed(APIError):
+    """5xx: the endpoint broke."""
+
+
+class ConnectionFailed(APIError):
+    """No connection to the endpoint, or it broke before the answer was complete."""
+
+
+class DeadlineExceeded(APIError):
+    """No complete answer within the time allowed."""

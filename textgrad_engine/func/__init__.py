@@ -1,0 +1,5 @@
+"""Function transforms."""
+
+from textgrad_engine.func.pmap import pmap
+
+__all__ = ["pmap"]

@@ -1,0 +1,56 @@
+"""`pmap`: any Python function once per item, in threads, results in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TypeVar
+
+__all__ = ["DEFAULT_CONCURRENCY", "pmap"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+DEFAULT_CONCURRENCY = 64
+"""Threads at once when nobody says otherwise; they wait for models, so there may be more of them than cores."""
+
+
+def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable[[Iterable[T]], list[R]]:
+    """Make a function of one item into one of many, which runs them at the same time.
+
+    For programs that look at a value and decide what to do next; each item has a thread, so one that waits for its model
+    does not hold up the others. Context variables (models, budgets, grad mode) are those of the caller.
+
+    Args:
+        function: called once for each item.
+        concurrency: at most so many at once.
+
+    Returns:
+        A function from an iterable to the list of results, in order. If calls raise, the exception of the first item (in
+        order) that raised is raised, and items that have not begun are left out.
+
+    Raises:
+        ValueError: concurrency is below 1.
+
+    Example:
+        >>> pmap(str.upper)(["a", "b"])
+        ['A', 'B']
+    """
+    if concurrency is not None and concurrency < 1:
+        raise ValueError(f"concurrency must be at least 1, got {concurrency}")
+
+    def mapped(items: Iterable[T]) -> list[R]:
+        todo = list(items)
+        if not todo:
+            return []
+        threads = min(concurrency or DEFAULT_CONCURRENCY, len(todo))
+        with ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap") as pool:
+            futures = [pool.submit(copy_context().run, function, item) for item in todo]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    return mapped

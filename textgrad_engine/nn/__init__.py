@@ -1,0 +1,20 @@
+"""Programs as modules with named parameters, in PyTorch's shape."""
+
+from textgrad_engine.nn.chat import ChatCompletion
+from textgrad_engine.nn.containers import ModuleDict, ModuleList, Sequential
+from textgrad_engine.nn.loss import ExactMatch, Judge, Metric, TextLoss
+from textgrad_engine.nn.module import Module
+from textgrad_engine.nn.parameter import Parameter
+
+__all__ = [
+    "ChatCompletion",
+    "ExactMatch",
+    "Judge",
+    "Metric",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "Parameter",
+    "Sequential",
+    "TextLoss",
+]

@@ -1,0 +1,79 @@
+"""One call of a model as a module: a system prompt and a user template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from textgrad_engine import templates
+from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.model import Model
+from textgrad_engine.nn.module import Module
+from textgrad_engine.ops.chat_completion import ChatCompletion as _ChatCompletion
+from textgrad_engine.ops.chat_completion import ChatSettings, config_from
+
+__all__ = ["ChatCompletion"]
+
+
+class ChatCompletion(Module):
+    """Asks a model: `system` and `user` are texts, Variables or Parameters with ``{slots}``; call it with their values.
+
+    Args:
+        user: the template of the user message.
+        system: the system message; None for none.
+        model: asks this model; None stands for the one of `use_models`.
+        role: the role of the answer.
+        response_format: a pydantic class or a ResponseFormat; the answer is then JSON.
+        config: sampling settings (temperature, max_tokens, …).
+
+    Raises:
+        TypeError: a call names a slot that neither template has, or leaves one out.
+
+    Example:
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> echo = FunctionModel(lambda request: request.messages[-1].text)
+        >>> chat = ChatCompletion(system="Repeat what you hear.", user="I say {what}.", model=echo)
+        >>> str(chat(what="hello"))
+        'I say hello.'
+    """
+
+    def __init__(
+        self,
+        user: str | Variable,
+        system: str | Variable | None = None,
+        *,
+        model: str | Model | None = None,
+        role: str = "",
+        response_format: Any = None,
+        **config: Any,
+    ) -> None:
+        super().__init__()
+        self.system = system
+        self.user = user
+        self.settings = ChatSettings(model=model, config=config_from({**config, "response_format": response_format}), role=role)
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The names of the slots of the user template; a call gives each a value."""
+        return templates.slots_of(str(self.user))
+
+    def forward(self, **values: Variable | str) -> Variable:
+        """Fill the slots and ask."""
+        self._check(values)
+        messages: list[dict[str, Any]] = []
+        if self.system is not None:
+            messages.append({"role": "system", "content": [self.system]})
+        messages.append({"role": "user", "content": [self.user]})
+        result: Variable = _ChatCompletion.apply(messages, values, self.settings)
+        return result
+
+    def _check(self, values: Mapping[str, Any]) -> None:
+        slots = self.slots
+        if missing := [name for name in slots if name not in values]:
+            raise TypeError(f"ChatCompletion: the user template has the slot {{{missing[0]}}}, and no value was given for it")
+        both = {*slots, *(templates.slots_of(str(self.system)) if self.system is not None else ())}
+        if unknown := [name for name in values if name not in both]:
+            raise TypeError(
+                f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template has {list(slots)}"
+            )
+

@@ -1,0 +1,100 @@
+"""Losses as modules: each gives one Variable, a score (higher is better) or a criticism, that backward can begin at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.model import Model
+from textgrad_engine.nn.module import Module
+from textgrad_engine.ops.evaluators import deterministic_evaluator, exact_match_evaluator, judge, text_loss
+
+__all__ = ["ExactMatch", "Judge", "Metric", "TextLoss"]
+
+
+class ExactMatch(Module):
+    """1 where the prediction is the target's text, else 0 (white space at the ends aside); see `ops.exact_match_evaluator`.
+
+    Example:
+        >>> ExactMatch()(Variable("billing"), "billing").data
+        1
+    """
+
+    def forward(self, prediction: Variable, target: Variable | str) -> Variable:
+        """Score a prediction."""
+        return exact_match_evaluator(prediction, target)[0]
+
+
+class Metric(Module):
+    """A score from a Python function; see `ops.deterministic_evaluator`.
+
+    Args:
+        fn: ``fn(prediction, target)`` gives a number (1 is full marks), or (number, what is wrong in words).
+        purpose: what it checks, in words; the critic is told.
+        success_fn: says of a score whether nothing needs to change; by default ``score >= 1``.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], purpose: str, success_fn: Callable[[Any], bool] | None = None
+    ) -> None:
+        super().__init__()
+        self.fn, self.purpose, self.success_fn = fn, purpose, success_fn
+
+    def forward(self, prediction: Variable, target: Any = None) -> Variable:
+        """Score a prediction."""
+        return deterministic_evaluator(prediction, target, self.fn, self.purpose, self.success_fn)[0]
+
+
+class Judge(Module):
+    """A score that a model gives by criteria in words; see `ops.judge`.
+
+    Args:
+        instructions: the criteria.
+        scale: the lowest and the highest score.
+        success_fn: says of a score whether nothing needs to change; by default only the highest score does.
+        model: asks this model; None stands for the judge of `use_models`.
+    """
+
+    def __init__(
+        self,
+        instructions: str | Variable,
+        scale: tuple[float, float] = (0, 1),
+        success_fn: Callable[[float], bool] | None = None,
+        model: str | Model | None = None,
+    ) -> None:
+        super().__init__()
+        if not scale[0] < scale[1]:
+            raise ValueError(f"a scale runs from the lowest to the highest score, got {scale}")
+        self.instructions, self.scale, self.success_fn, self.model = instructions, scale, success_fn, model
+
+    def forward(
+        self, prediction: Variable, target: Variable | str | None = None, inputs: Mapping[str, Any] | None = None
+    ) -> Variable:
+        """Score a prediction."""
+        return judge(
+            prediction,
+            self.instructions,
+            target=target,
+            inputs=inputs,
+            scale=self.scale,
+            success_fn=self.success_fn,
+            model=self.model,
+        )[0]
+
+
+class TextLoss(Module):
+    """What a model finds wrong with a prediction, in words; "" for nothing. It is no score; see `ops.text_loss`.
+
+    Args:
+        instructions: what to look at.
+        model: asks this model; None stands for the judge of `use_models`.
+    """
+
+    def __init__(self, instructions: str | Variable, model: str | Model | None = None) -> None:
+        super().__init__()
+        self.instructions, self.model = instructions, model
+
+    def forward(self, prediction: Variable, target: Variable | str | None = None) -> Variable:
+        """Criticize a prediction."""
+        return text_loss(prediction, self.instructions, target=target, model=self.model)

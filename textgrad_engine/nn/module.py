@@ -1,0 +1,242 @@
+"""`Module`: a program with named parameters and parts, as `torch.nn.Module`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd.graph import Handle, add_hook
+from textgrad_engine.nn.parameter import Parameter
+
+__all__ = ["Module"]
+
+
+class Module:
+    """Base of programs: assign Parameters, buffers and other Modules in `__init__`, write `forward`, call the module.
+
+    Example:
+        >>> class Greeter(Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.greeting = Parameter("Hello", role="greeting")
+        ...     def forward(self, name):
+        ...         return self.greeting + ", " + name
+        >>> str(Greeter()("Ann"))
+        'Hello, Ann'
+        >>> [name for name, _ in Greeter().named_parameters()]
+        ['greeting']
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"):
+            object.__setattr__(self, name, {})
+        object.__setattr__(self, "training", True)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the result; to be written by every subclass."""
+        raise NotImplementedError(f"{type(self).__name__} needs a `forward`")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the hooks and `forward`."""
+        for hook in tuple(self._forward_pre_hooks.values()):
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        result = self.forward(*args, **kwargs)
+        for hook in tuple(self._forward_hooks.values()):
+            changed = hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    # attributes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_parameters" not in self.__dict__:
+            if isinstance(value, Variable | Module):
+                raise AttributeError(
+                    f"{type(self).__name__}.{name} was assigned before super().__init__() was called in its __init__"
+                )
+            object.__setattr__(self, name, value)
+            return
+        if isinstance(value, Parameter):
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            self._drop(name)
+            self._modules[name] = value
+        elif name in self._parameters and value is not None:
+            raise TypeError(
+                f"{type(self).__name__}.{name} is a Parameter and was assigned {type(value).__name__}. "
+                f"Assign nn.Parameter(...), or set its text with .{name}.data = ... inside no_grad()."
+            )
+        elif name in self._buffers and isinstance(value, Variable):
+            self._buffers[name] = value
+        else:
+            self._drop(name)
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        for store in ("_parameters", "_buffers", "_modules"):
+            found = self.__dict__.get(store)
+            if found is not None and name in found:
+                return found[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        if not self._drop(name):
+            object.__delattr__(self, name)
+
+    def _drop(self, name: str) -> bool:
+        self.__dict__.pop(name, None)
+        return any(
+            store.pop(name, None) is not None for store in (self._parameters, self._buffers, self._modules)
+        )
+
+    def register_parameter(self, name: str, parameter: Parameter) -> None:
+        """Make `parameter` one of the module's, under `name`."""
+        _check_name(name)
+        self._drop(name)
+        self._parameters[name] = parameter
+
+    def register_buffer(self, name: str, value: Variable) -> None:
+        """Keep a Variable that belongs to the state but is never trained."""
+        _check_name(name)
+        self._drop(name)
+        self._buffers[name] = value
+
+    # walking
+
+    def children(self) -> Iterator[Module]:
+        """The modules that are parts of this one."""
+        return (module for _, module in self.named_children())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The parts with their names."""
+        return iter(self._modules.items())
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        return (module for _, module in self.named_modules())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it, each once, with dotted names ("" is this one)."""
+        seen: set[int] = set()
+        stack: list[tuple[str, Module]] = [(prefix, self)]
+        while stack:
+            name, module = stack.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield name, module
+            stack.extend((_dotted(name, key), child) for key, child in reversed(module._modules.items()))
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, those of the parts included; one that is used twice comes once."""
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """The parameters with their dotted names."""
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
+            for name, parameter in module._parameters.items():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    yield _dotted(path, name), parameter
+
+    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Variable]]:
+        """The buffers with their dotted names."""
+        for path, module in self.named_modules(prefix):
+            for name, value in module._buffers.items():
+                yield _dotted(path, name), value
+
+    # state
+
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """Every parameter and buffer by dotted name, as plain data: ``{"data", "role", "requires_grad"}``."""
+        state = {}
+        for path, module in self.named_modules():
+            for name, value in (*module._parameters.items(), *module._buffers.items()):
+                state[_dotted(path, name)] = {
+                    "data": value.data,
+                    "role": value.role,
+                    "requires_grad": value.requires_grad,
+                }
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]], strict: bool = True) -> None:
+        """Take over the values of a `state_dict`; nothing changes when it does not fit.
+
+        Args:
+            state: what `state_dict` gave.
+            strict: False ignores names that only one side has.
+
+        Raises:
+            KeyError: strict, and names are missing or unexpected; all are named.
+        """
+        own: dict[str, Variable] = {}
+        for path, module in self.named_modules():
+            for name, value in (*module._parameters.items(), *module._buffers.items()):
+                own[_dotted(path, name)] = value
+        missing = [name for name in own if name not in state]
+        unexpected = [name for name in state if name not in own]
+        if strict and (missing or unexpected):
+            raise KeyError(
+                f"load_state_dict of {type(self).__name__}: missing {missing or 'nothing'}, unexpected {unexpected or 'nothing'}. "
+                "Pass strict=False to load what fits."
+            )
+        checked = [(own[name], Variable(entry["data"]).data, entry) for name, entry in state.items() if name in own]
+        with no_grad():
+            for value, data, entry in checked:
+                value.data = data
+                value.role = entry["role"]
+                value.requires_grad_(entry["requires_grad"])
+
+    # modes
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode here and in all parts."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode: `train(False)`."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Freeze or unfreeze all parameters."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self) -> None:
+        """Forget the feedback on all parameters."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    # hooks
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Have ``hook(module, args)`` called before forward; what it returns replaces the arguments."""
+        return add_hook(self._forward_pre_hooks, hook)
+
+    def register_forward_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Have ``hook(module, args, result)`` called after forward; what it returns replaces the result."""
+        return add_hook(self._forward_hooks, hook)
+
+    def __repr__(self) -> str:
+        lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
+        inside = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
+        return f"{type(self).__name__}({inside}\n)" if inside else f"{type(self).__name__}()"
+
+
+def _dotted(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _check_name(name: str) -> None:
+    if not name or "." in name:
+        raise KeyError(f"a parameter's name must be non-empty and without dots, got {name!r}")

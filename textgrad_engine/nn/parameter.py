@@ -1,0 +1,28 @@
+"""A Variable that belongs to a module and is trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textgrad_engine.autograd import Variable
+
+__all__ = ["Parameter"]
+
+
+class Parameter(Variable):
+    """A Variable that a `Module` registers when it is assigned, and that wants feedback unless told otherwise.
+
+    Args:
+        data: its text.
+        role: what it is for; the critic and the optimizer are told.
+        requires_grad: False freezes it.
+
+    Example:
+        >>> Parameter("Be brief.", role="system prompt").requires_grad
+        True
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Any, role: str = "", requires_grad: bool = True) -> None:
+        super().__init__(data, role, requires_grad)

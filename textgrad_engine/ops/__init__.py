@@ -1,0 +1,27 @@
+"""Operations on Variables, as functions: text, chat completion, evaluators."""
+
+from textgrad_engine.ops.chat_completion import chat_completion
+from textgrad_engine.ops.evaluators import (
+    deterministic_evaluator,
+    exact_match_evaluator,
+    judge,
+    lm_judge_evaluator,
+    text_loss,
+)
+from textgrad_engine.ops.feedback import feedback_batch_size
+from textgrad_engine.ops.text import add, format, join, split, sum  # noqa: A004  the field's names
+
+__all__ = [
+    "add",
+    "chat_completion",
+    "deterministic_evaluator",
+    "exact_match_evaluator",
+    "feedback_batch_size",
+    "format",
+    "join",
+    "judge",
+    "lm_judge_evaluator",
+    "split",
+    "sum",
+    "text_loss",
+]

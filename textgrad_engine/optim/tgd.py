@@ -1,0 +1,205 @@
+"""Textual gradient descent: one proposal a step, from all feedback gathered, as a patch or as a rewrite.
+
+The idea of descending along feedback in words is ProTeGi's (arXiv 2305.03495) and TextGrad's (arXiv 2406.07496). This one
+differs: a step is a short patch of addressed lines by default, each edit names the feedback it answers, and a proposal
+must pass its contract before any parameter changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any, Literal
+
+from textgrad_engine import dispatch, templates
+from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.errors import ContractError
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.roles import model_for
+from textgrad_engine.llm.usage import call_key_scope
+from textgrad_engine.optim.contracts import Contract, broken, contracts_for
+from textgrad_engine.optim.gather import FeedbackItem, gather
+from textgrad_engine.optim.optimizer import Change, Optimizer
+from textgrad_engine.optim.patch import (
+    PATCH_SCHEMA,
+    REWRITE_SCHEMA,
+    Edit,
+    Origin,
+    apply_patch,
+    edits_from,
+    origins_of_rewrite,
+)
+
+__all__ = ["TGD"]
+
+Mode = Literal["patch", "rewrite"]
+
+
+class TGD(Optimizer):
+    """Changes each parameter that has feedback, by asking a model for edits; all parameters change together or none.
+
+    Args:
+        params: the parameters, or groups of them with settings of their own.
+        model: asks this model; None stands for the optimizer of `use_models`.
+        constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
+        momentum: how many past steps the model is shown, with what became of them.
+        mode: ``"patch"`` for edits of lines, ``"rewrite"`` for the whole text anew.
+        max_edits: at most so many edits a step: the step size of a patch.
+        max_tokens: at most so many tokens in a parameter.
+        max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
+        use_feedback: False withholds the feedback: a control, which shows what rewriting alone does.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> prompt = Variable("Sort the mail.", role="system prompt", requires_grad=True)
+        >>> edit = {"op": "add", "line": 1, "text": "Be brief.", "reason": "asked for", "feedback": [1]}
+        >>> optimizer = TGD([prompt], model=ScriptedModel([{"edits": [edit]}]))
+        >>> (prompt + "").backward("answers are too long")
+        >>> optimizer.step()
+        >>> prompt.data
+        'Sort the mail.\\nBe brief.'
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        model: str | Model | None = None,
+        *,
+        constraints: Iterable[Contract | str] = (),
+        momentum: int = 0,
+        mode: Mode = "patch",
+        max_edits: int = 4,
+        max_tokens: int = 2000,
+        max_feedback_tokens: int = 8000,
+        use_feedback: bool = True,
+    ) -> None:
+        if mode not in ("patch", "rewrite"):
+            raise ValueError(f"mode is 'patch' or 'rewrite', got {mode!r}")
+        for name, value, least in (
+            ("momentum", momentum, 0),
+            ("max_edits", max_edits, 1),
+            ("max_tokens", max_tokens, 1),
+            ("max_feedback_tokens", max_feedback_tokens, 1),
+        ):
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+        super().__init__(
+            params,
+            {
+                "constraints": tuple(constraints),
+                "momentum": momentum,
+                "mode": mode,
+                "max_edits": max_edits,
+                "max_tokens": max_tokens,
+                "max_feedback_tokens": max_feedback_tokens,
+                "use_feedback": use_feedback,
+            },
+        )
+        self.model = model
+
+    def record_outcome(self, outcome: str) -> None:
+        """Remember what became of the last step, for `momentum`."""
+        for change in self.changes:
+            if change.after != change.before:
+                state = self.state.setdefault(change.variable, {})
+                state.setdefault("history", []).append([f"{line} — {outcome}" for line in _described(change)])
+
+    def _step(self) -> None:
+        work = [
+            (variable, group)
+            for group in self.param_groups
+            for variable in group["params"]
+            if variable.requires_grad and variable.grad
+        ]
+
+        async def propose_all() -> list[tuple[Change, list[Origin | None]]]:
+            return await asyncio.gather(*(self._propose(variable, group) for variable, group in work))
+
+        self.changes = []
+        proposals = dispatch.run(propose_all, label="an optimizer step") if work else []
+        with no_grad():
+            for change, origins in proposals:
+                if change.after != change.before:
+                    change.variable.data = change.after
+                    self.state.setdefault(change.variable, {})["origins"] = (change.after, origins)
+        self.changes = [change for change, _ in proposals]
+
+    async def _propose(self, variable: Variable, group: dict[str, Any]) -> tuple[Change, list[Origin | None]]:
+        """Ask for a proposal, once more when it breaks the contract; then it is dropped."""
+        before = str(variable.data)
+        items, left_out = gather(variable.grad, group["max_feedback_tokens"])
+        if not group["use_feedback"]:
+            items = []
+        contracts = contracts_for(group["constraints"], group["max_tokens"])
+        origins = self.origins(variable)
+        problem = ""
+        for _ in range(2):
+            try:
+                edits, after, new_origins = await self._ask(variable, before, origins, items, contracts, group, problem)
+            except ContractError as error:
+                problem = str(error)
+                continue
+            return Change(variable, before, after, tuple(edits), tuple(items), left_out, ""), new_origins
+        return Change(variable, before, before, (), tuple(items), left_out, problem), origins
+
+    async def _ask(
+        self,
+        variable: Variable,
+        before: str,
+        origins: list[Origin | None],
+        items: list[FeedbackItem],
+        contracts: tuple[Contract, ...],
+        group: dict[str, Any],
+        problem: str,
+    ) -> tuple[list[Edit], str, list[Origin | None]]:
+        history = self.state.get(variable, {}).get("history", [])
+        slots: dict[str, Any] = {
+            "role": variable.role or "prompt",
+            "feedback": [asdict(item) for item in items],
+            "constraints": [text for contract in contracts if (text := contract.describe(before))],
+            "history": [line for lines in history[-group["momentum"] :] for line in lines] if group["momentum"] else [],
+            "problem": problem,
+        }
+        step = self.steps
+        evidence = [item.evidence for item in items]
+        if group["mode"] == "patch":
+            numbered = "\n".join(f"{n}| {line}" for n, line in enumerate(before.split("\n"), 1))
+            slots |= {"lines": numbered, "max_edits": group["max_edits"]}
+            body = await self._complete("optimizer_patch", "patch", PATCH_SCHEMA, slots)
+            edits = edits_from(
+                body, lines=len(origins), feedback=len(items), max_edits=group["max_edits"]
+            )
+            after, new_origins = apply_patch(before, origins, edits, evidence, step)
+        else:
+            body = await self._complete("optimizer_rewrite", "rewrite", REWRITE_SCHEMA, slots | {"text": before})
+            edits, after = [], str(body["text"]).strip("\n")
+            new_origins = origins_of_rewrite(before, origins, after, body["reason"], evidence, step)
+        if after != before and (found := broken(contracts, before, after)) is not None:
+            raise ContractError(found)
+        return edits, after, new_origins
+
+    async def _complete(self, prompt_name: str, answer: str, schema: dict[str, Any], slots: dict[str, Any]) -> Any:
+        prompt = templates.load(prompt_name)
+        request = Request(
+            messages=(
+                Message(role="system", content=prompt.system),
+                Message(role="user", content=prompt.render(**slots)),
+            ),
+            config=GenerateConfig(response_format=ResponseFormat(name=answer, json_schema=schema)),
+            purpose="optimizer",
+        )
+        with call_key_scope("step"):
+            completion = await model_for("optimizer", self.model).complete(request)
+        return json.loads(completion.text)
+
+
+def _described(change: Change) -> list[str]:
+    """What a step changed, a line for each edit."""
+    if not change.edits:
+        return ["the whole text was written anew"]
+    words = {"add": "added", "replace": "replaced a line by", "remove": "removed a line"}
+    return [f"{words[edit.op]} {edit.text!r}" if edit.text else words[edit.op] for edit in change.edits]
+

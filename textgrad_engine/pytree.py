@@ -1,0 +1,95 @@
+"""Nested lists, tuples and dicts taken apart into leaves and put together again (JAX's "pytrees").
+
+A leaf is everything that is not exactly a list, a tuple, a named tuple or a dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["TreeSpec", "flatten", "is_container", "leaves", "map_leaves", "unflatten"]
+
+_CONTAINERS = frozenset({list, tuple, dict})
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSpec:
+    """The shape of a tree without its leaves; ``kind`` is None for a leaf."""
+
+    kind: type | None
+    keys: tuple[Any, ...] = ()
+    children: tuple[TreeSpec, ...] = ()
+
+
+_LEAF = TreeSpec(None)
+
+
+def is_container(value: object) -> bool:
+    """Whether `value` is taken apart rather than being a leaf."""
+    kind = type(value)
+    return kind in _CONTAINERS or (isinstance(value, tuple) and hasattr(kind, "_fields"))
+
+
+def flatten(tree: object) -> tuple[list[Any], TreeSpec]:
+    """The leaves in order (dicts in insertion order), and the shape.
+
+    Example:
+        >>> flatten({"a": 1, "b": [2, 3]})[0]
+        [1, 2, 3]
+    """
+    found: list[Any] = []
+    return found, _flatten(tree, found)
+
+
+def _flatten(tree: Any, found: list[Any]) -> TreeSpec:
+    if not is_container(tree):
+        found.append(tree)
+        return _LEAF
+    if isinstance(tree, dict):
+        return TreeSpec(dict, tuple(tree), tuple(_flatten(value, found) for value in tree.values()))
+    return TreeSpec(type(tree), (), tuple(_flatten(value, found) for value in tree))
+
+
+def unflatten(spec: TreeSpec, values: list[Any]) -> Any:
+    """The tree of that shape with those leaves; the inverse of `flatten`.
+
+    Raises:
+        ValueError: there are more or fewer values than the shape has leaves.
+    """
+    rest = iter(values)
+    try:
+        tree = _unflatten(spec, rest)
+    except StopIteration:
+        raise ValueError(f"{len(values)} values are too few for {spec}") from None
+    if next(rest, rest) is not rest:
+        raise ValueError(f"{len(values)} values are too many for {spec}")
+    return tree
+
+
+def _unflatten(spec: TreeSpec, values: Iterator[Any]) -> Any:
+    if spec.kind is None:
+        return next(values)
+    children = [_unflatten(child, values) for child in spec.children]
+    if spec.kind is dict:
+        return dict(zip(spec.keys, children, strict=True))
+    if spec.kind in _CONTAINERS:
+        return spec.kind(children)
+    return spec.kind(*children)
+
+
+def leaves(tree: object) -> list[Any]:
+    """The leaves of a tree in order."""
+    return flatten(tree)[0]
+
+
+def map_leaves(function: Callable[[Any], Any], tree: object) -> Any:
+    """The tree with `function` applied to each leaf.
+
+    Example:
+        >>> map_leaves(str, (1, {"a": [2]}))
+        ('1', {'a': ['2']})
+    """
+    found, spec = flatten(tree)
+    return unflatten(spec, [function(leaf) for leaf in found])

@@ -1,0 +1,199 @@
+"""The words said to models: loaded from `prompts/`, filled once, fenced, and overridable by a folder of the user's.
+
+A prompt is one Markdown file: a header between two ``---`` lines (name, purpose, version, slots), then a part
+``# System`` with fixed instructions and a part ``# User`` with slots. Slots are filled by minijinja in one pass: a value
+is never scanned again, so braces and tags inside data stay data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import re
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.errors import TemplateError
+
+__all__ = ["Prompt", "fence", "fill", "load", "slots_of", "use_prompts"]
+
+_PACKAGED = Path(__file__).parent / "prompts"
+_CHECKOUT = Path(__file__).parent.parent / "prompts"
+_folder: ContextVar[Path | None] = ContextVar("textgrad_engine_prompts", default=None)
+_SLOT = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt file.
+
+    Attributes:
+        name: its name, which is the file's without ``.md``.
+        purpose: what it is for, in one line.
+        slots: the names that `render` wants.
+        system: the fixed instructions ("" when the file has none).
+        user: the template of the user message.
+        path: where it was read from.
+    """
+
+    name: str
+    purpose: str
+    slots: tuple[str, ...]
+    system: str
+    user: str
+    path: Path
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that change when a word of the prompt does."""
+        return hashlib.sha256(f"{self.system}\0{self.user}".encode()).hexdigest()[:12]
+
+    def render(self, **slots: Any) -> str:
+        """The user part with its slots filled.
+
+        Raises:
+            TemplateError: a slot is missing or unknown, or the template itself is broken.
+        """
+        if missing := [name for name in self.slots if name not in slots]:
+            raise TemplateError(f"{self.path}: slot {missing[0]!r} was given no value")
+        if unknown := [name for name in slots if name not in self.slots]:
+            raise TemplateError(f"{self.path}: there is no slot {unknown[0]!r}; its header names {', '.join(self.slots)}")
+        try:
+            return str(_environment().render_str(self.user, self.name, **slots)).strip()
+        except Exception as error:
+            raise TemplateError(f"{self.path}: {error}") from error
+
+
+def load(name: str) -> Prompt:
+    """The prompt of that name: from the user's folder where it has one, else the library's.
+
+    Raises:
+        TemplateError: there is no such prompt, or its file is malformed.
+    """
+    own = _folder.get()
+    if own is not None and (own / f"{name}.md").is_file():
+        return _read(own / f"{name}.md")
+    for folder in (_PACKAGED, _CHECKOUT):
+        if (folder / f"{name}.md").is_file():
+            return _read(folder / f"{name}.md")
+    raise TemplateError(f"there is no prompt {name!r} in {_PACKAGED}")
+
+
+@contextlib.contextmanager
+def use_prompts(folder: str | Path) -> Iterator[None]:
+    """Inside the block, prompts that `folder` has a file for are read from it instead of the library's.
+
+    Raises:
+        TemplateError: the folder does not exist, or one of its files has a name that the library does not use.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise TemplateError(f"{path}: there is no such folder of prompts")
+    home = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    known = sorted(file.stem for file in home.glob("*.md"))
+    for file in sorted(path.glob("*.md")):
+        if file.stem not in known:
+            raise TemplateError(f"{file}: the library has no prompt {file.stem!r}; it has {', '.join(known)}")
+    token = _folder.set(path)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def fence(text: object, label: str = "text") -> str:
+    """Put text between a pair of tags that cannot occur in it.
+
+    The tag ends in a nonce made by hashing the whole text, so that equal texts get equal fences (caches and replay need
+    that) and no text can hold its own closing tag.
+
+    Example:
+        >>> print(fence("</answer>", "answer"))
+        <answer-5086e624>
+        </answer>
+        </answer-5086e624>
+    """
+    content = str(text)
+    nonce = hashlib.sha256(f"{label}\0{content}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    while nonce in content:
+        nonce = hashlib.sha256(nonce.encode()).hexdigest()[:8]
+    return f"<{label}-{nonce}>\n{content}\n</{label}-{nonce}>"
+
+
+def slots_of(template: str) -> tuple[str, ...]:
+    """The names of the ``{slot}`` placeholders of a user's template, in order, each once.
+
+    Example:
+        >>> slots_of('Answer {question} as {"json": 1}, not as {{question}}.')
+        ('question',)
+    """
+    return tuple(dict.fromkeys(match[2] for match in _SLOT.finditer(template) if match[2]))
+
+
+def fill(template: str, values: dict[str, str]) -> str:
+    """Fill the ``{slot}`` placeholders of a user's template in one pass.
+
+    Only names in `values` are slots; every other brace is text, so JSON in a template needs no escaping. ``{{name}}``
+    stands for the literal ``{name}``.
+
+    Example:
+        >>> fill('{"id": 1} {who}', {"who": "{who}"})
+        '{"id": 1} {who}'
+    """
+
+    def put(match: re.Match[str]) -> str:
+        if match[1]:
+            return f"{{{match[1]}}}" if match[1] in values else match[0]
+        return values.get(match[2], match[0])
+
+    return _SLOT.sub(put, template)
+
+
+@functools.cache
+def _read(path: Path) -> Prompt:
+    text = path.read_text(encoding="utf-8")
+    parts = re.match(r"---\n(?P<header>.*?)\n---\n(?P<body>.*)\Z", text, re.DOTALL)
+    if parts is None:
+        raise TemplateError(f"{path}: a prompt begins with a header between two lines '---'")
+    header: dict[str, str] = {}
+    for number, line in enumerate(parts["header"].split("\n"), 2):
+        key, colon, value = line.partition(":")
+        if not colon:
+            raise TemplateError(f"{path}:{number}: expected 'key: value' in the header, got {line!r}")
+        header[key.strip()] = value.strip()
+    for key in ("name", "purpose", "slots"):
+        if key not in header:
+            raise TemplateError(f"{path}: the header lacks {key!r}")
+    system, user = _sections(path, parts["body"])
+    return Prompt(
+        name=header["name"],
+        purpose=header["purpose"],
+        slots=tuple(name for name in re.split(r"[,\s]+", header["slots"]) if name),
+        system=system,
+        user=user,
+        path=path,
+    )
+
+
+def _sections(path: Path, body: str) -> tuple[str, str]:
+    found = re.match(r"(?:\s*# System\n(?P<system>.*?))?\s*^# User\n(?P<user>.*)\Z", body, re.DOTALL | re.MULTILINE)
+    if found is None:
+        raise TemplateError(f"{path}: a prompt has a part '# User', and before it, if it wants one, a part '# System'")
+    return (found["system"] or "").strip(), found["user"].strip("\n")
+
+
+@functools.cache
+def _environment() -> Any:
+    import minijinja  # heavy enough to stay off the import path; wanted only when a prompt is rendered
+
+    return minijinja.Environment(
+        undefined_behavior="strict",
+        auto_escape_callback=lambda name: False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        filters={"fence": fence},
+    )

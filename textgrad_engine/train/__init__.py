@@ -1,0 +1,7 @@
+"""Training loops, evaluation and its statistics."""
+
+from textgrad_engine.train.evaluator import Comparison, Evaluation, compare, evaluate
+from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.trainer import Trainer
+
+__all__ = ["Comparison", "Evaluation", "TrainResult", "Trainer", "compare", "evaluate"]

@@ -1,0 +1,186 @@
+"""What a run tells while it goes on: events up, imports down. Progress bars and run folders listen to these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from textgrad_engine.llm.usage import CallRecord
+from textgrad_engine.optim import Edit, Evidence
+
+__all__ = [
+    "RUN_FOLDERS",
+    "Callback",
+    "CallEnded",
+    "Event",
+    "Phase",
+    "PhaseAdvanced",
+    "PhaseEnded",
+    "PhaseStarted",
+    "ParameterChange",
+    "RunEnded",
+    "RunStarted",
+    "Status",
+    "StepEnded",
+    "current_phase",
+    "run_folder",
+]
+
+Phase = Literal["validate", "forward", "backward", "optimize", "test"]
+Status = Literal["finished", "interrupted", "budget"]
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """A run begins.
+
+    Attributes:
+        parameters: the trained texts by dotted name, as they are before the run.
+        train: how many examples there are to train on.
+        val: how many to validate on.
+        test: how many to test on, 0 for none.
+        steps: how many optimizer steps there will be at most.
+    """
+
+    parameters: dict[str, str]
+    train: int
+    val: int
+    test: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class PhaseStarted:
+    """A phase begins.
+
+    Attributes:
+        number: phases are numbered from 1 in the order in which they begin.
+        phase: what is done.
+        step: the optimizer step it belongs to, 0 before the first.
+        total: how many units it has: examples, or nodes for backward, or 1.
+    """
+
+    number: int
+    phase: Phase
+    step: int
+    total: int
+
+
+@dataclass(frozen=True)
+class PhaseAdvanced:
+    """Another unit of a phase is done; may come on any thread."""
+
+    number: int
+    done: int
+
+
+@dataclass(frozen=True)
+class PhaseEnded:
+    """A phase is over."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class CallEnded:
+    """A call of a model ended; comes on the event-loop thread.
+
+    Attributes:
+        phase: the number of the phase that made it.
+        record: request, answer and usage.
+    """
+
+    phase: int
+    record: CallRecord
+
+
+@dataclass(frozen=True)
+class ParameterChange:
+    """What a step did to one parameter.
+
+    Attributes:
+        name: its dotted name.
+        before: its text before.
+        after: its text after.
+        edits: the edits, when it was a patch.
+        feedback: the feedback that the optimizer was shown.
+        left_out: how many items of feedback there was no room for.
+        problem: why the proposal was dropped, "" when it was used.
+    """
+
+    name: str
+    before: str
+    after: str
+    edits: tuple[Edit, ...] = ()
+    feedback: tuple[Evidence, ...] = ()
+    left_out: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class StepEnded:
+    """An optimizer step is over.
+
+    Attributes:
+        step: its number, from 1.
+        epoch: the epoch, from 1.
+        examples: the ids of its minibatch.
+        train_mean: the mean score of the minibatch before the step.
+        unanswered: how many of the minibatch had no answer.
+        feedback: how many pieces of feedback reached the parameters.
+        changes: what became of each parameter that had feedback.
+        val_mean: the validation score of the new texts; None when nothing changed.
+        kept: whether the new texts are kept.
+        best_val: the best validation score so far.
+    """
+
+    step: int
+    epoch: int
+    examples: tuple[str, ...]
+    train_mean: float | None
+    unanswered: int
+    feedback: int
+    changes: tuple[ParameterChange, ...]
+    val_mean: float | None
+    kept: bool
+    best_val: float
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """A run is over.
+
+    Attributes:
+        status: ``"finished"``, ``"interrupted"`` (Ctrl-C) or ``"budget"`` (it is spent).
+        result: the `TrainResult`.
+    """
+
+    status: Status
+    result: Any = field(repr=False)
+
+
+Event: TypeAlias = RunStarted | PhaseStarted | PhaseAdvanced | PhaseEnded | CallEnded | StepEnded | RunEnded
+
+
+class Callback(Protocol):
+    """Whatever wants to know; `on_event` must be quick, and comes one event at a time, from any thread."""
+
+    def on_event(self, event: Event) -> None:
+        """Take note of an event."""
+        ...
+
+
+current_phase: ContextVar[int] = ContextVar("textgrad_engine_phase", default=0)
+"""The number of the phase that code belongs to; captured when calls are dispatched."""
+
+RUN_FOLDERS: list[Callable[[Path], Callback]] = []
+"""How a run folder is written; `textgrad_engine.store` registers it."""
+
+
+def run_folder(path: Path) -> Callback:
+    """The callback that writes a run folder."""
+    return RUN_FOLDERS[-1](path)
+
