@@ -1,7 +1,8 @@
 """The one event-loop thread on which calls of models run, and the values that are still on their way.
 
-`submit` hands over a coroutine function and the calls whose values it waits for; it returns a `Call` at once. Everything
-that runs, runs on one private thread, so user code needs no loop of its own and may have one (a notebook, a web handler).
+`submit` hands over a coroutine function and the calls whose values it waits for; it returns a `Call` at once.
+Everything that runs, runs on one private thread, so user code needs no loop of its own and may have one (a notebook, a
+web handler).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextvars import Context, ContextVar, copy_context
 from types import FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from textgrad_engine.errors import CallCancelled, DispatchError
 
@@ -63,7 +64,7 @@ class Call:
         return self._error is not None
 
     def on_done(self, callback: Callable[[Call], None]) -> None:
-        """Call back with this call when it is done: on the event-loop thread, or here and now when it is done already."""
+        """Call back with this call when it is done: on the event-loop thread, or here and now if it is done already."""
         with _lock:
             if not self.done:
                 self._callbacks.append(callback)
@@ -197,14 +198,14 @@ def times_waited() -> int:
 
 
 class Scope:
-    """Calls made inside the ``with`` block (by this task or thread, and by what it starts) can be cancelled together."""
+    """Calls made inside the ``with`` block, by this task or thread and what it starts, can be cancelled together."""
 
     def __init__(self) -> None:
         self.cancelled = False
         self._calls: set[Call] = set()
         self._tokens: list[Any] = []
 
-    def __enter__(self) -> Scope:
+    def __enter__(self) -> Self:
         self._tokens.append(_scope.set(self))
         return self
 

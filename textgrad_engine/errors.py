@@ -1,35 +1,35 @@
 """Every exception the library raises on purpose.
 
-    TextgradError
-    ├── AutogradError (RuntimeError)         misuse of the graph: freed, edited, non-leaf, wrong counts
-    ├── DispatchError (RuntimeError)         misuse of pending values, e.g. blocking on the event-loop thread
-    │   └── CallCancelled                    the call was cancelled before it finished
-    ├── TemplateError (ValueError)           a prompt file or a slot is missing or malformed
-    ├── ConfigError (ValueError)             a config file says something that cannot be done
-    ├── DataError (ValueError)               a dataset cannot be read
-    ├── ContractError (ValueError)           a proposed parameter breaks what it must keep
-    ├── RunError (RuntimeError)              a run folder is missing, in use or damaged
-    └── ModelError (RuntimeError)            anything about asking a model
-        ├── NoModelError                     no model was named for a purpose
-        ├── UnknownModelError                a model name that nothing answers to
-        ├── RequestRefused                   the request was not sent: tests, or a setting the adapter lacks
-        ├── Stopped                          the run was stopped; nothing more is sent
-        ├── BudgetExceeded                   the next call could pass the limit
-        ├── UnknownPriceError                a limit in dollars, and a model without a price
-        ├── AnswerError                      an answer came that is no finished answer
-        │   ├── TruncatedResponse            it ran into its length limit
-        │   ├── EmptyResponse                it holds no content
-        │   ├── ContentFiltered              the endpoint withheld it
-        │   └── MalformedResponse            the body, or the JSON in it, is not what it claims to be
-        └── APIError                         the endpoint said no, or could not be reached
-            ├── AuthenticationFailed         401 / 403: the key is wrong, or may not use this model
-            ├── QuotaExhausted               the account has no money left
-            ├── BadRequest                   400 / 404 / 422: the request itself is wrong
-            │   └── ContextOverflow          it is longer than the model's context
-            ├── RateLimited                  429
-            ├── ServerFailed                 5xx
-            ├── ConnectionFailed             no connection, or it broke
-            └── DeadlineExceeded             no answer in time
+TextgradError
+├── AutogradError (RuntimeError)         misuse of the graph: freed, edited, non-leaf, wrong counts
+├── DispatchError (RuntimeError)         misuse of pending values, e.g. blocking on the event-loop thread
+│   └── CallCancelled                    the call was cancelled before it finished
+├── TemplateError (ValueError)           a prompt file or a slot is missing or malformed
+├── ConfigError (ValueError)             a config file says something that cannot be done
+├── DataError (ValueError)               a dataset cannot be read
+├── ContractError (ValueError)           a proposed parameter breaks what it must keep
+├── RunError (RuntimeError)              a run folder is missing, in use or damaged
+└── ModelError (RuntimeError)            anything about asking a model
+    ├── NoModelError                     no model was named for a purpose
+    ├── UnknownModelError                a model name that nothing answers to
+    ├── RequestRefused                   the request was not sent: tests, or a setting the adapter lacks
+    ├── Stopped                          the run was stopped; nothing more is sent
+    ├── BudgetExceeded                   the next call could pass the limit
+    ├── UnknownPriceError                a limit in dollars, and a model without a price
+    ├── AnswerError                      an answer came that is no finished answer
+    │   ├── TruncatedResponse            it ran into its length limit
+    │   ├── EmptyResponse                it holds no content
+    │   ├── ContentFiltered              the endpoint withheld it
+    │   └── MalformedResponse            the body, or the JSON in it, is not what it claims to be
+    └── APIError                         the endpoint said no, or could not be reached
+        ├── AuthenticationFailed         401 / 403: the key is wrong, or may not use this model
+        ├── QuotaExhausted               the account has no money left
+        ├── BadRequest                   400 / 404 / 422: the request itself is wrong
+        │   └── ContextOverflow          it is longer than the model's context
+        ├── RateLimited                  429
+        ├── ServerFailed                 5xx
+        ├── ConnectionFailed             no connection, or it broke
+        └── DeadlineExceeded             no answer in time
 """
 
 from __future__ import annotations

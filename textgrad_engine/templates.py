@@ -1,8 +1,8 @@
 """The words said to models: loaded from `prompts/`, filled once, fenced, and overridable by a folder of the user's.
 
 A prompt is one Markdown file: a header between two ``---`` lines (name, purpose, version, slots), then a part
-``# System`` with fixed instructions and a part ``# User`` with slots. Slots are filled by minijinja in one pass: a value
-is never scanned again, so braces and tags inside data stay data.
+``# System`` with fixed instructions and a part ``# User`` with slots. Slots are filled by minijinja in one pass: a
+value is never scanned again, so braces and tags inside data stay data.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class Prompt:
         if missing := [name for name in self.slots if name not in slots]:
             raise TemplateError(f"{self.path}: slot {missing[0]!r} was given no value")
         if unknown := [name for name in slots if name not in self.slots]:
-            raise TemplateError(f"{self.path}: there is no slot {unknown[0]!r}; its header names {', '.join(self.slots)}")
+            raise TemplateError(
+                f"{self.path}: there is no slot {unknown[0]!r}; its header names {', '.join(self.slots)}"
+            )
         try:
             return str(_environment().render_str(self.user, self.name, **slots)).strip()
         except Exception as error:

@@ -26,20 +26,21 @@ def backward(
 ) -> None:
     """Carry feedback from `variables` to the leaves, and append it to their `.grad`.
 
-    Every operation is gone through once, when all feedback on its outputs has arrived; what can run at the same time does.
-    Losses (the evaluators) and numbers need no gradient to begin with; a text needs one, in words. When anything fails,
-    no leaf has changed.
+    Every operation is gone through once, when all feedback on its outputs has arrived; what can run at the same time
+    does. Losses (the evaluators) and numbers need no gradient to begin with; a text needs one, in words. When anything
+    fails, no leaf has changed.
 
     Args:
         variables: one result or several, which are gone through in one pass.
         grad_variables: for each of them the feedback to begin with: a text, a Variable, or None for a loss.
         retain_graph: keep the graph, so that another backward can go through it; by default as `create_graph`.
         create_graph: record the feedback's own graph: feedback then has a `grad_fn`.
-        inputs: leaves, or GradientEdges of leaves; only they get feedback, and what does not lead to them costs nothing.
+        inputs: leaves, or GradientEdges of leaves; only they get feedback, and what does not lead to them costs
+            nothing.
 
     Raises:
-        AutogradError: a variable does not require grad; a text came without a gradient; the graph was freed; a variable was
-            changed after its use; an input is no leaf.
+        AutogradError: a variable does not require grad; a text came without a gradient; the graph was freed; a
+            variable was changed after its use; an input is no leaf.
 
     Example:
         >>> draft = Variable("hello", role="draft", requires_grad=True)
@@ -121,7 +122,9 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[Gra
     else:
         given = [gradients] if isinstance(gradients, str | Variable) else list(gradients)
     if len(given) != len(roots):
-        raise AutogradError(f"got {len(given)} gradients for {len(roots)} variables: give one for each, None for a loss")
+        raise AutogradError(
+            f"got {len(given)} gradients for {len(roots)} variables: give one for each, None for a loss"
+        )
     pairs: list[tuple[GradientEdge, Items]] = []
     for position, (root, gradient) in enumerate(zip(roots, given)):
         if not isinstance(root, Variable):

@@ -29,7 +29,7 @@ class Context:
     _freed = False
     _node: weakref.ref[FunctionNode] | None = None
 
-    def save_for_backward(self, *values: Variable | str | int | float | None) -> None:
+    def save_for_backward(self, *values: Variable | str | float | None) -> None:
         """Keep Variables (inputs or outputs), strings, numbers and None for backward.
 
         Raises:
@@ -89,7 +89,8 @@ class Context:
 
 
 FREED = (
-    "this graph was freed by an earlier backward. Call the first one with retain_graph=True to go through it a second time."
+    "this graph was freed by an earlier backward. Call the first one with retain_graph=True to go through it a second "
+    "time."
 )
 
 
@@ -115,8 +116,8 @@ class _Saved:
         origin = variable if variable._origin is None else variable._origin
         if origin._version != self.version:
             raise AutogradError(
-                f"{origin._name()} was changed after it was used (version {origin._version}, used at version {self.version}): "
-                "feedback on the old value does not fit the new one. Call backward before changing it."
+                f"{origin._name()} was changed after it was used (version {origin._version}, used at version "
+                f"{self.version}): feedback on the old value does not fit the new one. Call backward before the change."
             )
         stand_in = variable._alias()
         if self.output is not None and node is not None and (made_by := node()) is not None:

@@ -7,8 +7,8 @@ NOTE [Order of feedback]
 
 NOTE [Zero]
     A gradient is a list of feedback items; items whose text is empty are dropped when they arrive. A node all of whose
-    output gradients are empty lists is not run: it sends empty lists on. The gradient that a loss begins with (`SEED`) has no
-    text and is no zero.
+    output gradients are empty lists is not run: it sends empty lists on. The gradient that a loss begins with (`SEED`)
+    has no text and is no zero.
 
 NOTE [All or nothing]
     Leaves, retained gradients and captured ones are written when the last node is through, and the graph is freed then;
@@ -349,7 +349,9 @@ def _postorder(roots: list[Node], visits: dict[Node, _Visit]) -> list[_Visit]:
 
 def _source(node: FunctionNode, arrived: list[Items]) -> Source:
     because = tuple([item for items in arrived for item in items])
-    score = next((item.source.score for item in because if item.source is not None and item.source.score is not None), None)
+    score = next(
+        (item.source.score for item in because if item.source is not None and item.source.score is not None), None
+    )
     output = node.function.describe_output(node.ctx) if node.ctx is not None else ""
     return Source(example=node.example, node=node.name(), output=output, score=score, because=because)
 
@@ -359,4 +361,3 @@ def _accumulate(variable: Variable, items: Items) -> None:
     if variable._post_hooks:
         for hook in tuple(variable._post_hooks.values()):
             hook(variable)
-

@@ -62,7 +62,7 @@ class Function:
 
     def __init__(self) -> None:
         raise AutogradError(
-            f"{type(self).__name__} is a Function: it is not instantiated. Call {type(self).__name__}.apply(...) instead."
+            f"{type(self).__name__} is a Function: it is not instantiated. Call {type(self).__name__}.apply(...)."
         )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -78,7 +78,9 @@ class Function:
     @staticmethod
     def forward(*args: Any) -> Any:
         """Compute the outputs: Variables, one or a tuple. To be written by every subclass."""
-        raise NotImplementedError("a Function needs a `forward`: a static method, forward(ctx, *args) or forward(*args)")
+        raise NotImplementedError(
+            "a Function needs a `forward`: a static method, forward(ctx, *args) or forward(*args)"
+        )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -94,7 +96,8 @@ class Function:
 
         Args:
             ctx: what forward saved, and `needs_input_grad`.
-            grad_outputs: for each output one Variable: `data` is its feedback joined in order, `grad` the list of items.
+            grad_outputs: for each output one Variable: `data` is its feedback joined in order, `grad` the list of
+                items.
 
         Returns:
             For each argument of forward its gradient: a Variable, a list of them, or None (also for what needs none);
@@ -336,8 +339,8 @@ def gradients_by_variable(node: FunctionNode, returned: Any) -> list[Any]:
         leaves, shape = _flatten_like(spec, grad)
         if not shape:
             raise AutogradError(
-                f"{node.function.__name__}.backward: the gradient for argument {position} must have that argument's shape "
-                f"(or be None), got {grad!r:.80}"
+                f"{node.function.__name__}.backward: the gradient for argument {position} must have that argument's "
+                f"shape (or be None), got {grad!r:.80}"
             )
         for index, leaf in zip(where, leaves):
             if index is not None:

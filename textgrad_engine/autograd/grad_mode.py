@@ -96,5 +96,6 @@ class set_grad_enabled(_Mode):  # noqa: N801  PyTorch's name
         GRAD_ENABLED.set(self._mode)
 
     def __call__(self, function: F) -> F:
+        """Decorate a function; the mode holds inside it."""
         GRAD_ENABLED.set(self._outer)  # made as a decorator: the mode holds inside the function only
         return super().__call__(function)

@@ -18,7 +18,9 @@ SEED = Variable("", role="the start of a backward pass")
 
 def is_seed(gradient: Variable) -> bool:
     """Whether a gradient is only the start of a pass, with no words in it."""
-    return gradient is SEED or (gradient._combined and bool(gradient.grad) and all(item is SEED for item in gradient.grad))
+    return gradient is SEED or (
+        gradient._combined and bool(gradient.grad) and all(item is SEED for item in gradient.grad)
+    )
 
 
 def without_zeros(items: Items) -> Items:
@@ -88,4 +90,6 @@ def as_items(gradient: Any, giver: str) -> Items:
         return [Variable(gradient, role="feedback")]
     if isinstance(gradient, list | tuple):
         return [item for part in gradient for item in as_items(part, giver)]
-    raise TypeError(f"{giver} gave {type(gradient).__name__} as a gradient: {gradient!r:.60}. Give a Variable, a text or None.")
+    raise TypeError(
+        f"{giver} gave {type(gradient).__name__} as a gradient: {gradient!r:.60}. Give a Variable, a text or None."
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 if TYPE_CHECKING:
-    from textgrad_engine.autograd.function import Context, Function
+    from textgrad_engine.autograd.context import Context
+    from textgrad_engine.autograd.function import Function
     from textgrad_engine.autograd.variable import Variable
     from textgrad_engine.dispatch import Call
 
@@ -74,7 +75,7 @@ class Handle:
         """Take the hook away."""
         self._hooks.pop(self._key, None)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -9,7 +9,7 @@ in `function.py`, runs the forward and records the graph. The shape is that of `
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.function import Function
@@ -34,7 +34,7 @@ class Layer:
 
     _token: Token[tuple[Layer, ...]] | None = None
 
-    def __enter__(self) -> Layer:
+    def __enter__(self) -> Self:
         if self._token is not None:
             raise RuntimeError(f"this {type(self).__name__} is active already; make a second one to nest it")
         self._token = LAYERS.set((*LAYERS.get(), self))

@@ -31,8 +31,8 @@ class Variable:
         TypeError: data is something else.
         ValueError: the text holds a lone surrogate, which no endpoint accepts; the position is named.
 
-    Equality and hash are by identity. Reading `data` (or ``str``, ``int``, ``float``, ``len``, ``bool``) of a value that
-    is still being computed waits for it.
+    Equality and hash are by identity. Reading `data` (or ``str``, ``int``, ``float``, ``len``, ``bool``) of a value
+    that is still being computed waits for it.
 
     Example:
         >>> prompt = Variable("Answer briefly.", role="system prompt", requires_grad=True)
@@ -43,9 +43,24 @@ class Variable:
     """
 
     __slots__ = (
-        "__weakref__", "_accumulator", "_call", "_data", "_edge", "_grad", "_combined", "_grad_fn", "_hooks", "_index", "_origin",
-        "_post_hooks", "_requires_grad", "_role", "_version", "output_nr", "source",
-    )  # fmt: skip
+        "__weakref__",
+        "_accumulator",
+        "_call",
+        "_combined",
+        "_data",
+        "_edge",
+        "_grad",
+        "_grad_fn",
+        "_hooks",
+        "_index",
+        "_origin",
+        "_post_hooks",
+        "_requires_grad",
+        "_role",
+        "_version",
+        "output_nr",
+        "source",
+    )
 
     add_rule: ClassVar[Callable[[Any, Any], Variable]]
     """What ``+`` does; `ops.text` registers it."""
@@ -137,7 +152,8 @@ class Variable:
         """
         if not self.is_leaf and not requires_grad:
             raise AutogradError(
-                f"{self._name()} is a result: requires_grad can be changed on leaves only. Use v.detach() to go on without it."
+                f"{self._name()} is a result: requires_grad can be changed on leaves only. "
+                "Use v.detach() to go on without it."
             )
         self._requires_grad = requires_grad
         return self
@@ -224,9 +240,7 @@ class Variable:
     ) -> None:
         """`backward` for code that has an event loop of its own; the loop is not blocked."""
         context = copy_context()
-        await asyncio.to_thread(
-            context.run, BACKWARD[0], (self,), (gradient,), retain_graph, create_graph, inputs
-        )
+        await asyncio.to_thread(context.run, BACKWARD[0], (self,), (gradient,), retain_graph, create_graph, inputs)
 
     def detach(self) -> Variable:
         """The same value, cut off from the graph."""
@@ -257,7 +271,7 @@ class Variable:
     def __radd__(self, other: Scalar) -> Variable:
         return Variable.add_rule(other, self)
 
-    def __iadd__(self, other: Variable | Scalar) -> Variable:
+    def __iadd__(self, other: Variable | Scalar) -> Variable:  # noqa: PYI034  what _become gives
         self._refuse_in_place("+=")
         return self._become(Variable.add_rule(self._alias(), other))
 
@@ -280,7 +294,9 @@ class Variable:
         return bool(self.data)
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError(f"{self._name()} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph")
+        raise TypeError(
+            f"{self._name()} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph"
+        )
 
     def __repr__(self) -> str:
         if self._call is not None and not self._call.done:
@@ -388,9 +404,7 @@ def _checked(data: Any) -> Any:
         return list(data)
     if isinstance(data, str | int | float):  # a subclass, such as an enum of strings
         return data
-    raise TypeError(
-        f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}"
-    )
+    raise TypeError(f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}")
 
 
 def _check_text(text: str) -> None:
@@ -398,6 +412,6 @@ def _check_text(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"the text has a lone surrogate (U+{ord(text[error.start]):04X}) at position {error.start}: no endpoint accepts it. "
-            "Decode the source with errors='replace', or remove the character."
+            f"the text has a lone surrogate (U+{ord(text[error.start]):04X}) at position {error.start}: no endpoint "
+            "accepts it. Decode the source with errors='replace', or remove the character."
         ) from None

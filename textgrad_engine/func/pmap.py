@@ -19,16 +19,16 @@ DEFAULT_CONCURRENCY = 64
 def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable[[Iterable[T]], list[R]]:
     """Make a function of one item into one of many, which runs them at the same time.
 
-    For programs that look at a value and decide what to do next; each item has a thread, so one that waits for its model
-    does not hold up the others. Context variables (models, budgets, grad mode) are those of the caller.
+    For programs that look at a value and decide what to do next; each item has a thread, so one that waits for its
+    model does not hold up the others. Context variables (models, budgets, grad mode) are those of the caller.
 
     Args:
         function: called once for each item.
         concurrency: at most so many at once.
 
     Returns:
-        A function from an iterable to the list of results, in order. If calls raise, the exception of the first item (in
-        order) that raised is raised, and items that have not begun are left out.
+        A function from an iterable to the list of results, in order. If calls raise, the exception of the first item
+        (in order) that raised is raised, and items that have not begun are left out.
 
     Raises:
         ValueError: concurrency is below 1.

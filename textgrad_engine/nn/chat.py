@@ -50,7 +50,9 @@ class ChatCompletion(Module):
         super().__init__()
         self.system = system
         self.user = user
-        self.settings = ChatSettings(model=model, config=config_from({**config, "response_format": response_format}), role=role)
+        self.settings = ChatSettings(
+            model=model, config=config_from({**config, "response_format": response_format}), role=role
+        )
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -70,10 +72,12 @@ class ChatCompletion(Module):
     def _check(self, values: Mapping[str, Any]) -> None:
         slots = self.slots
         if missing := [name for name in slots if name not in values]:
-            raise TypeError(f"ChatCompletion: the user template has the slot {{{missing[0]}}}, and no value was given for it")
+            raise TypeError(
+                f"ChatCompletion: the user template has the slot {{{missing[0]}}}, and no value was given for it"
+            )
         both = {*slots, *(templates.slots_of(str(self.system)) if self.system is not None else ())}
         if unknown := [name for name in values if name not in both]:
             raise TypeError(
-                f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template has {list(slots)}"
+                f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template has "
+                f"{list(slots)}"
             )
-

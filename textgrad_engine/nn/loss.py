@@ -14,7 +14,8 @@ __all__ = ["ExactMatch", "Judge", "Metric", "TextLoss"]
 
 
 class ExactMatch(Module):
-    """1 where the prediction is the target's text, else 0 (white space at the ends aside); see `ops.exact_match_evaluator`.
+    """1 where the prediction is the target's text, else 0 (white space at the ends aside); see
+    `ops.exact_match_evaluator`.
 
     Example:
         >>> ExactMatch()(Variable("billing"), "billing").data
@@ -35,9 +36,7 @@ class Metric(Module):
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``.
     """
 
-    def __init__(
-        self, fn: Callable[..., Any], purpose: str, success_fn: Callable[[Any], bool] | None = None
-    ) -> None:
+    def __init__(self, fn: Callable[..., Any], purpose: str, success_fn: Callable[[Any], bool] | None = None) -> None:
         super().__init__()
         self.fn, self.purpose, self.success_fn = fn, purpose, success_fn
 

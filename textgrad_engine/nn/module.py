@@ -29,6 +29,11 @@ class Module:
     """
 
     training: bool
+    _parameters: dict[str, Parameter]
+    _buffers: dict[str, Variable]
+    _modules: dict[str, Module]
+    _forward_hooks: dict[int, Callable[..., Any]]
+    _forward_pre_hooks: dict[int, Callable[..., Any]]
 
     def __init__(self) -> None:
         for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"):
@@ -91,9 +96,7 @@ class Module:
 
     def _drop(self, name: str) -> bool:
         self.__dict__.pop(name, None)
-        return any(
-            store.pop(name, None) is not None for store in (self._parameters, self._buffers, self._modules)
-        )
+        return any(store.pop(name, None) is not None for store in (self._parameters, self._buffers, self._modules))
 
     def register_parameter(self, name: str, parameter: Parameter) -> None:
         """Make `parameter` one of the module's, under `name`."""
@@ -184,8 +187,8 @@ class Module:
         unexpected = [name for name in state if name not in own]
         if strict and (missing or unexpected):
             raise KeyError(
-                f"load_state_dict of {type(self).__name__}: missing {missing or 'nothing'}, unexpected {unexpected or 'nothing'}. "
-                "Pass strict=False to load what fits."
+                f"load_state_dict of {type(self).__name__}: missing {missing or 'nothing'}, "
+                f"unexpected {unexpected or 'nothing'}. Pass strict=False to load what fits."
             )
         checked = [(own[name], Variable(entry["data"]).data, entry) for name, entry in state.items() if name in own]
         with no_grad():

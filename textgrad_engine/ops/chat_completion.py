@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine import pytree, templates
@@ -31,7 +31,7 @@ class ChatSettings:
     """
 
     model: str | Model | None = None
-    config: GenerateConfig = GenerateConfig()
+    config: GenerateConfig = field(default_factory=GenerateConfig)
     purpose: Purpose = "forward"
     role: str = ""
 
@@ -120,7 +120,8 @@ def chat_completion(
 
     Args:
         model: a Model or a name such as ``"openai/gpt-5-mini"``; None stands for the one of `use_models`.
-        messages: as in OpenAI's API; `content` may be a text, a Variable, or a list of these and of content parts (dicts).
+        messages: as in OpenAI's API; `content` may be a text, a Variable, or a list of these and of content parts
+            (dicts).
         inputs: values for the ``{slots}`` in the messages' texts.
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
@@ -213,7 +214,9 @@ def _content(parts: list[Any], values: dict[str, str]) -> Any:
     """A message's content with its slots filled; content parts (dicts) are passed through."""
     if any(isinstance(part, dict) for part in parts):
         return [
-            pytree.map_leaves(_data, part) if isinstance(part, dict) else {"type": "text", "text": _filled(part, values)}
+            pytree.map_leaves(_data, part)
+            if isinstance(part, dict)
+            else {"type": "text", "text": _filled(part, values)}
             for part in parts
         ]
     return "".join([_filled(part, values) for part in parts])
@@ -228,8 +231,8 @@ def _case(messages: list[dict[str, Any]], inputs: dict[str, Any], answer: Variab
     """One call as the critic sees it: its messages, with the keys of those inputs that want feedback."""
     if not grad_out.data:
         raise AutogradError(
-            f"a backward pass without words reached {answer.role or 'a chat completion'!r}: it began at a number that was "
-            "computed from text by no evaluator. Begin with feedback in words, or use a loss (nn.ExactMatch, nn.Judge, …)."
+            f"a backward pass without words reached {answer.role or 'a chat completion'!r}: it began at a number that "
+            "was computed from text by no evaluator. Begin with feedback in words, or use a loss (nn.ExactMatch, …)."
         )
     parts: list[Part] = []
     shown: list[tuple[str, str, Any]] = []
@@ -270,5 +273,8 @@ class _TextOf:
     def __call__(self) -> str:
         values = {name: str(_data(value)) for name, value in self.inputs.items()}
         return "".join(
-            [f"[{part.get('type', 'part')}]" if isinstance(part, dict) else _filled(part, values) for part in self.content]
+            [
+                f"[{part.get('type', 'part')}]" if isinstance(part, dict) else _filled(part, values)
+                for part in self.content
+            ]
         )

@@ -1,7 +1,7 @@
 """Losses: what scores a prediction, and says in words what is wrong with it.
 
-An evaluator has two outputs, the score (higher is better) and the explanation. A backward pass may begin at either, without
-a gradient; a score that counts as a success sends a true zero.
+An evaluator has two outputs, the score (higher is better) and the explanation. A backward pass may begin at either,
+without a gradient; a score that counts as a success sends a true zero.
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ def deterministic_evaluator(
     Args:
         prediction: a text, or a batch of texts.
         target: what it is compared with; None for a function that takes the prediction alone.
-        eval_fn: ``eval_fn(prediction, target)`` gives a number (1 is full marks), or a pair of the number and a text that says
-            what is wrong. Called once for each entry of a batch.
+        eval_fn: ``eval_fn(prediction, target)`` gives a number (1 is full marks), or a pair of the number and a text
+            that says what is wrong. Called once for each entry of a batch.
         eval_fn_purpose: what the function checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``.
         reduction_fn: makes one score of a batch's scores.
@@ -178,7 +178,9 @@ def deterministic_evaluator(
         (score, explanation), both pending.
 
     Example:
-        >>> score, _ = deterministic_evaluator(Variable("four"), None, lambda text: len(text) <= 5, "at most five letters")
+        >>> def short(text):
+        ...     return len(text) <= 5
+        >>> score, _ = deterministic_evaluator(Variable("four"), None, short, "at most five letters")
         >>> score.data
         True
     """
@@ -267,8 +269,8 @@ def lm_judge_evaluator(
 
     Args:
         model: the judge; None stands for the one of `use_models`.
-        messages: what the judge is told; their ``{prediction}``, ``{target}`` and ``{…}`` of `inputs` are filled in. They should
-            ask for a JSON object with "score" and "explanation".
+        messages: what the judge is told; their ``{prediction}``, ``{target}`` and ``{…}`` of `inputs` are filled in.
+            They should ask for a JSON object with "score" and "explanation".
         prediction: the text to judge.
         target: a reference answer.
         inputs: further values for slots.
@@ -320,7 +322,8 @@ def text_loss(
     target: Variable | str | None = None,
     model: str | Model | None = None,
 ) -> Variable:
-    """A model's criticism of a prediction; "" when it finds nothing to criticize. The prompt is ``prompts/text_loss.md``.
+    """A model's criticism of a prediction; "" when it finds nothing to criticize. The prompt is
+    ``prompts/text_loss.md``.
 
     Args:
         prediction: the text to criticize.

@@ -1,7 +1,7 @@
 """What a backward pass says to the critic, and how its answer is taken apart. The words are in ``prompts/feedback.md``.
 
-The critic's call is a chat completion like any other, so with ``create_graph=True`` feedback has a graph of its own that
-leads to the critic's instructions.
+The critic's call is a chat completion like any other, so with ``create_graph=True`` feedback has a graph of its own
+that leads to the critic's instructions.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ class Extract(Function):
                 texts.append(value.strip())
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MalformedResponse(
-                f"{answer.role or 'the answer'} is no JSON object with the keys that were asked for ({error!r}): {answer.data!r:.200}"
+                f"{answer.role or 'the answer'} is no JSON object with the keys that were asked for ({error!r}): "
+                f"{answer.data!r:.200}"
             ) from error
         values = tuple([Variable(text, role=role) for text, role in zip(texts, roles)])
         return values if len(values) > 1 else values[0]
@@ -156,7 +157,9 @@ def _render(cases: list[Case]) -> str:
     parts: dict[str, Any] = {}
     for case in cases:
         for part in case.parts:
-            texts = parts.setdefault(part.key, {"key": part.key, "role": part.variable.role or "an input", "texts": set()})
+            texts = parts.setdefault(
+                part.key, {"key": part.key, "role": part.variable.role or "an input", "texts": set()}
+            )
             texts["texts"].add(None if part.whole else str(part.variable.data))
     inputs = [
         {"key": p["key"], "role": p["role"], "text": next(iter(p["texts"])) if len(p["texts"]) == 1 else None}

@@ -1,7 +1,7 @@
 """Plain operations on text and numbers: add, sum, join, split, format. They call no model.
 
-The role of a result is made of the roles of its inputs, each once, in order, joined by "and"; inputs without a role do not
-count. Feedback on a result goes to each of its inputs as it is.
+The role of a result is made of the roles of its inputs, each once, in order, joined by "and"; inputs without a role do
+not count. Feedback on a result goes to each of its inputs as it is.
 """
 
 from __future__ import annotations
@@ -238,4 +238,4 @@ class Compute(_PassOn):
         return role
 
 
-Variable.add_rule = staticmethod(_add_rule)  # type: ignore[assignment]  # a plain function, not a method
+Variable.add_rule = staticmethod(_add_rule)

@@ -72,7 +72,9 @@ class Optimizer:
         self._post_hooks: dict[int, Any] = {}
         given = list(params)
         if not given:
-            raise ValueError("the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter")
+            raise ValueError(
+                "the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter"
+            )
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
             self.add_param_group(group)  # type: ignore[arg-type]
 
@@ -125,7 +127,7 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} needs a `_step`")
 
     def origins(self, variable: Variable) -> list[Origin | None]:
-        """For each line of a parameter, why it reads as it does; None for lines that no step of this optimizer wrote."""
+        """For each line of a parameter, why it reads as it does; None for lines that no step of this one wrote."""
         text = str(variable.data)
         held = self.state.get(variable, {}).get("origins")
         if held is not None and held[0] == text:

@@ -9,7 +9,16 @@ from typing import Any, Literal
 
 from textgrad_engine.errors import ContractError
 
-__all__ = ["PATCH_SCHEMA", "REWRITE_SCHEMA", "Edit", "Evidence", "Origin", "apply_patch", "edits_from", "origins_of_rewrite"]
+__all__ = [
+    "PATCH_SCHEMA",
+    "REWRITE_SCHEMA",
+    "Edit",
+    "Evidence",
+    "Origin",
+    "apply_patch",
+    "edits_from",
+    "origins_of_rewrite",
+]
 
 Op = Literal["add", "replace", "remove"]
 
@@ -130,11 +139,11 @@ def apply_patch(
     evidence: Sequence[Evidence],
     step: int,
 ) -> tuple[str, list[Origin | None]]:
-    """The text with the edits made, and the origin of each of its lines.
+    r"""The text with the edits made, and the origin of each of its lines.
 
     Example:
-        >>> apply_patch("a\\nb", [None, None], [Edit("add", 1, "x", "why"), Edit("remove", 2, "", "")], [], 1)[0]
-        'a\\nx'
+        >>> apply_patch("a\nb", [None, None], [Edit("add", 1, "x", "why"), Edit("remove", 2, "", "")], [], 1)[0]
+        'a\nx'
     """
     old = text.split("\n")
     added: dict[int, list[Edit]] = {}
@@ -155,12 +164,12 @@ def apply_patch(
 
     for number in range(len(old) + 1):
         if number:
-            edit = changed.get(number)
-            if edit is None:
+            change = changed.get(number)
+            if change is None:
                 lines.append(old[number - 1])
                 kept.append(origins[number - 1])
-            elif edit.op == "replace":
-                put(edit)
+            elif change.op == "replace":
+                put(change)
         for edit in added.get(number, ()):
             put(edit)
     return "\n".join(lines), kept

@@ -1,8 +1,8 @@
 """Textual gradient descent: one proposal a step, from all feedback gathered, as a patch or as a rewrite.
 
-The idea of descending along feedback in words is ProTeGi's (arXiv 2305.03495) and TextGrad's (arXiv 2406.07496). This one
-differs: a step is a short patch of addressed lines by default, each edit names the feedback it answers, and a proposal
-must pass its contract before any parameter changes.
+The idea of descending along feedback in words is ProTeGi's (arXiv 2305.03495) and TextGrad's (arXiv 2406.07496). This
+one differs: a step is a short patch of addressed lines by default, each edit names the feedback it answers, and a proposal must
+pass its contract before any parameter changes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Mode = Literal["patch", "rewrite"]
 
 
 class TGD(Optimizer):
-    """Changes each parameter that has feedback, by asking a model for edits; all parameters change together or none.
+    r"""Changes each parameter that has feedback, by asking a model for edits; all parameters change together or none.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
@@ -60,7 +60,7 @@ class TGD(Optimizer):
         >>> (prompt + "").backward("answers are too long")
         >>> optimizer.step()
         >>> prompt.data
-        'Sort the mail.\\nBe brief.'
+        'Sort the mail.\nBe brief.'
     """
 
     def __init__(
@@ -169,9 +169,7 @@ class TGD(Optimizer):
             numbered = "\n".join(f"{n}| {line}" for n, line in enumerate(before.split("\n"), 1))
             slots |= {"lines": numbered, "max_edits": group["max_edits"]}
             body = await self._complete("optimizer_patch", "patch", PATCH_SCHEMA, slots)
-            edits = edits_from(
-                body, lines=len(origins), feedback=len(items), max_edits=group["max_edits"]
-            )
+            edits = edits_from(body, lines=len(origins), feedback=len(items), max_edits=group["max_edits"])
             after, new_origins = apply_patch(before, origins, edits, evidence, step)
         else:
             body = await self._complete("optimizer_rewrite", "rewrite", REWRITE_SCHEMA, slots | {"text": before})
@@ -202,4 +200,3 @@ def _described(change: Change) -> list[str]:
         return ["the whole text was written anew"]
     words = {"add": "added", "replace": "replaced a line by", "remove": "removed a line"}
     return [f"{words[edit.op]} {edit.text!r}" if edit.text else words[edit.op] for edit in change.edits]
-

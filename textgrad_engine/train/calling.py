@@ -40,7 +40,8 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         for field in required:
             if example.get(field) is None:
                 raise DataError(
-                    f"example {name!r} has no field {field!r}, which the program's forward names; it has {', '.join(example)}"
+                    f"example {name!r} has no field {field!r}, which the program's forward names; "
+                    f"it has {', '.join(example)}"
                 )
         return {field: example[field] for field in (*required, *optional) if field in example}
 

@@ -204,7 +204,9 @@ def target_of(row: dict[str, Any], name: str, target: str) -> Any:
         DataError: the example has no such field, and the name is not the default one.
     """
     if target not in row and target != "target":
-        raise DataError(f"example {name!r} has no field {target!r}, which is named as the target; it has {', '.join(row)}")
+        raise DataError(
+            f"example {name!r} has no field {target!r}, which is named as the target; it has {', '.join(row)}"
+        )
     return row.get(target)
 
 
@@ -227,7 +229,9 @@ def compare(before: Evaluation, after: Evaluation) -> Comparison:
         'better'
     """
     if before.ids != after.ids:
-        raise ValueError("two evaluations are compared on the same examples in the same order; these differ in their ids")
+        raise ValueError(
+            "two evaluations are compared on the same examples in the same order; these differ in their ids"
+        )
     pairs = [(b, a) for b, a in zip(before.scores, after.scores) if b is not None and a is not None]
     if not pairs:
         raise ValueError("no example has a score in both evaluations, so nothing can be compared")

@@ -183,4 +183,3 @@ RUN_FOLDERS: list[Callable[[Path], Callback]] = []
 def run_folder(path: Path) -> Callback:
     """The callback that writes a run folder."""
     return RUN_FOLDERS[-1](path)
-

@@ -21,8 +21,8 @@ from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.calling import fields_named_by, run_together
 from textgrad_engine.train.evaluator import UNANSWERED, Evaluation, as_score, compare, evaluate, target_of
 from textgrad_engine.train.events import (
-    CallEnded,
     Callback,
+    CallEnded,
     Event,
     ParameterChange,
     Phase,
@@ -45,7 +45,7 @@ Examples = Sequence[dict[str, Any]]
 
 
 class Trainer:
-    """Trains the parameters of a program on examples, and keeps the texts that do best on the validation set.
+    r"""Trains the parameters of a program on examples, and keeps the texts that do best on the validation set.
 
     Args:
         max_epochs: how often to go over the training set.
@@ -69,7 +69,8 @@ class Trainer:
         ...     if request.purpose == "backward":
         ...         return {"case_1": {"system": "Say to shout."}}
         ...     if request.purpose == "optimizer":
-        ...         return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked for", "feedback": [1]}]}
+        ...         edit = {"op": "add", "line": 1, "text": "Shout.", "reason": "asked for", "feedback": [1]}
+        ...         return {"edits": [edit]}
         ...     text = request.messages[-1].text
         ...     return text.upper() if "Shout" in request.messages[0].text else text
         >>> system = nn.Parameter("Repeat.", role="system prompt")
@@ -78,7 +79,7 @@ class Trainer:
         >>> with use_models(forward=FunctionModel(model)):
         ...     result = Trainer().fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), rows[:2], rows[2:])
         >>> result.best["system"], result.best_val.mean
-        ('Repeat.\\nShout.', 1.0)
+        ('Repeat.\nShout.', 1.0)
     """
 
     def __init__(
