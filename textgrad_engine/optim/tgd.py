@@ -1,8 +1,8 @@
 """Textual gradient descent: one proposal a step, from all feedback gathered, as a patch or as a rewrite.
 
 The idea of descending along feedback in words is ProTeGi's (arXiv 2305.03495) and TextGrad's (arXiv 2406.07496). This
-one differs: a step is a short patch of addressed lines by default, each edit names the feedback it answers, and a proposal must
-pass its contract before any parameter changes.
+one differs: a step is a short patch of addressed lines by default, each edit names the feedback it answers, and a
+proposal must pass its contract before any parameter changes.
 """
 
 from __future__ import annotations

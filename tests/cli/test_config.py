@@ -1,0 +1,598 @@
+"""The config file: whatever is wrong with it is said with file, line and repair, before anything is paid for."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.cli.config import Config, check_columns, load_config, read_data
+from textgrad_engine.cli.settings import Optimizer, Sampling
+from textgrad_engine.cli.toml_lines import key_lines
+from textgrad_engine.data import Dataset
+from textgrad_engine.errors import ConfigError, DataError
+from textgrad_engine.llm.request import GenerateConfig
+from textgrad_engine.optim.tgd import TGD
+
+GOOD = """\
+seed = 7
+
+[program]
+system = "Sort the ticket."
+user = "{ticket}"
+
+[data]
+train = "train.jsonl"
+val = "val.jsonl"
+test = "test.csv"
+target = "queue"
+
+[metric]
+name = "exact_match"
+
+[models]
+forward = "openai/gpt-5-mini"
+
+[models.config]
+temperature = 0
+
+[optimizer]
+name = "TGD"
+
+[train]
+max_epochs = 2
+
+[budget]
+dollars = 1.5
+"""
+
+
+def project(folder: Path, text: str = GOOD, **files: str) -> Path:
+    """A folder with a config and three splits."""
+    (folder / "config.toml").write_bytes(text.encode())
+    contents = {
+        "train.jsonl": '{"ticket": "no signal", "queue": "network"}\n{"ticket": "wrong bill", "queue": "billing"}\n',
+        "val.jsonl": '{"ticket": "slow", "queue": "network"}\n',
+        "test.csv": "ticket,queue\nrefund please,billing\n",
+        **{name.replace("__", "."): content for name, content in files.items()},
+    }
+    for name, content in contents.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder
+
+
+def change(old: str, new: str) -> str:
+    assert GOOD.count(old) == 1, old
+    return GOOD.replace(old, new)
+
+
+PROBLEMS = {
+    "syntax": (change("seed = 7", "seed 7"), ":1: column 6: not TOML: Expected '='"),
+    "syntax at the end": (GOOD + 'x = """', ":30: end of the file: not TOML"),
+    "bare word": (
+        change('"TGD"', "TGD"),
+        r':23: column 8: not TOML: Invalid value; text is written in quotes "\.\.\."',
+    ),
+    "backslash": (
+        change('"val.jsonl"', r'"data\val.jsonl"'),
+        r":9: column \d+: not TOML: .*a backslash is written \\\\",
+    ),
+    "backslash before t": (change('"train.jsonl"', r'"data\train.jsonl"'), ":8: .*write the path in single quotes"),
+    "key twice": (change("seed = 7", "seed = 7\nseed = 8"), ":2: .*not TOML: Cannot overwrite"),
+    "table twice": (GOOD + "[train]\n", ":30: .*not TOML: Cannot declare"),
+    "unknown key": (
+        change("max_epochs", "max_epoch"),
+        r":26: \[train\] has no key 'max_epoch'; did you mean 'max_epochs'",
+    ),
+    "unknown key, nothing near": (
+        change("max_epochs", "zzz"),
+        r":26: \[train\] has no key 'zzz'; it knows max_epochs, batch",
+    ),
+    "unknown table": (
+        change("[budget]", "[budgets]"),
+        r":28: there is no key or table 'budgets'; did you mean 'budget'",
+    ),
+    "key of another table": (
+        change("max_epochs = 2", "dollars = 2"),
+        r":26: .* no key 'dollars'; it belongs in \[budget\]",
+    ),
+    "top key in a table": (change("max_epochs = 2", "prompts = 'p'"), ":26: .* it belongs above the first table"),
+    "sampling in models": (
+        change("forward =", "temperature = 1\nforward ="),
+        r":17: .*it belongs in \[models\.config\]",
+    ),
+    "class_": (
+        change("system =", "class_ = 'a:B'\nsystem ="),
+        r":4: \[program\] has no key 'class_'; did you mean 'class'",
+    ),
+    "unknown optimizer key": (GOOD.replace('"TGD"', '"TGD"\nmax_edit = 3'), ":24: .*did you mean 'max_edits'"),
+    "wrong type": (change("max_epochs = 2", 'max_epochs = "2"'), r":26: \[train\] max_epochs = '2': should be a whole"),
+    "bool for a number": (change("seed = 7", "seed = true"), r":1: seed = True: should be a whole number"),
+    "date for a text": (change('"queue"', "1979-05-27"), r":11: \[data\] target = .*should be a valid string"),
+    "out of range": (change("max_epochs = 2", "max_epochs = 0"), r":26: .*should be greater than 0"),
+    "infinite budget": (change("dollars = 1.5", "dollars = inf"), r":29: .*finite number"),
+    "wrong word": (change('"TGD"', '"SGD"'), r":23: \[optimizer\] name = 'SGD': should be 'TGD'; did you mean 'TGD'"),
+    "wrong mode": (
+        change('"TGD"', '"TGD"\nmode = "pach"'),
+        r":24: .* should be 'patch' or 'rewrite'; did you mean 'patch'",
+    ),
+    "wrong metric": (change('"exact_match"', '"exact"'), r":14: .*'exact_match' or 'judge'"),
+    "no table": (
+        change('[models]\nforward = "openai/gpt-5-mini"\n\n[models.config]\ntemperature = 0\n', ""),
+        r":1: the table \[models\] is missing; add \[models\] with forward = ",
+    ),
+    "no key": (
+        change('forward = "openai/gpt-5-mini"', ""),
+        r":16: the key \[models\] forward is missing; add forward =",
+    ),
+    "no val": (change('val = "val.jsonl"\n', ""), r':7: the key \[data\] val is missing; add val = "val.jsonl"'),
+    "a value for a table": (
+        "train = 3\n" + GOOD.replace("[train]\nmax_epochs = 2\n", ""),
+        r":1: train is a table; write \[train\]",
+    ),
+    "api key": (change("forward =", 'api_key = "x"\nforward ='), ":17: models.api_key: .*OPENAI_API_KEY"),
+    "api key in extra": (
+        change("temperature = 0", 'extra = {"api-key" = "x"}'),
+        ":20: models.config.extra.api-key: .*OPENAI",
+    ),
+    "api key as a value": (change('"TGD"', '"sk-abcdefghijklmnopqrstu"'), ":23: optimizer.name: .*OPENAI_API_KEY"),
+    "api key in a list": (
+        change("temperature = 0", 'stop = [\n"a",\n"sk-abcdefghijklmnopqrstu"]'),
+        ":22: .*OPENAI_API_KEY",
+    ),
+    "bad address": (change("forward =", 'base_url = "localhost:1"\nforward ='), r":17: .*no address such as http://"),
+    "bad port": (change("forward =", 'base_url = "http://a:b/v1"\nforward ='), r":17: .*no address such as"),
+    "password in address": (
+        change("forward =", 'base_url = "http://me:pw@a/v1"\nforward ='),
+        ":17: .*holds a key or password",
+    ),
+    "key in address": (
+        change("forward =", 'base_url = "http://a/v1?api_key=1"\nforward ='),
+        ":17: .*holds a key or password",
+    ),
+    "missing data": (
+        change('"train.jsonl"', '"trian.jsonl"'),
+        r":8: \[data\] train = .*no such file; did you mean 'train.jsonl'",
+    ),
+    "data is a folder": (change('"train.jsonl"', '"."'), r":8: \[data\] train = .*this is a folder"),
+    "one file for two": (change('"val.jsonl"', '"./train.jsonl"'), r":9: \[data\] val is the file of train"),
+    "no prompts": (change("seed = 7", 'prompts = "nowhere"'), ":1: prompts: there is no folder .*nowhere"),
+    "no user": (change('user = "{ticket}"', ""), r':3: \[program\] lacks user = "{question}"'),
+    "no system": (change('system = "Sort the ticket."', ""), r":3: \[program\] lacks system ="),
+    "nothing to optimize": (
+        change('system = "Sort the ticket."\nuser = "{ticket}"', ""),
+        ':3: .* class = "module:Class"',
+    ),
+    "system twice": (change("user =", 'system_file = "p.txt"\nuser ='), ":5: .*system and system_file"),
+    "class and user": (change('system = "Sort the ticket."', 'class = "a:B"'), r":5: \[program\] has class and user"),
+    "no system file": (change('system = "Sort the ticket."', 'system_file = "p.txt"'), ":4: .*no such file"),
+    "no slot": (change('"{ticket}"', '"ticket {{ticket}}"'), r":5: \[program\] user has no {slot}"),
+    "the answer is shown": (
+        change('"{ticket}"', '"{ticket} {queue}"'),
+        r":5: \[program\] user shows the model {queue}",
+    ),
+    "two metrics": (change('"exact_match"', '"judge"\nfunction = "m:f"'), r":15: \[metric\] has name and function"),
+    "judge without words": (change('"exact_match"', '"judge"'), r":13: \[metric\] judge wants instructions = "),
+    "judge with blank words": (
+        change('"exact_match"', '"judge"\ninstructions = " "'),
+        ":15: .*judge wants instructions",
+    ),
+    "purpose of exact match": (
+        change('"exact_match"', '"exact_match"\npurpose = "x"'),
+        ":15: .*purpose means nothing to exact",
+    ),
+    "scale upside down": (
+        change('"exact_match"', '"judge"\ninstructions = "x"\nscale = [5, 0]'),
+        ":16: .*lowest score comes",
+    ),
+    "scale of three": (change('"exact_match"', '"judge"\ninstructions = "x"\nscale = [1, 2, 3]'), ":16: .*at most 2"),
+    "scale of words": (
+        change('"exact_match"', '"judge"\ninstructions = "x"\nscale = [1,\n"b"]'),
+        ":17: .*scale. 1 = 'b'",
+    ),
+    "function without purpose": (
+        change('name = "exact_match"', 'function = "json:loads"'),
+        r":13: .*function wants purpose",
+    ),
+    "function misspelt": (
+        change('name = "exact_match"', 'function = "json:load5"\npurpose = "x"'),
+        ":14: .*did you mean 'load'",
+    ),
+    "no such module": (
+        change('name = "exact_match"', 'function = "no_such_m:f"\npurpose = "x"'),
+        ":14: .*no module 'no_such_m'",
+    ),
+    "no function": (
+        change('name = "exact_match"', 'function = "json:__name__"\npurpose = "x"'),
+        ":14: .*cannot be called",
+    ),
+    "no colon": (
+        change('name = "exact_match"', 'function = "json.loads"\npurpose = "x"'),
+        ':14: .*expected "module:name"',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_problem_is_named_with_file_line_and_repair(case: str, line_end: str, tmp_path: Path) -> None:
+    """Every wrong setting is found when the file is read, at its own line, whatever the line ends."""
+    text, message = PROBLEMS[case]
+    project(tmp_path, text.replace("\n", line_end))
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_config(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / 'config.toml'}:")
+    assert "sk-abc" not in str(caught.value)
+
+
+def test_all_wrong_values_are_named_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    """Somebody with three typing errors runs the command twice, not four times."""
+    text = GOOD.replace("seed", "sed").replace("max_epochs = 2", "max_epochs = -2").replace('"TGD"', "1")
+    with pytest.raises(ConfigError) as caught:
+        load_config(project(tmp_path, text))
+    lines = str(caught.value).split("\n")
+    assert [line.removeprefix(f"{tmp_path / 'config.toml'}:").split(":")[0] for line in lines] == ["1", "23", "26"]
+
+
+def test_a_missing_config_is_explained(tmp_path: Path) -> None:
+    """A wrong path, a folder without a config, another kind of file: each has its own repair."""
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(ConfigError, match=r"config\.toml: there is no such file"):
+        load_config(tmp_path)
+    with pytest.raises(ConfigError, match=r"there is no such file; did you mean 'notes\.txt'"):
+        load_config(tmp_path / "note.txt")
+    with pytest.raises(ConfigError, match=r"a config is a \.toml file"):
+        load_config(tmp_path / "notes.txt")
+    (tmp_path / "tickets.toml").write_text(GOOD)
+    with pytest.raises(ConfigError, match=r"no such file; name one of tickets\.toml"):
+        load_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", ":1: the file is empty"),
+        (b'a = 1\nb = "\xff"', ":2: byte 6 of the line is 0xff, which is not UTF-8"),
+        (GOOD.encode("utf-16"), ":1: the file is UTF-16"),
+        (b"a = " + b"[" * 100_000, ":1: .*nested too deeply"),
+    ],
+)
+def test_a_config_that_is_no_text_is_explained(content: bytes, message: str, tmp_path: Path) -> None:
+    """Bytes that cannot be read are named by their line, too."""
+    (tmp_path / "config.toml").write_bytes(content)
+    with pytest.raises(ConfigError, match=message):
+        load_config(tmp_path)
+
+
+def test_a_good_config_is_read(tmp_path: Path) -> None:
+    """Settings, defaults, and the paths that they count from; a mark at the start of the file does not matter."""
+    project(tmp_path, "\ufeff" + GOOD)
+    for path in (tmp_path, str(tmp_path), tmp_path / "config.toml"):
+        config = load_config(path)
+        assert (config.path, config.folder) == (tmp_path / "config.toml", tmp_path)
+    assert (config.seed, config.train.max_epochs, config.train.batch_size) == (7, 2, 32)
+    assert config.models.roles() == {"forward": "openai/gpt-5-mini"}
+    assert config.models.config.given() == {"temperature": 0}
+    assert config.optimizer.given() == {}
+    assert config.metric.kind == "exact_match"
+    assert config.system_text() == "Sort the ticket."
+    assert config.input_columns() == ("ticket",)
+    assert config.program_class() is None
+    assert config.metric_function() is None
+    assert config.budget.dollars == 1.5
+    train, val, test = read_data(config)
+    assert test is not None
+    assert (len(train), len(val), len(test)) == (2, 1, 1)
+    assert train.ids == ("train:1", "train:2")
+
+
+def test_a_test_split_is_optional(tmp_path: Path) -> None:
+    """Without one there is none."""
+    assert read_data(load_config(project(tmp_path, change('test = "test.csv"\n', ""))))[2] is None
+
+
+def test_every_optional_setting_is_kept(tmp_path: Path) -> None:
+    """No setting is accepted and lost on its way to the model or the optimizer."""
+    text = change("temperature = 0", 'stop = ["#", "\\n"]\nmax_tokens = 9\nextra = {top_k = 3}')
+    text = text.replace('"TGD"', '"TGD"\nmode = "rewrite"\nmomentum = 2\nmax_edits = 4\nmax_tokens = 99')
+    config = load_config(project(tmp_path, text))
+    assert config.models.config.given() == {"stop": ("#", "\n"), "max_tokens": 9, "extra": {"top_k": 3}}
+    assert GenerateConfig(**config.models.config.given()).stop == ("#", "\n")
+    assert config.optimizer.given() == {"mode": "rewrite", "momentum": 2, "max_edits": 4, "max_tokens": 99}
+
+
+def test_optimizer_settings_are_those_of_the_optimizer() -> None:
+    """Every key of [optimizer] is a keyword argument that TGD has."""
+    assert set(Optimizer.model_fields) - {"name"} <= set(inspect.signature(TGD).parameters)
+
+
+def test_sampling_settings_are_those_of_a_request() -> None:
+    """A setting that the library gains or loses is noticed here."""
+    of_the_program = {"response_format", "tools", "tool_choice"}
+    assert set(Sampling.model_fields) == set(GenerateConfig.model_fields) - of_the_program
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"train__jsonl": '{"tiket": "a", "queue": "b"}'},
+            (
+                r"train\.jsonl:1: .*'ticket' .*columns are tiket, queue; did you mean 'tiket'"
+                r".*config\.toml:5: \[program\] user asks"
+            ),
+        ),
+        (
+            {"val__jsonl": '{"ticket": "a", "queue": "b"}\n\n{"ticket": "c"}'},
+            r"val\.jsonl:3: .*no column 'queue'.*config\.toml:11: \[data\] target asks",
+        ),
+        ({"val__jsonl": '{"ticket": null, "queue": "b"}'}, r"val\.jsonl:1: column 'ticket' is null"),
+        ({"test__csv": "ticket,queue\na\n"}, r"test\.csv:2: the row has 1 field"),
+        ({"train__jsonl": "oops"}, r"train\.jsonl:1: column 1: not JSON"),
+    ],
+)
+def test_data_that_does_not_fit_is_named_with_both_lines(
+    files: Mapping[str, str], message: str, tmp_path: Path
+) -> None:
+    """The line of the data, and the line of the config that asks for the column."""
+    config = load_config(project(tmp_path, **files))
+    with pytest.raises(DataError, match=message):
+        read_data(config)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"val__jsonl": '{"ticket": "new", "queue": "a"}\n{"ticket": "wrong bill", "queue": "b"}\n'},
+            (
+                r"config\.toml:9: \[data\] val and train overlap: "
+                r".*val\.jsonl:2 has the same 'ticket' as .*train\.jsonl:2; keep"
+            ),
+        ),
+        (
+            {"test__csv": "ticket,queue\nslow,a\nslow,b\n"},
+            r":10: \[data\] test and val overlap: .*test\.csv:2 has the same 'ticket' as .*val\.jsonl:1, and 1 more",
+        ),
+        (
+            {
+                "train__jsonl": '{"id": 1, "ticket": "a", "queue": "x"}',
+                "val__jsonl": '{"id": "1", "ticket": "b", "queue": "x"}',
+            },
+            r":9: .*val\.jsonl:1 has the same id '1' as .*train\.jsonl:1",
+        ),
+    ],
+)
+def test_an_example_in_two_splits_is_refused(files: Mapping[str, str], message: str, tmp_path: Path) -> None:
+    """A score on examples that were trained on proves nothing; both rows are named."""
+    config = load_config(project(tmp_path, **files))
+    with pytest.raises(ConfigError, match=message):
+        read_data(config)
+
+
+def test_ids_made_up_from_lines_do_not_overlap(tmp_path: Path) -> None:
+    """train/data.jsonl and val/data.jsonl both have a line 1."""
+    text = change('"train.jsonl"', '"a/data.jsonl"').replace('"val.jsonl"', '"b/data.jsonl"')
+    for name, ticket in (("a", "x"), ("b", "y")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data.jsonl").write_text(json.dumps({"ticket": ticket, "queue": "q"}))
+    train, val, _ = read_data(load_config(project(tmp_path, text)))
+    assert train.ids == val.ids == ("data:1",)
+
+
+def test_a_judge_needs_no_reference_answer(tmp_path: Path) -> None:
+    """The target column is wanted only where something speaks of it."""
+    judged = change('"exact_match"', '"judge"\ninstructions = "Polite?"\nscale = [0, 5]')
+    rows = Dataset([{"ticket": "a"}])
+    with pytest.raises(DataError, match="'queue'"):
+        check_columns(load_config(project(tmp_path, judged)), rows)
+    config = load_config(project(tmp_path, judged.replace('target = "queue"\n', "")))
+    check_columns(config, rows)
+    check_columns(Config.of(config.resolved(), config.path), rows)
+    with pytest.raises(DataError, match="'target' is null"):
+        check_columns(config, Dataset([{"ticket": "a", "target": None}]))
+    assert config.metric.scale == [0, 5]
+
+
+CLASS = change('system = "Sort the ticket."\nuser = "{ticket}"', 'class = "program:Triage"')
+TRIAGE = """\
+from helper import WORD
+class Triage:
+    word = WORD
+    def forward(self, ticket, hint="", *more, mood, **rest): ...
+"""
+
+
+def test_a_class_is_found_beside_the_config(tmp_path: Path) -> None:
+    """Its neighbours can be imported; two projects with a program.py each get their own; the path is left alone."""
+    before = list(sys.path)
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        folder = project(tmp_path / name, CLASS, program__py=TRIAGE, helper__py="WORD = 1")
+        config = load_config(folder)
+        assert config.input_columns() == ("ticket", "mood")
+        found.append(config.program_class())
+        assert load_config(folder).program_class() is found[-1]
+        del sys.modules["helper"]
+    assert found[0] is not found[1]
+    assert sys.path == before
+    with pytest.raises(DataError, match=r"'mood'.*config\.toml:4: \[program\] class asks for it"):
+        read_data(config)
+
+
+def test_a_package_beside_the_config_works_too(tmp_path: Path) -> None:
+    """Dotted modules and relative imports."""
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "__init__.py").write_text("")
+    (tmp_path / "program" / "base.py").write_text("class Base:\n    def forward(self, ticket): ...\n")
+    (tmp_path / "program" / "sub.py").write_text("from .base import Base\nclass Triage(Base): ...\n")
+    config = load_config(project(tmp_path, CLASS.replace("program:", "program.sub:")))
+    assert config.input_columns() == ("ticket",)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def Triage(): ...", ":4: .* is no class but <function"),
+        ("class Triage: ...", ":4: .*has no method forward"),
+        ("class Triag: ...", r":4: .*program\.py has no 'Triage'; did you mean 'Triag'"),
+        ("class", r":4: .*SyntaxError: invalid syntax \(program\.py, line 1\)"),
+        ("x = 1\nraise KeyError('k')", r":4: .*KeyError: 'k' \(.*program\.py:2\)"),
+        ("import no_such_thing", r":4: .*No module named 'no_such_thing' \(.*program\.py:1\)"),
+    ],
+)
+def test_a_class_that_cannot_be_used_is_explained(code: str, message: str, tmp_path: Path) -> None:
+    """An error of the user's module is shown with its place, and the config's line that names it."""
+    with pytest.raises(ConfigError, match=message):
+        load_config(project(tmp_path, CLASS, program__py=code))
+
+
+def test_a_metric_function_is_imported(tmp_path: Path) -> None:
+    """Beside the config, or installed."""
+    text = change('name = "exact_match"', 'function = "score:near"\npurpose = "closeness"')
+    function = load_config(project(tmp_path, text, score__py="def near(a, b): return 0.5")).metric_function()
+    assert function is not None
+    assert function("a", "b") == 0.5
+    assert load_config(project(tmp_path, text.replace("score:near", "math:dist"))).metric.kind == "function"
+
+
+def test_a_system_prompt_can_be_a_file(tmp_path: Path) -> None:
+    """Its text counts, without the line break at the end of the file."""
+    text = change('system = "Sort the ticket."', 'system_file = "süd.txt"')
+    folder = project(tmp_path, text)
+    (folder / "süd.txt").write_bytes("\ufeffSort.\r\nWell.\r\n".encode())
+    config = load_config(folder)
+    assert config.system_text() == "Sort.\nWell."
+    (folder / "süd.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(ConfigError, match=r"config\.toml:4: \[program\] system_file: .*süd\.txt:1: byte 4 .*UTF-8"):
+        load_config(folder)
+
+
+def test_what_is_resolved_can_be_read_again(tmp_path: Path) -> None:
+    """The run folder's copy is plain JSON, holds the defaults, keeps relative paths, and makes an equal config."""
+    config = load_config(project(tmp_path))
+    values = json.loads(json.dumps(config.resolved()))
+    assert values["train"] == {"max_epochs": 2, "batch_size": 32, "feedback_batch_size": 1}
+    assert values["data"]["train"] == "train.jsonl"
+    assert str(tmp_path) not in json.dumps(values)
+    again = Config.of(values, config.path)
+    assert again.resolved() == values
+    with pytest.raises(ConfigError, match=r"config\.toml: \[train\] has no key"):
+        Config.of({**values, "train": {"x": 1}}, config.path)
+
+
+def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
+    """A model on the command line does every role, so that no call goes to the model it replaces."""
+    text = change("forward =", 'base_url = "http://localhost:1/v1"\njudge = "simulated/tickets"\nforward =')
+    config = load_config(project(tmp_path, text))
+    changed = config.with_overrides(model="m", budget=0, seed=0, max_epochs=9, max_steps=8, batch_size=7)
+    assert changed.models.roles() == {"forward": "m"}
+    assert changed.models.base_url == "http://localhost:1/v1"
+    assert changed.models.config == config.models.config
+    assert (changed.budget.dollars, changed.seed) == (0, 0)
+    assert changed.train.model_dump(exclude_none=True) == {
+        "max_epochs": 9,
+        "max_steps": 8,
+        "batch_size": 7,
+        "feedback_batch_size": 1,
+    }
+    assert config.seed == 7
+    assert config.models.judge == "simulated/tickets"
+    assert config.with_overrides().resolved() == config.resolved()
+    assert changed.with_overrides(base_url="https://x/v1").models.base_url == "https://x/v1"
+    with pytest.raises(ConfigError, match=r":13: \[metric\] said"):
+        changed.fail("[metric] said", "metric", "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (
+            {"budget": -1.0},
+            r"\[budget\] dollars = -1.0: should be greater than or equal to 0 \(as changed on the command",
+        ),
+        ({"batch_size": 0}, r"\[train\] batch_size = 0"),
+        ({"base_url": "nowhere"}, "no address such as"),
+        ({"base_url": "http://a:b@c"}, "holds a key or password"),
+        ({"model": ""}, r"\[models\] forward = ''"),
+    ],
+)
+def test_an_override_is_checked_like_the_file(override: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """A wrong option is an error before anything is paid for, and not blamed on a line of the file."""
+    config = load_config(project(tmp_path))
+    with pytest.raises(ConfigError, match=rf"config\.toml: {message}|config\.toml: .*{message}"):
+        config.with_overrides(**override)
+
+
+SYNTAX = {
+    "dotted keys": (
+        "train.max_epochs = 3\ntrain . batch_size=4",
+        {("train", "max_epochs"): 1, ("train", "batch_size"): 2},
+    ),
+    "inline tables": ("a = {b = 1, c = {d = 2}}\ne = 1", {("a", "b"): 1, ("a", "c", "d"): 1, ("e",): 2}),
+    "tabs and spaces": ("\t[ a . b ] # c = 1\n\n\tx\t=\t1\t# y = 2\n  z=2", {("a", "b", "x"): 3, ("a", "b", "z"): 4}),
+    "quoted keys": ('"a b" = 1\n\'c\'."d\\"#" = 2\n["[x]"]\ny = 1', {("a b",): 1, ("c", 'd"#'): 2, ("[x]", "y"): 4}),
+    "long texts": ('a = """\n[x]\nb = 1 \\""" # "" \n"""\nc = 2', {("a",): 1, ("c",): 5}),
+    "quotes at the end of long texts": (
+        "a = \"\"\"x\"\"\"\"\"\nb = '''y'''''\nc = \"\"\nd = ''",
+        {("b",): 2, ("c",): 3, ("d",): 4},
+    ),
+    "raw texts": ("a = '\\'\nb = '''\n\\'''\nc = 1", {("b",): 2, ("c",): 4}),
+    "lists over lines": (
+        "a = [ # x = 1\n  1, # ]\n  [2,\n3],\n  {b = 1},\n]\nc = 1",
+        {("a", 1, 1): 4, ("a", 2, "b"): 5, ("c",): 7},
+    ),
+    "lists of tables": ("[[a]]\nx = 1\n[[a]]\nx = 2\n[b]\ny = 1", {("a", 0, "x"): 2, ("a", 1, "x"): 4, ("b", "y"): 6}),
+    "dates and numbers": ("a = 1979-05-27 07:32:00Z\nb = +1_000.5e-3\nc = true\nd = 0xff", {("b",): 2, ("d",): 4}),
+}
+
+
+@pytest.mark.parametrize("case", SYNTAX)
+def test_lines_are_right_in_every_syntax(case: str) -> None:
+    """All of TOML's ways to write a key and a value; what is in a text or a comment is no key."""
+    text, wanted = SYNTAX[case]
+    tomllib.loads(text)
+    lines = key_lines(text)
+    assert {path: lines.get(path) for path in wanted} == wanted
+
+
+def paths(value: object, path: tuple[str | int, ...] = ()) -> set[tuple[str | int, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return {path} - {()} | {deeper for key, item in items for deeper in paths(item, (*path, key))}
+
+
+scalars = st.sampled_from(
+    ["1", "-2.5", "true", '"a # = ["', "'b ] }'", '"""\nx = 1\n"""', "'''\n[t]\n'''", "1979-05-27", '"\\""', "[]", "{}"]
+)
+spaced = st.sampled_from(["", " ", "\n", " # k = [\n"])
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.builds(
+            lambda items, gap: "[" + gap + ("," + gap).join(items) + gap + "]", st.lists(inner, max_size=3), spaced
+        )
+        | st.lists(inner, max_size=3).map(lambda v: "{" + ", ".join(f"i{n} = {x}" for n, x in enumerate(v)) + "}")
+    ),
+    max_leaves=5,
+)
+keys = st.sampled_from(["{n}", "a{n}.b", '"q {n}"', "'#{n}'. c"])
+statements = st.tuples(keys, values, st.sampled_from(["", " # c", "\n", "\n[t{n}]", "\n\n[[l{n}]]", "\n[u{n}.v]"]))
+
+
+@given(st.lists(statements, min_size=1, max_size=6))
+def test_the_keys_with_a_line_are_those_that_tomllib_reads(parts: list[tuple[str, str, str]]) -> None:
+    """Whatever is written, no key is missed or invented, and each is where its name stands."""
+    text = "".join(f"{key} = {value}{end}\n".replace("{n}", str(n)) for n, (key, value, end) in enumerate(parts))
+    lines = key_lines(text)
+    assert set(lines) == paths(tomllib.loads(text))
+    rows = text.split("\n")
+    assert all(str(path[-1]) in rows[line - 1] for path, line in lines.items() if isinstance(path[-1], str))

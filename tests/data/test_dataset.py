@@ -1,0 +1,112 @@
+"""Datasets and subsets: ids, columns and places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from textgrad_engine.data.dataset import Dataset, Subset, ids_of, suggest
+from textgrad_engine.errors import DataError
+
+
+def tickets() -> Dataset:
+    rows = [{"id": "a", "text": "x", "queue": "one"}, {"text": "y"}, {"text": None, "queue": "two"}]
+    return Dataset(rows, path=Path("train.jsonl"), lines=[1, 2, 5])
+
+
+def test_a_column_that_no_row_has_is_named_with_those_there_are() -> None:
+    """A typing error in a column name is answered with the columns and the near one."""
+    with pytest.raises(
+        DataError, match=r"train\.jsonl:1: .*'txt'.* the columns are id, text, queue; did you mean 'text'"
+    ):
+        tickets().require("txt")
+
+
+def test_the_row_that_lacks_a_column_is_named() -> None:
+    """A column that is missing in one row is found at its line, not when the row is used."""
+    with pytest.raises(DataError, match=r"train\.jsonl:2: this row has no column 'queue'; it has text"):
+        tickets().require("queue")
+
+
+def test_the_row_where_a_column_is_null_is_named() -> None:
+    """Null is no value."""
+    with pytest.raises(DataError, match=r"train\.jsonl:5: column 'text' is null"):
+        tickets().require("text")
+
+
+def test_a_subset_names_the_place_in_the_file() -> None:
+    """Splitting does not lose where a row came from."""
+    part = tickets()[1:]
+    with pytest.raises(DataError, match=r"train\.jsonl:5: there is no value in column 'text'"):
+        part.require("text")
+    with pytest.raises(DataError, match=r"train\.jsonl:5: "):
+        part[1:].require("text")
+    tickets()[:1].require("text", "queue")
+    assert part.path == Path("train.jsonl")
+    assert part.columns == ("text", "queue")
+
+
+def test_rows_that_are_no_dicts_and_wrong_line_counts_are_refused() -> None:
+    """A list of strings is not a dataset."""
+    with pytest.raises(DataError, match="example 1: a row is a dict of fields, got str"):
+        Dataset([{"a": 1}, "b"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="1 rows and 2 line numbers"):
+        Dataset([{}], lines=[1, 2])
+
+
+def test_rows_are_kept_as_they_were_given() -> None:
+    """The id that a dataset makes up is not added to the row."""
+    row = {"text": "x"}
+    dataset = Dataset([row])
+    assert dataset[0] is row
+    assert row == {"text": "x"}
+    assert dataset.ids == ("0",)
+
+
+def test_an_empty_id_counts_as_none() -> None:
+    """A CSV file with a partly filled id column can be read."""
+    rows = [{"id": ""}, {"id": None}, {"id": 0}]
+    assert Dataset(rows, path="f.csv", lines=[2, 3, 4]).ids == ("f:2", "f:3", "0")
+
+
+def test_subsets_keep_ids_whatever_is_below() -> None:
+    """An example has one id in the dataset, in a subset, and in a subset of that."""
+    dataset = tickets()
+    part = Subset(dataset, [2, 0])
+    assert part.ids == ("train:5", "a")
+    assert Subset(part, [1]).ids == part[1:].ids == ("a",)
+    assert list(part[::-1]) == [dataset[0], dataset[2]]
+    assert Subset("abc", [1]).ids == ("1",)
+    assert Subset("abc", [1]).where(0) == "example 1"
+    assert Subset("abc", [1]).columns == ()
+    assert Subset("abc", [1]).path is None
+
+
+def test_a_subset_refuses_positions_outside() -> None:
+    """A negative position does not silently count from the end."""
+    with pytest.raises(IndexError, match="index -1 is outside of a dataset of 3"):
+        Subset("abc", [-1])
+    with pytest.raises(IndexError, match="index 3"):
+        Subset("abc", [3])
+
+
+def test_plain_sequences_have_ids_too() -> None:
+    """Evaluation of a list of dicts pairs by their ids."""
+    assert ids_of([{"id": "b"}, {"id": 2}]) == ("b", "2")
+    assert ids_of(["x", "y"]) == ("0", "1")
+    assert ids_of(tickets()) == ("a", "train:2", "train:5")
+    with pytest.raises(DataError, match="example 1: the id 'b' was already given at example 0"):
+        ids_of([{"id": "b"}, {"id": "b"}])
+
+
+def test_names_are_suggested_whatever_their_case() -> None:
+    """`Ticket` for `ticket` is the commonest slip."""
+    assert suggest("TICKET", ["ticket", "queue"]) == "; did you mean 'ticket'?"
+    assert suggest("zzz", ["ticket"]) == ""
+
+
+def test_what_a_dataset_is_is_seen_at_a_glance() -> None:
+    """The repr names file, size and columns."""
+    assert repr(tickets()) == "Dataset('train.jsonl', 3 examples, columns: id, text, queue)"
+    assert repr(Dataset([{"n": 1}])[:0]) == "Subset(0 of Dataset(1 examples, columns: n))"

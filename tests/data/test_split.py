@@ -1,0 +1,52 @@
+"""random_split: parts that do not overlap and lose nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.data import Dataset, random_split
+
+
+@pytest.mark.parametrize(
+    ("n", "fractions", "message"),
+    [
+        (10, [], "is empty"),
+        (10, [0.5, 0.4], "sum to 1, or lengths to the 10 examples"),
+        (10, [5, 4], "sums to 9"),
+        (10, [1.5, -0.5], r"fractions\[1\]=-0.5"),
+        (10, [float("nan"), 1], r"fractions\[0\]=nan"),
+        (10, [True], r"fractions\[0\]=True"),
+        (3, [0.98, 0.01, 0.01], r"fractions\[1\]=0.01 of 3 examples is less than one"),
+    ],
+)
+def test_fractions_that_make_no_split_are_refused(n: int, fractions: list[float], message: str) -> None:
+    """A validation split is never silently empty or short."""
+    with pytest.raises(ValueError, match=message):
+        random_split(range(n), fractions, seed=0)
+
+
+@given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=4), seed=st.integers())
+def test_lengths_are_kept_and_every_example_is_in_one_part(sizes: list[int], seed: int) -> None:
+    """The parts together are the dataset."""
+    parts = random_split(range(sum(sizes)), sizes, seed=seed)
+    assert [len(part) for part in parts] == sizes
+    assert sorted(x for part in parts for x in part) == list(range(sum(sizes)))
+
+
+@given(n=st.integers(10, 200), cut=st.integers(1, 9))
+def test_fractions_are_kept_to_within_one_example(n: int, cut: int) -> None:
+    """Rounding does not move more than one example."""
+    first, second = random_split(range(n), [cut / 10, 1 - cut / 10], seed=1)
+    assert abs(len(first) - n * cut / 10) <= 1
+    assert len(first) + len(second) == n
+
+
+def test_the_same_seed_gives_the_same_parts() -> None:
+    """A split can be made again, and another seed makes another."""
+    dataset = Dataset([{"n": n} for n in range(40)], path="all.jsonl")
+    ids = [part.ids for part in random_split(dataset, [0.5, 0.5], seed=0)]
+    assert ids == [part.ids for part in random_split(dataset, [0.5, 0.5], seed=0)]
+    assert ids != [part.ids for part in random_split(dataset, [0.5, 0.5], seed=1)]
+    assert all(name.startswith("all:") for name in ids[0])

@@ -1,0 +1,374 @@
+"""The config file: what to optimize, on which data, by which score, with which models and for how much money.
+
+Everything that can be wrong is found before a call is paid for, and said with the file, the line and the repair.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import PrivateAttr, ValidationError
+
+from textgrad_engine.cli import user_code
+from textgrad_engine.cli.settings import Budget, Data, Metric, Models, Optimizer, Program, Section, Train, explain
+from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, syntax_error
+from textgrad_engine.data.dataset import Dataset
+from textgrad_engine.data.load import load, missing_file, read_text
+from textgrad_engine.data.split import overlaps
+from textgrad_engine.errors import ConfigError, DataError
+from textgrad_engine.templates import slots_of
+
+__all__ = ["Config", "check_columns", "load_config", "read_data"]
+
+
+class Config(Section):
+    """A config file that was read and checked; make one with `load_config`."""
+
+    seed: int = 0
+    prompts: str | None = None
+    program: Program
+    data: Data
+    metric: Metric = Metric()
+    models: Models
+    optimizer: Optimizer = Optimizer()
+    train: Train = Train()
+    budget: Budget = Budget()
+    _path: Path = PrivateAttr(default=Path("config.toml"))
+    _lines: dict[Keys, int] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], path: Path, lines: Mapping[Keys, int] | None = None) -> Self:
+        """Check plain values, such as those of `resolved`, as if they had been read from the file `path`.
+
+        Raises:
+            ConfigError: a value is missing, unknown, of the wrong type, or does not go with the others.
+        """
+        lines = dict(lines or {})
+        _refuse_secrets(values, path, lines)
+        try:
+            config = cls.model_validate(dict(values))
+        except ValidationError as error:
+            found = sorted((line_of(lines, item["loc"]), explain(item, cls)) for item in error.errors())
+            raise ConfigError("\n".join(place(path, line, lines) + text for line, text in found)) from None
+        config._path, config._lines = path, lines
+        for check in _CHECKS:
+            check(config)
+        return config
+
+    @property
+    def path(self) -> Path:
+        """The config file."""
+        return self._path
+
+    @property
+    def folder(self) -> Path:
+        """Its folder, which relative paths in it count from."""
+        return self._path.parent
+
+    def file(self, name: str) -> Path:
+        """A path that the file names, seen from where the program runs."""
+        return self.folder / name
+
+    def fail(self, message: str, *keys: str | int) -> NoReturn:
+        """Raise a ConfigError about one key, with the file and the key's line.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(place(self._path, line_of(self._lines, keys), self._lines) + message)
+
+    def system_text(self) -> str | None:
+        """The seed prompt: ``system``, or what ``system_file`` holds without the line break at its end."""
+        if self.program.system_file is None:
+            return self.program.system
+        file = self.file(self.program.system_file)
+        if not file.is_file():
+            self.fail(f"[program] system_file: {missing_file(file)}", "program", "system_file")
+        try:
+            return read_text(file).replace("\r\n", "\n").removesuffix("\n")
+        except DataError as error:
+            self.fail(f"[program] system_file: {error}", "program", "system_file")
+
+    def program_class(self) -> type[Any] | None:
+        """The class that ``class`` names, imported; None for a program of two prompts."""
+        if self.program.class_ is None:
+            return None
+        found = self._import(self.program.class_, "program", "class")
+        if not inspect.isclass(found):
+            self.fail(f"[program] class = {self.program.class_!r} is no class but {found!r}", "program", "class")
+        return found
+
+    def metric_function(self) -> Callable[..., Any] | None:
+        """The function that ``[metric] function`` names, imported; None when the metric is another."""
+        if self.metric.function is None:
+            return None
+        found = self._import(self.metric.function, "metric", "function")
+        if not callable(found):
+            self.fail(f"[metric] function = {self.metric.function!r} cannot be called: {found!r}", "metric", "function")
+        function: Callable[..., Any] = found
+        return function
+
+    def input_columns(self) -> tuple[str, ...]:
+        """The columns that the program wants: the slots of ``user``, or what the class's `forward` names."""
+        if self.program.user is not None:
+            return slots_of(self.program.user)
+        forward = getattr(self.program_class(), "forward", None)
+        if not callable(forward):
+            self.fail(f"[program] class = {self.program.class_!r} has no method forward; add one", "program", "class")
+        named = list(inspect.signature(forward).parameters.values())[1:]
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        return tuple(each.name for each in named if each.kind in kinds and each.default is each.empty)
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting as plain JSON values, defaults included; `of` reads them back. Paths count from `folder`."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def with_overrides(
+        self,
+        *,
+        model: str | None = None,
+        base_url: str | None = None,
+        budget: float | None = None,
+        seed: int | None = None,
+        max_epochs: int | None = None,
+        max_steps: int | None = None,
+        batch_size: int | None = None,
+    ) -> Self:
+        """A copy with what the command line says; None leaves the file's value.
+
+        Args:
+            model: does every role, also those that the file gives to another model.
+            base_url: the endpoint of every role.
+            budget: in dollars.
+            seed: of the run.
+            max_epochs: passes over the training examples.
+            max_steps: optimizer steps, at most.
+            batch_size: examples in a step.
+
+        Raises:
+            ConfigError: a value is outside of its range.
+        """
+        values = self.resolved()
+        if model is not None:
+            kept = {key: value for key, value in values["models"].items() if key in ("base_url", "config")}
+            values["models"] = {**kept, "forward": model}
+        for section, key, value in (
+            ("models", "base_url", base_url),
+            ("budget", "dollars", budget),
+            ("train", "max_epochs", max_epochs),
+            ("train", "max_steps", max_steps),
+            ("train", "batch_size", batch_size),
+        ):
+            if value is not None:
+                values[section] = {**values[section], key: value}
+        if seed is not None:
+            values["seed"] = seed
+        try:
+            changed = type(self).of(values, self._path)
+        except ConfigError as error:
+            raise ConfigError(f"{error} (as changed on the command line)") from None
+        changed._lines = self._lines
+        return changed
+
+    def _import(self, spec: str, *keys: str) -> Any:
+        try:
+            return user_code.import_beside(spec, self.folder)
+        except Exception as error:  # the module is the user's own code, and may raise anything
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            what = str(error) if type(error) is ImportError else f"{type(error).__name__}: {error}"
+            if last.filename != user_code.__file__ and not last.filename.startswith("<frozen"):
+                what += f" ({last.filename}:{last.lineno})"
+            self.fail(f"[{keys[0]}] {keys[1]} = {spec!r}: {what}", *keys)
+
+
+def load_config(path: str | Path) -> Config:
+    """Read and check a config file; the data is read by `read_data`.
+
+    Args:
+        path: a ``.toml`` file, or a folder that holds a ``config.toml``.
+
+    Raises:
+        ConfigError: anything in it cannot be used; every message names file, line and repair.
+    """
+    path = Path(path)
+    if path.is_dir():
+        others = sorted(file.name for file in path.glob("*.toml"))
+        path /= "config.toml"
+        if not path.is_file() and others:
+            raise ConfigError(f"{path}: there is no such file; name one of {', '.join(others)}, or rename it")
+    if not path.is_file():
+        raise ConfigError(missing_file(path))
+    if path.suffix.lower() != ".toml":
+        raise ConfigError(f"{path}: a config is a .toml file, or a folder that holds config.toml")
+    try:
+        text = read_text(path).replace("\r\n", "\n")
+    except DataError as error:
+        raise ConfigError(str(error)) from None
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(syntax_error(path, text, str(error))) from None
+    except RecursionError:
+        raise ConfigError(f"{path}:1: the file is nested too deeply to be read") from None
+    return Config.of(values, path, key_lines(text))
+
+
+def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
+    """Read the train, validation and test examples, and check that they can be used and do not overlap.
+
+    Raises:
+        DataError: a file cannot be read, or a row lacks a column that the program or the metric needs.
+        ConfigError: an example of one split is also in another.
+    """
+    splits: dict[str, Dataset] = {}
+    for key in ("train", "val", "test"):
+        name = getattr(config.data, key)
+        if name is None:
+            continue
+        splits[key] = load(config.file(name))
+        check_columns(config, splits[key])
+        for earlier in list(splits)[:-1]:
+            found = overlaps(splits[earlier], splits[key], config.input_columns())
+            if found:
+                config.fail(
+                    f"[data] {key} and {earlier} overlap: {found[0]}"
+                    + (f", and {len(found) - 1} more" if len(found) > 1 else "")
+                    + "; keep each example in one split",
+                    "data",
+                    key,
+                )
+    return splits["train"], splits["val"], splits.get("test")
+
+
+def check_columns(config: Config, dataset: Dataset) -> None:
+    """Check that every row has the columns that the program and the metric need.
+
+    Raises:
+        DataError: a row lacks one; the message names the data's file and line, and the config's line that needs it.
+    """
+    wanted = [
+        (name, "program", "user" if config.program.user is not None else "class") for name in config.input_columns()
+    ]
+    target = config.data.target
+    # A judge can do without a reference answer, unless the config or the data speaks of one.
+    if config.metric.kind != "judge" or target != "target" or target in dataset.columns:
+        wanted.append((target, "data", "target"))
+    for column, section, key in wanted:
+        try:
+            dataset.require(column)
+        except DataError as error:
+            line = line_of(config._lines, (section, key))
+            raise DataError(
+                f"{error} ({place(config.path, line, config._lines)}[{section}] {key} asks for it)"
+            ) from None
+
+
+def _refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Keys = ()) -> None:
+    items: Any = (
+        values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
+    )
+    for key, value in items:
+        here = (*keys, key)
+        looks = isinstance(value, str) and re.fullmatch(r"sk-[\w-]{16,}", value.strip())
+        if looks or (isinstance(key, str) and _is_secret(key)):
+            dotted = ".".join(map(str, here))
+            raise ConfigError(
+                f"{place(path, line_of(lines, here), lines)}{dotted}: a key does not belong in a config file, "
+                "which gets shared; take it out, and set the environment variable OPENAI_API_KEY"
+            )
+        _refuse_secrets(value, path, lines, here)
+
+
+def _is_secret(name: str) -> bool:
+    plain = re.sub(r"[^a-z]", "", name.lower())
+    return plain.endswith(("apikey", "password", "secret", "accesstoken", "authtoken")) or plain == "authorization"
+
+
+def _check_program(config: Config) -> None:
+    program = config.program
+    texts = [key for key in ("system", "system_file", "user") if getattr(program, key) is not None]
+    if program.class_ is not None:
+        if texts:
+            config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
+        config.input_columns()
+        return
+    if "system" in texts and "system_file" in texts:
+        config.fail("[program] has system and system_file; take one of them out", "program", "system_file")
+    for key, example in (("system", 'system = "..." or system_file = "prompt.txt"'), ("user", 'user = "{question}"')):
+        if not any(name.startswith(key) for name in texts):
+            config.fail(f'[program] lacks {example}; or give class = "module:Class" instead of both', "program")
+    slots = slots_of(program.user or "")
+    if not slots:
+        config.fail(
+            "[program] user has no {slot} that a column of the data fills, such as {question}", "program", "user"
+        )
+    if config.data.target in slots:
+        config.fail(
+            f"[program] user shows the model {{{config.data.target}}}, the answer by [data] target; take it out",
+            "program",
+            "user",
+        )
+    config.system_text()
+
+
+def _check_files(config: Config) -> None:
+    seen: dict[Path, str] = {}
+    for key in ("train", "val", "test"):
+        name = getattr(config.data, key)
+        if name is None:
+            continue
+        file = config.file(name)
+        if not file.is_file():
+            hint = "" if name.isprintable() else r"; in double quotes '\t' is a tab, so write the path in single quotes"
+            config.fail(f"[data] {key} = {name!r}: {missing_file(file)}{hint}", "data", key)
+        if (earlier := seen.setdefault(file.resolve(), key)) != key:
+            config.fail(f"[data] {key} is the file of {earlier}; split it into two files", "data", key)
+    if config.prompts is not None and not config.file(config.prompts).is_dir():
+        config.fail(
+            f"prompts: there is no folder {config.file(config.prompts)}; make it, or take the key out", "prompts"
+        )
+
+
+def _check_metric(config: Config) -> None:
+    metric = config.metric
+    if metric.name is not None and metric.function is not None:
+        config.fail("[metric] has name and function; take one of them out", "metric", "function")
+    allowed = {"judge": ("instructions", "scale"), "function": ("purpose",), "exact_match": ()}[metric.kind]
+    for key in ("instructions", "scale", "purpose"):
+        if getattr(metric, key) is not None and key not in allowed:
+            config.fail(f"[metric] {key} means nothing to {metric.kind}; take it out", "metric", key)
+    if allowed and not (getattr(metric, allowed[0]) or "").strip():
+        config.fail(
+            f'[metric] {metric.kind} wants {allowed[0]} = "...", what to look for in words', "metric", allowed[0]
+        )
+    if metric.scale is not None and not metric.scale[0] < metric.scale[1]:
+        config.fail(f"[metric] scale = {metric.scale}: the lowest score comes first", "metric", "scale")
+    config.metric_function()
+
+
+def _check_endpoint(config: Config) -> None:
+    url = config.models.base_url
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        good = False
+    if not good:
+        config.fail(
+            f"[models] base_url = {url!r} is no address such as http://localhost:11434/v1", "models", "base_url"
+        )
+    if parts.password or parts.username or any(_is_secret(name) for name, _ in parse_qsl(parts.query)):
+        config.fail("[models] base_url holds a key or password; set OPENAI_API_KEY instead", "models", "base_url")
+
+
+_CHECKS = (_check_endpoint, _check_files, _check_metric, _check_program)

@@ -1,0 +1,165 @@
+"""The tables of a config file: their keys, types and ranges, and what is said when one of them is wrong."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from textgrad_engine.data.dataset import suggest
+
+__all__ = ["Budget", "Data", "Metric", "Models", "Optimizer", "Program", "Sampling", "Section", "Train", "explain"]
+
+
+class Section(BaseModel):
+    """A table: frozen, and strict about names and types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Program(Section):
+    """What is optimized: ``system`` (or ``system_file``) and ``user``, or ``class`` = ``"module:Class"``."""
+
+    system: str | None = None
+    system_file: str | None = None
+    user: str | None = None
+    class_: str | None = Field(default=None, alias="class")
+
+
+class Data(Section):
+    """The files of examples, and the column that holds the answer."""
+
+    train: str
+    val: str
+    test: str | None = None
+    target: str = "target"
+
+
+class Metric(Section):
+    """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words."""
+
+    name: Literal["exact_match", "judge"] | None = None
+    function: str | None = None
+    purpose: str | None = None
+    instructions: str | None = None
+    scale: list[float] | None = Field(default=None, min_length=2, max_length=2)
+
+    @property
+    def kind(self) -> Literal["exact_match", "judge", "function"]:
+        """Which of the three it is; exact match when nothing is said."""
+        return "function" if self.function is not None else self.name or "exact_match"
+
+
+class Sampling(Section):
+    """Sampling settings of every call, as in `llm.GenerateConfig`."""
+
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, gt=0)
+    stop: list[str] | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    reasoning_effort: str | None = None
+    extra: dict[str, Any] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The settings that the file names, for ``OpenAIModel(name, **settings)``."""
+        settings = self.model_dump(exclude_none=True)
+        return {**settings, "stop": tuple(settings["stop"])} if "stop" in settings else settings
+
+
+class Models(Section):
+    """Which model does what; a role that is not named falls back to `forward`."""
+
+    forward: str = Field(min_length=1)
+    backward: str | None = Field(default=None, min_length=1)
+    optimizer: str | None = Field(default=None, min_length=1)
+    judge: str | None = Field(default=None, min_length=1)
+    base_url: str | None = None
+    config: Sampling = Sampling()
+
+    def roles(self) -> dict[str, str]:
+        """The names that are given, by role, for `use_models`."""
+        names = {"forward": self.forward, "backward": self.backward, "optimizer": self.optimizer, "judge": self.judge}
+        return {role: name for role, name in names.items() if name is not None}
+
+
+class Optimizer(Section):
+    """The optimizer and its settings."""
+
+    name: Literal["TGD"] = "TGD"
+    max_edits: int | None = Field(default=None, gt=0)
+    mode: Literal["patch", "rewrite"] | None = None
+    momentum: int | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, gt=0)
+    max_feedback_tokens: int | None = Field(default=None, gt=0)
+
+    def given(self) -> dict[str, Any]:
+        """The settings that the file names, as keyword arguments of the optimizer."""
+        return self.model_dump(exclude_none=True, exclude={"name"})
+
+
+class Train(Section):
+    """How long to train, and in which batches."""
+
+    max_epochs: int = Field(default=3, gt=0)
+    batch_size: int = Field(default=32, gt=0)
+    max_steps: int | None = Field(default=None, gt=0)
+    feedback_batch_size: int = Field(default=1, gt=0)
+    patience: int | None = Field(default=None, gt=0)
+
+
+class Budget(Section):
+    """Hard limits; None means no limit."""
+
+    dollars: float | None = Field(default=None, ge=0)
+    calls: int | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, gt=0)
+
+
+_EXAMPLES = {
+    "program": '[program] with system = "..." and user = "{...}"',
+    "data": '[data] with train = "train.jsonl" and val = "val.jsonl"',
+    "data.train": 'train = "train.jsonl"',
+    "data.val": 'val = "val.jsonl"',
+    "models": '[models] with forward = "openai/gpt-5-mini"',
+    "models.forward": 'forward = "openai/gpt-5-mini"',
+}
+
+
+def _tables(root: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    yield "", root
+    for name, field in root.model_fields.items():
+        if inspect.isclass(field.annotation) and issubclass(field.annotation, Section):
+            yield name, field.annotation
+    yield "models.config", Sampling
+
+
+def explain(error: Any, root: type[BaseModel]) -> str:
+    """One of pydantic's errors in the words of the file."""
+    loc = [str(part) for part in error["loc"]]
+    names = {section: [f.alias or key for key, f in model.model_fields.items()] for section, model in _tables(root)}
+    section, key = ".".join(loc[:-1]), loc[-1]
+    where = f"[{section}] {key}" if section else key
+    if error["type"] == "missing":
+        what = f"the table [{key}]" if key in names and not section else f"the key {where}"
+        return f"{what} is missing; add {_EXAMPLES['.'.join(loc)]}"
+    if error["type"] == "extra_forbidden":
+        known = names.get(section, [])
+        what = f"[{section}] has no key {key!r}" if section else f"there is no key or table {key!r}"
+        homes = [home for home, keys in names.items() if key in keys]
+        if near := suggest(key, known):
+            return what + near
+        if homes:
+            return f"{what}; it belongs {f'in [{homes[0]}]' if homes[0] else 'above the first table'}"
+        return f"{what}; it knows {', '.join(known)}"
+    value = error["input"]
+    if error["type"] == "model_type":
+        return f"{where} is a table; write [{'.'.join(loc)}] and its keys on lines of their own, got {value!r}"
+    said = error["msg"].replace("Input should", "should").replace("valid integer", "whole number")
+    near = suggest(value, re.findall(r"'(\w+)'", said)) if isinstance(value, str) else ""
+    return f"{where} = {value!r}: {said}{near}"

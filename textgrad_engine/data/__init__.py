@@ -1,0 +1,21 @@
+"""Reading examples, splitting them, and going over them in minibatches."""
+
+from textgrad_engine.data.dataloader import DataLoader
+from textgrad_engine.data.dataset import Dataset, Example, Subset, ids_of
+from textgrad_engine.data.load import load
+from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler, WeightedRandomSampler
+from textgrad_engine.data.split import random_split
+
+__all__ = [
+    "DataLoader",
+    "Dataset",
+    "Example",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "Subset",
+    "WeightedRandomSampler",
+    "ids_of",
+    "load",
+    "random_split",
+]

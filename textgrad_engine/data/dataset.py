@@ -1,0 +1,225 @@
+"""A dataset: a sequence of examples that knows where each one was read from."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
+
+from textgrad_engine.errors import DataError
+
+__all__ = ["Dataset", "Example", "Subset", "ids_of", "suggest"]
+
+Example = dict[str, Any]
+"""One example: its fields by name."""
+
+T = TypeVar("T")
+
+
+class Dataset(Sequence[Example]):
+    """Examples in order, each with a stable id and the place it came from.
+
+    The rows are kept as they were given: an id made up by the dataset is not added to them.
+
+    Args:
+        rows: the examples.
+        path: the file they were read from; None for rows made in memory.
+        lines: the line (from 1) of each row in that file; by default rows are counted from 1.
+
+    Raises:
+        DataError: a row is not a dict, an id is no string or whole number, or two rows have one id.
+
+    Example:
+        >>> tickets = Dataset([{"id": "a", "text": "no signal"}, {"text": "wrong bill"}])
+        >>> tickets.ids, tickets.columns
+        (('a', '1'), ('id', 'text'))
+    """
+
+    def __init__(
+        self, rows: Iterable[Example], *, path: str | Path | None = None, lines: Sequence[int] | None = None
+    ) -> None:
+        self._rows = list(rows)
+        self.path = None if path is None else Path(path)
+        self._lines = list(range(1, len(self._rows) + 1)) if lines is None else list(lines)
+        if len(self._lines) != len(self._rows):
+            raise ValueError(f"got {len(self._rows)} rows and {len(self._lines)} line numbers")
+        for index, row in enumerate(self._rows):
+            if not isinstance(row, dict):
+                raise DataError(f"{self.where(index)}: a row is a dict of fields, got {type(row).__name__}")
+        self.columns: tuple[str, ...] = tuple(dict.fromkeys(name for row in self._rows for name in row))
+        self.ids: tuple[str, ...] = self._make_ids()
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> Subset[Example]: ...
+    def __getitem__(self, index: int | slice) -> Example | Subset[Example]:
+        if isinstance(index, slice):
+            return Subset(self, range(len(self))[index])
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        source = f"{str(self.path)!r}, " if self.path else ""
+        return f"Dataset({source}{len(self)} examples, columns: {', '.join(self.columns)})"
+
+    def where(self, index: int) -> str:
+        """The place of one example, for messages: ``file:line``, or its position when it has no file."""
+        if self.path is None:
+            return f"example {index}"
+        return f"{self.path}:{self._lines[index]}"
+
+    def require(self, *columns: str) -> None:
+        """Check that every row has these columns, and not as null.
+
+        Raises:
+            DataError: a row lacks one; the message names the file, the line and the columns there are.
+        """
+        for column in columns:
+            for index, row in enumerate(self._rows):
+                if column not in self.columns:
+                    names = ", ".join(self.columns) or "none"
+                    raise DataError(
+                        f"{self.where(index)}: there is no column {column!r} in any row; the columns are {names}"
+                        f"{suggest(column, self.columns)}"
+                    )
+                if column not in row:
+                    raise DataError(
+                        f"{self.where(index)}: this row has no column {column!r}; it has {', '.join(row) or 'none'}"
+                        f"{suggest(column, row)}; add the column, or take the row out"
+                    )
+                if row[column] is None:
+                    raise DataError(
+                        f"{self.where(index)}: column {column!r} is null in this row, of the columns {', '.join(row)}; "
+                        "give it a value, or take the row out"
+                    )
+
+    def _make_ids(self) -> tuple[str, ...]:
+        first: dict[str, int] = {}
+        for index, row in enumerate(self._rows):
+            given = row.get("id")
+            if isinstance(given, bool) or not isinstance(given, (str, int, type(None))):
+                raise DataError(
+                    f"{self.where(index)}: an id is a string or a whole number, got {type(given).__name__}; "
+                    "repair it, or rename the column if it is no id"
+                )
+            if given is None or given == "":
+                name = self._made_up_id(index)
+            else:
+                name = str(given)
+            if name in first:
+                raise DataError(
+                    f"{self.where(index)}: the id {name!r} was already given at {self.where(first[name])}; "
+                    "give each example an id of its own, or rename the column if it is no id"
+                )
+            first[name] = index
+        return tuple(first)
+
+    def _made_up_id(self, index: int) -> str:
+        if self.path is None:
+            return str(index)
+        line, nth = self._lines[index], 1
+        while nth <= index and self._lines[index - nth] == line:  # a JSON list may hold several rows on one line
+            nth += 1
+        return f"{self.path.stem}:{line}" + (f".{nth}" if nth > 1 else "")
+
+
+class Subset(Sequence[T], Generic[T]):
+    """Some examples of a sequence, in an order of their own, with the ids they have there.
+
+    Args:
+        dataset: the sequence that holds the examples.
+        indices: positions in it.
+
+    Raises:
+        IndexError: a position is outside of the sequence.
+
+    Example:
+        >>> part = Subset(Dataset([{"n": 1}, {"n": 2}, {"n": 3}]), [2, 0])
+        >>> list(part), part.ids
+        ([{'n': 3}, {'n': 1}], ('2', '0'))
+    """
+
+    def __init__(self, dataset: Sequence[T], indices: Iterable[int]) -> None:
+        self.dataset = dataset
+        self.indices = tuple(indices)
+        for index in self.indices:
+            if not 0 <= index < len(dataset):
+                raise IndexError(f"index {index} is outside of a dataset of {len(dataset)} examples")
+        names = ids_of(dataset)
+        self.ids: tuple[str, ...] = tuple(names[index] for index in self.indices)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Subset[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Subset[T]:
+        if isinstance(index, slice):
+            return Subset(self.dataset, self.indices[index])
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __repr__(self) -> str:
+        return f"Subset({len(self)} of {self.dataset!r})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The field names of its examples, in order of first appearance; none when they are not dicts."""
+        return tuple(dict.fromkeys(name for row in self if isinstance(row, dict) for name in row))
+
+    @property
+    def path(self) -> Path | None:
+        """The file that the examples were read from, or None."""
+        path: Path | None = getattr(self.dataset, "path", None)
+        return path
+
+    def where(self, index: int) -> str:
+        """The place of one example, for messages."""
+        outer = self.dataset
+        if isinstance(outer, (Dataset, Subset)):
+            return outer.where(self.indices[index])
+        return f"example {self.indices[index]}"
+
+    def require(self, *columns: str) -> None:
+        """Check that each of its examples has these columns, and not as null.
+
+        Raises:
+            DataError: one lacks a column; the message names its place and the columns there are.
+        """
+        for column in columns:
+            for index, row in enumerate(self):
+                if not isinstance(row, dict) or row.get(column) is None:
+                    names = ", ".join(row) if isinstance(row, dict) else "no columns at all"
+                    raise DataError(
+                        f"{self.where(index)}: there is no value in column {column!r}; this row has {names}"
+                        f"{suggest(column, self.columns)}"
+                    )
+
+
+def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
+    """The id of each example of any sequence: its own ids where it has them, else positions.
+
+    Raises:
+        DataError: the examples are dicts, and their ids are malformed or not unique.
+
+    Example:
+        >>> ids_of([{"id": 7, "text": "a"}, {"text": "b"}]), ids_of(["a", "b"])
+        (('7', '1'), ('0', '1'))
+    """
+    if isinstance(dataset, (Dataset, Subset)):
+        return dataset.ids
+    if all(isinstance(row, dict) for row in dataset):
+        return Dataset(dataset).ids
+    return tuple(str(index) for index in range(len(dataset)))
+
+
+def suggest(word: str, options: Iterable[str]) -> str:
+    """The end of a message: ``"; did you mean 'x'?"`` when one of the options is near, else nothing."""
+    folded = {option.casefold(): option for option in options}
+    near = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return f"; did you mean {folded[near[0]]!r}?" if near else ""

@@ -1,0 +1,304 @@
+"""Read a file of examples; whatever is wrong with it is said with the file, the line and the repair."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from textgrad_engine.data.dataset import Dataset, suggest
+from textgrad_engine.errors import DataError
+
+__all__ = ["load", "missing_file", "read_text"]
+
+_Row = tuple[dict[str, Any], int]
+
+_BOMS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class _RefusedError(ValueError):
+    """Valid for Python's JSON reader, but not a value that can be used."""
+
+
+def load(path: str | Path) -> Dataset:
+    r"""Read a dataset: ``.jsonl`` (one object per line), ``.json`` (a list of objects) or ``.csv`` (with a header).
+
+    Files are UTF-8, with or without a byte order mark. Blank lines are skipped. Every value of a CSV file is a
+    string, and a row of nothing but empty fields is a blank line.
+
+    Args:
+        path: the file.
+
+    Raises:
+        DataError: the file is missing, empty, of an unknown kind, or one of its rows cannot be used. The message names
+            the file, the line and the repair.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder, "tiny.jsonl")
+        ...     _ = file.write_text('{"text": "no signal"}\n\n{"text": "wrong bill"}\n')
+        ...     dataset = load(file)
+        >>> list(dataset), dataset.ids
+        ([{'text': 'no signal'}, {'text': 'wrong bill'}], ('tiny:1', 'tiny:3'))
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(missing_file(path))
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise DataError(_unknown_ending(path))
+    rows = list(reader(path, read_text(path)))
+    if not rows:
+        raise DataError(f"{path}: the file has no rows; write at least one example into it")
+    return Dataset([row for row, _ in rows], path=path, lines=[line for _, line in rows])
+
+
+def missing_file(path: Path) -> str:
+    """The message about a path that is no file, with the near names of its folder."""
+    if path.is_dir():
+        files = sorted(file.name for file in path.iterdir() if file.suffix.lower() in _READERS)
+        return f"{path}: this is a folder; name a file in it" + (f": {', '.join(files[:10])}" if files else "")
+    if not path.parent.is_dir():
+        return f"{path}: there is no folder {path.parent}; check the path, which counts from where you are if relative"
+    names = [file.name for file in path.parent.iterdir() if file.is_file()]
+    near = suggest(path.name, names)
+    if not near:
+        others = sorted(name for name in names if Path(name).suffix.lower() in _READERS)
+        near = f"; the folder has {', '.join(others[:10])}" if others else ""
+    return f"{path}: there is no such file{near}"
+
+
+def _unknown_ending(path: Path) -> str:
+    ending = path.suffix.lower()
+    repairs = {
+        ".ndjson": "; rename it to .jsonl, which is the same",
+        ".tsv": "; save it with commas as .csv",
+        ".gz": "; unpack it first",
+        ".zip": "; unpack it first",
+        ".parquet": "; export it as .jsonl",
+        ".xlsx": "; export it as .csv",
+    }
+    what = f"the ending {path.suffix!r} is not known" if ending else "the file has no ending"
+    return f"{path}: {what}; a dataset is .jsonl, .json or .csv{repairs.get(ending, '')}"
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file without its byte order mark.
+
+    Raises:
+        DataError: the file cannot be read, is empty, or is not UTF-8 text; the message names the line.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: the file cannot be read: {error.strerror}; check its permissions") from error
+    for mark, name in _BOMS:
+        if raw.startswith(mark):
+            raise DataError(f"{path}:1: the file is {name}; save it as UTF-8")
+    raw = raw.removeprefix(codecs.BOM_UTF8)
+    if not raw.strip():
+        raise DataError(f"{path}:1: the file is empty; write something into it")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise DataError(
+            f"{path}:{line}: byte {column} of the line is 0x{raw[error.start]:02x}, which is not UTF-8; "
+            "save the file as UTF-8"
+        ) from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise DataError(f"{path}:{line}: there is a NUL character; the file is binary or UTF-16, save it as UTF-8 text")
+    return text
+
+
+def _jsonl_rows(path: Path, text: str) -> Iterator[_Row]:
+    # Not splitlines(): a JSON string may hold U+2028 and its like, which end no line of the file.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = _DECODER.decode(line)
+        except json.JSONDecodeError as error:
+            if number == 1 and line.lstrip().startswith("[") and error.pos >= len(line.rstrip()):
+                raise DataError(f"{path}:1: this is a list over several lines; name the file .json") from error
+            hint = "; take off the comma at the end of the line" if line.rstrip().endswith("},") else ""
+            hint = hint or "; a .jsonl file holds one whole object on each line"
+            raise DataError(f"{path}:{number}: column {error.colno}: not JSON: {error.msg}{hint}") from error
+        except (ValueError, RecursionError) as error:
+            _refuse(path, number, error)
+        if isinstance(row, list):
+            raise DataError(f"{path}:{number}: a row is an object, got a list; name the file .json if it is one list")
+        yield _object(path, number, row, line), number
+
+
+def _json_rows(path: Path, text: str) -> Iterator[_Row]:
+    space = re.compile(r"[ \t\r\n]*")
+    at = _skip(space, text, 0)
+    if text[at] != "[":
+        what = "an object; if each line is one, name the file .jsonl, else" if text[at] == "{" else "something else;"
+        raise DataError(f"{path}:{_line(text, at)}: a .json file is a list of objects, got {what} put it in [ ]")
+    line, start = 1, 0
+    at = _skip(space, text, at + 1)
+    if text[at : at + 1] == "]":
+        at += 1
+    else:
+        while True:
+            line += text.count("\n", start, at)
+            start = at
+            try:
+                row, at = _DECODER.raw_decode(text, at)
+            except json.JSONDecodeError as error:
+                raise DataError(f"{path}:{error.lineno}: column {error.colno}: not JSON: {error.msg}") from error
+            except (ValueError, RecursionError) as error:
+                _refuse(path, line, error)
+            yield _object(path, line, row, text[start:at]), line
+            at = _skip(space, text, at)
+            mark = text[at : at + 1]
+            at = _skip(space, text, at + 1)
+            if mark == "]":
+                break
+            if mark != ",":
+                _not_json(path, text, at if not mark else at - 1, "expected ',' or ']' after a row")
+            if text[at : at + 1] == "]":
+                _not_json(path, text, at, "a comma before ']'; take it off")
+    if _skip(space, text, at) != len(text):
+        _not_json(path, text, _skip(space, text, at), "something follows the list; take it off")
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header: list[str] | None = None
+    line = 1
+    try:
+        for fields in reader:
+            if not any(fields):  # a blank line, or the ",,," that spreadsheets leave below a table
+                line = reader.line_num + 1
+                continue
+            if header is None:
+                header = _header(path, line, fields)
+            elif len(fields) != len(header):
+                raise DataError(
+                    f"{path}:{line}: the row has {len(fields)} {'field' if len(fields) == 1 else 'fields'}, the header "
+                    f'has {len(header)}; put fields that hold a comma or a line break in double quotes (" as "")'
+                )
+            else:
+                yield dict(zip(header, fields)), line
+            line = reader.line_num + 1
+    except csv.Error as error:
+        hint = "put the field in a .jsonl file" if "limit" in str(error) else 'inside of a quoted field, write " as ""'
+        raise DataError(f"{path}:{line}: not CSV: {error}; {hint}") from error
+
+
+def _header(path: Path, line: int, fields: list[str]) -> list[str]:
+    names = [field.strip() for field in fields]
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(names) == 1 and mark in fields[0].strip():
+            raise DataError(f"{path}:{line}: the columns are separated by {name}; save the file with commas")
+    for position, name in enumerate(names, 1):
+        if not name:
+            raise DataError(f"{path}:{line}: column {position} of the header has no name; name it, or take it out")
+        if (first := names.index(name) + 1) != position:
+            raise DataError(
+                f"{path}:{line}: the header names {name!r} twice, as columns {first} and {position}; rename one"
+            )
+    return names
+
+
+_READERS: dict[str, Callable[[Path, str], Iterator[_Row]]] = {
+    ".csv": _csv_rows,
+    ".json": _json_rows,
+    ".jsonl": _jsonl_rows,
+}
+
+
+def _object(path: Path, line: int, row: Any, source: str) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        kind = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(row), "a number")
+        raise DataError(f'{path}:{line}: a row is an object such as {{"text": "..."}}, got {kind}')
+    # Text decoded from UTF-8 has no lone surrogate but by an escape, so most rows need no second look.
+    if _SURROGATE_ESCAPE.search(source) and (place := _surrogate(row, "")):
+        raise DataError(
+            f"{path}:{line}: {place} is half of a surrogate pair, which is no character; "
+            "repair the text where it was cut, or take the row out"
+        )
+    return row
+
+
+def _surrogate(value: Any, place: str) -> str:
+    """Where the first lone surrogate is in a value, in words; "" when there is none."""
+    if isinstance(value, str):
+        found = _SURROGATE.search(value)
+        return f"character {found.start() + 1} of {place}" if found else ""
+    items: Any = ()
+    if isinstance(value, dict):
+        for key in value:
+            if _SURROGATE.search(key):
+                return f"a character of the column name {key!a}"
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        if found_in := _surrogate(item, f"{place}[{key!r}]" if place else f"column {key!r}"):
+            return found_in
+    return ""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _RefusedError(f"the field {twice!r} is there twice in one object; take one out")
+    return result
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _RefusedError(f"{name} is no JSON value; write null or a number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _RefusedError(f"the number {text[:40]} is too large")
+    return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+
+
+def _refuse(path: Path, line: int, error: Exception) -> NoReturn:
+    if isinstance(error, _RefusedError):
+        raise DataError(f"{path}:{line}: {error}") from error
+    if isinstance(error, RecursionError):
+        raise DataError(f"{path}:{line}: the row is nested too deeply to be read; flatten it") from error
+    raise DataError(f"{path}:{line}: a number of the row is too long to be read; write it as a string") from error
+
+
+def _not_json(path: Path, text: str, at: int, what: str) -> NoReturn:
+    column = at - text.rfind("\n", 0, at)
+    raise DataError(f"{path}:{_line(text, at)}: column {column}: not JSON: {what}")
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def _skip(space: re.Pattern[str], text: str, at: int) -> int:
+    found = space.match(text, at)
+    return found.end() if found else at

@@ -1,0 +1,206 @@
+"""In which order examples are visited: each sampler is a function of its arguments and the epoch."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from typing import Any
+
+__all__ = ["RandomSampler", "Sampler", "SequentialSampler", "WeightedRandomSampler"]
+
+
+class Sampler(ABC):
+    """Positions of examples, in the order in which they are visited.
+
+    The order must depend on nothing but the sampler's arguments, its state and the epoch, so that a run that was
+    interrupted can ask for it again.
+    """
+
+    epoch: int = 0
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[int]:
+        """The positions of this epoch; asked twice in one epoch, the same ones."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many positions an epoch has."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch (from 0) whose order is asked for next."""
+        self.epoch = epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to give the same orders again, as plain JSON values."""
+        return {"kind": type(self).__name__}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over a state.
+
+        Raises:
+            ValueError: it is the state of another kind of sampler.
+        """
+        if state.get("kind") != type(self).__name__:
+            raise ValueError(f"the state is of a {state.get('kind')}, this is a {type(self).__name__}")
+
+
+class SequentialSampler(Sampler):
+    """Every example once, in the order of the dataset.
+
+    Example:
+        >>> list(SequentialSampler("abc"))
+        [0, 1, 2]
+    """
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class _Seeded(Sampler):
+    """A sampler with a seed of its own; the global `random` is neither read nor changed."""
+
+    def __init__(self, seed: int | None) -> None:
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+            raise ValueError(f"seed must be an integer or None, got seed={seed!r}")
+        self.seed = random.SystemRandom().getrandbits(32) if seed is None else seed
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "seed": self.seed}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.seed = int(state["seed"])
+
+    def _random(self) -> random.Random:
+        # Seeded by both numbers as text, not by their sum: else seed 1 in epoch 0 would repeat seed 0 in epoch 1.
+        return random.Random(f"{self.seed}:{self.epoch}")
+
+
+class RandomSampler(_Seeded):
+    """Examples in random order, another one each epoch.
+
+    Args:
+        data_source: the dataset, or anything with a length.
+        replacement: whether an example may come more than once in an epoch.
+        num_samples: positions in an epoch; by default as many as there are examples.
+        seed: equal seeds give equal orders; None draws one.
+
+    Raises:
+        ValueError: an argument is outside of its range.
+
+    Example:
+        >>> sampler = RandomSampler("abcd", seed=0)
+        >>> sorted(sampler), list(sampler) == list(sampler)
+        ([0, 1, 2, 3], True)
+    """
+
+    def __init__(
+        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, seed: int | None = None
+    ) -> None:
+        super().__init__(seed)
+        _check_flag("replacement", replacement)
+        if num_samples is not None:
+            _check_count("num_samples", num_samples)
+        if num_samples is not None and replacement and not len(data_source):
+            raise ValueError(f"cannot draw num_samples={num_samples} from an empty dataset")
+        self.data_source = data_source
+        self.replacement = replacement
+        self.num_samples = num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        source, n = self._random(), len(self.data_source)
+        if self.replacement:
+            return iter([int(source.random() * n) for _ in range(len(self))])
+        order: list[int] = []
+        while len(order) < len(self):
+            order += _permutation(n, source)
+            if not n:
+                break
+        return iter(order[: len(self)])
+
+    def __len__(self) -> int:
+        return len(self.data_source) if self.num_samples is None else self.num_samples
+
+
+class WeightedRandomSampler(_Seeded):
+    """Examples drawn with given weights.
+
+    Args:
+        weights: one weight per example, at least 0; they need not sum to one.
+        num_samples: positions in an epoch.
+        replacement: whether an example may come more than once in an epoch. Without replacement each draw is made with
+            the weights of those that are left, by the keys of Efraimidis and Spirakis (2006).
+        seed: equal seeds give equal orders; None draws one.
+
+    Raises:
+        ValueError: a weight is negative or not finite, none is positive, or there are too few to draw from.
+
+    Example:
+        >>> list(WeightedRandomSampler([0.0, 1.0], num_samples=3, seed=0))
+        [1, 1, 1]
+    """
+
+    def __init__(
+        self, weights: Sequence[float], num_samples: int, replacement: bool = True, seed: int | None = None
+    ) -> None:
+        super().__init__(seed)
+        _check_flag("replacement", replacement)
+        _check_count("num_samples", num_samples)
+        self.weights = tuple(float(weight) for weight in weights)
+        for index, weight in enumerate(self.weights):
+            if not math.isfinite(weight) or weight < 0:
+                raise ValueError(f"weights must be finite and at least 0, got weights[{index}]={weight}")
+        positive = sum(weight > 0 for weight in self.weights)
+        if not positive:
+            raise ValueError("at least one of the weights must be above 0")
+        if not replacement and num_samples > positive:
+            raise ValueError(
+                f"cannot draw num_samples={num_samples} without replacement: only {positive} weights are above 0"
+            )
+        self.num_samples = num_samples
+        self.replacement = replacement
+
+    def __iter__(self) -> Iterator[int]:
+        source = self._random()
+        choices = [index for index, weight in enumerate(self.weights) if weight > 0]
+        if not self.replacement:
+            # 1 - random() is in (0, 1], so that the logarithm exists.
+            keys = {index: math.log(1.0 - source.random()) / self.weights[index] for index in choices}
+            return iter(sorted(choices, key=lambda index: -keys[index])[: self.num_samples])
+        sums = list(itertools.accumulate(self.weights[index] for index in choices))
+        last = len(choices) - 1
+        return iter(
+            [choices[bisect.bisect_right(sums, source.random() * sums[-1], hi=last)] for _ in range(self.num_samples)]
+        )
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+def _permutation(n: int, source: random.Random) -> list[int]:
+    """The numbers below n in random order.
+
+    Sorting by `random()` and not `shuffle`, because only the former is promised to be the same in every Python version.
+    """
+    keys = [source.random() for _ in range(n)]
+    return sorted(range(n), key=keys.__getitem__)
+
+
+def _check_count(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise ValueError(f"{name} must be a positive integer, got {name}={value!r}")
+
+
+def _check_flag(name: str, value: bool) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {name}={value!r}")

@@ -1,0 +1,104 @@
+"""Cut a dataset into parts at random, the same way for the same seed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TypeVar
+
+from textgrad_engine.data.dataset import Dataset, Subset
+from textgrad_engine.data.sampler import RandomSampler
+
+__all__ = ["overlaps", "random_split"]
+
+T = TypeVar("T")
+
+
+def random_split(dataset: Sequence[T], fractions: Sequence[float], seed: int) -> list[Subset[T]]:
+    """Cut a dataset at random into parts that do not overlap and together are the whole.
+
+    Args:
+        dataset: any sequence.
+        fractions: the share of each part, summing to 1, or the number of examples in each, summing to ``len(dataset)``.
+            With fractions, sizes are rounded down and the examples left over go one each to the first parts.
+        seed: equal seeds give equal parts.
+
+    Raises:
+        ValueError: the fractions sum to something else, or one is negative or so small that its part would be empty.
+
+    Example:
+        >>> train, val = random_split(range(10), [0.8, 0.2], seed=0)
+        >>> len(train), len(val), sorted([*train, *val]) == list(range(10))
+        (8, 2, True)
+    """
+    sizes = _sizes(len(dataset), fractions)
+    order = list(RandomSampler(dataset, seed=seed))
+    parts = []
+    start = 0
+    for size in sizes:
+        parts.append(Subset(dataset, order[start : start + size]))
+        start += size
+    return parts
+
+
+def overlaps(first: Dataset, second: Dataset, columns: Sequence[str]) -> list[str]:
+    """Say which examples of one dataset are in another, too: by an id of their own, or by equal inputs.
+
+    Args:
+        first: one dataset, such as the training examples.
+        second: the other one.
+        columns: the inputs of the program. When there are none, nothing is compared but ids.
+
+    Returns:
+        One sentence per example of `second` that is in `first`, with both places.
+
+    Example:
+        >>> overlaps(Dataset([{"q": "1 + 1?"}]), Dataset([{"q": "2 + 2?"}, {"q": "1 + 1?"}]), ["q"])
+        ["example 1 has the same 'q' as example 0"]
+    """
+    ids: dict[str, int] = {}
+    inputs: dict[str, int] = {}
+    for index, row in enumerate(first):
+        if row.get("id") not in (None, ""):  # ids made up from lines may meet by chance
+            ids[first.ids[index]] = index
+        inputs.setdefault(_key(row, columns), index)
+    found = []
+    names = " and ".join(repr(column) for column in columns)
+    for index, row in enumerate(second):
+        if columns and (other := inputs.get(_key(row, columns))) is not None:
+            found.append(f"{second.where(index)} has the same {names} as {first.where(other)}")
+        elif row.get("id") not in (None, "") and (other := ids.get(second.ids[index])) is not None:
+            found.append(f"{second.where(index)} has the same id {second.ids[index]!r} as {first.where(other)}")
+    return found
+
+
+def _key(row: dict[str, object], columns: Sequence[str]) -> str:
+    return json.dumps([row.get(column) for column in columns], sort_keys=True, default=repr)
+
+
+def _sizes(n: int, fractions: Sequence[float]) -> list[int]:
+    if not fractions:
+        raise ValueError("fractions is empty: give the share of each part, such as [0.8, 0.2]")
+    for index, fraction in enumerate(fractions):
+        if isinstance(fraction, bool) or not math.isfinite(fraction) or fraction < 0:
+            raise ValueError(f"fractions must be at least 0, got fractions[{index}]={fraction!r}")
+    if all(isinstance(fraction, int) for fraction in fractions) and sum(fractions) == n:
+        return [int(fraction) for fraction in fractions]
+    if not math.isclose(math.fsum(fractions), 1.0, abs_tol=1e-6):
+        raise ValueError(
+            f"fractions must sum to 1, or lengths to the {n} examples there are, got {list(fractions)}, "
+            f"which sums to {math.fsum(fractions):g}"
+        )
+    # The small addend keeps 0.29 * 100 = 28.999999999999996 from losing an example.
+    sizes = [math.floor(fraction * n + 1e-9) for fraction in fractions]
+    wanted = [index for index, fraction in enumerate(fractions) if fraction > 0]
+    for index in range(n - sum(sizes)):
+        sizes[wanted[index % len(wanted)]] += 1
+    for index in wanted:
+        if not sizes[index]:
+            raise ValueError(
+                f"fractions[{index}]={fractions[index]} of {n} examples is less than one; "
+                "give a larger fraction, lengths, or more examples"
+            )
+    return sizes
