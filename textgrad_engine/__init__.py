@@ -9,21 +9,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from textgrad_engine import autograd, errors, ops
-from textgrad_engine.autograd import (
-    Function,
-    Variable,
-    backward,
-    enable_grad,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from textgrad_engine.llm.budget import budget
-from textgrad_engine.llm.roles import set_models, use_models
-
 if TYPE_CHECKING:
-    from textgrad_engine import data, func, llm, nn, optim, store, testing, train
+    from textgrad_engine import autograd, data, errors, func, llm, nn, ops, optim, store, testing, train
+    from textgrad_engine.autograd import (
+        Function,
+        Variable,
+        backward,
+        enable_grad,
+        is_grad_enabled,
+        no_grad,
+        set_grad_enabled,
+    )
+    from textgrad_engine.llm import budget, set_models, use_models
     from textgrad_engine.train import Comparison, Evaluation, Trainer, TrainResult, compare, evaluate
 
 __all__ = [
@@ -58,17 +55,23 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_MODULES = frozenset({"data", "func", "llm", "nn", "optim", "store", "testing", "train"})
-_FROM_TRAIN = frozenset({"Comparison", "Evaluation", "TrainResult", "Trainer", "compare", "evaluate"})
+_MODULES = frozenset({"autograd", "data", "errors", "func", "llm", "nn", "ops", "optim", "store", "testing", "train"})
+_HOMES = {
+    "autograd": ("Function", "Variable", "backward", "enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled"),
+    "llm": ("budget", "set_models", "use_models"),
+    "train": ("Comparison", "Evaluation", "TrainResult", "Trainer", "compare", "evaluate"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Load the rest when it is first named, so that the import stays quick."""
-    if name in _FROM_TRAIN:
-        importlib.import_module("textgrad_engine.store")  # registers how a run folder is written
-        value = getattr(importlib.import_module("textgrad_engine.train"), name)
-    elif name in _MODULES:
+    """Load each part when it is first named, so that the import itself costs next to nothing."""
+    if name in _MODULES:
         value = importlib.import_module(f"textgrad_engine.{name}")
+    elif name in _HOME_OF:
+        if name == "Trainer":
+            importlib.import_module("textgrad_engine.store")  # registers how a run folder is written
+        value = getattr(importlib.import_module(f"textgrad_engine.{_HOME_OF[name]}"), name)
     else:
         raise AttributeError(f"module 'textgrad_engine' has no attribute {name!r}")
     globals()[name] = value

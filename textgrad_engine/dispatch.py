@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -86,10 +87,7 @@ class Call:
                 "Inside an `async def`, use `await variable` before reading its data."
             )
         if not self._thread.alive:
-            raise DispatchError(
-                f"{self.label} was under way in another process when this one was forked, and is lost here. "
-                "Read the data before forking, or make the call again in the child."
-            )
+            raise self._lost()
         _waits.count = times_waited() + 1
         event = threading.Event()
         self.on_done(lambda _: event.set())
@@ -109,6 +107,8 @@ class Call:
 
     def __await__(self) -> Generator[Any, None, Any]:
         if not self.done:
+            if not self._thread.alive:
+                raise self._lost()
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
 
@@ -120,11 +120,18 @@ class Call:
                 if in_loop_thread() and loop is self._thread.loop:
                     wake()
                 else:
-                    loop.call_soon_threadsafe(wake)
+                    with contextlib.suppress(RuntimeError):  # that loop was closed: nobody waits there any more
+                        loop.call_soon_threadsafe(wake)
 
             self.on_done(finished)
             yield from future
         return self.result()
+
+    def _lost(self) -> DispatchError:
+        return DispatchError(
+            f"{self.label} was under way in another process when this one was forked, and is lost here. "
+            "Read the data before forking, or make the call again in the child."
+        )
 
     def _finish(self, value: Any, error: BaseException | None) -> None:
         with _lock:
@@ -147,8 +154,9 @@ class Call:
         self._finish(None, error)
 
     def _dependency_done(self, call: Call) -> None:
-        if call._error is not None:
-            self._finish(None, call._error)
+        error = call._error
+        if error is not None:
+            self._thread.post(lambda: self._finish(None, error))  # posted: a long chain would fail recursively
             return
         with _lock:
             self._waiting -= 1
@@ -167,11 +175,12 @@ class Call:
             self._scope._calls.add(self)
         try:
             work = context.run(start)
-        except Exception as error:  # the error is the call's result; it is raised where the value is read
+        except BaseException as error:  # the error is the call's result; it is raised where the value is read
             self._fail(error)
             return
         if asyncio.iscoroutine(work):
             self._task = self._thread.loop.create_task(self._drive(work), context=context)
+            self._task.add_done_callback(lambda _: self._ended(work))
         else:
             self._finish(work, None)
 
@@ -182,10 +191,13 @@ class Call:
             self._fail(CallCancelled(f"{self.label} was cancelled"))
         except BaseException as error:  # the error is the call's result; it is raised where the value is read
             self._fail(error)
-            if not isinstance(error, Exception):
-                raise
         else:
             self._finish(value, None)
+
+    def _ended(self, work: Coroutine[Any, Any, Any]) -> None:
+        if not self.done:  # a task that is cancelled before its first step never enters `_drive`
+            work.close()
+            self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
 
 
 _waits = threading.local()
@@ -255,8 +267,13 @@ class _LoopThread:
     def _drain(self) -> None:
         self._awake = False  # before emptying: whoever posts from here on schedules another drain
         inbox = self._inbox
-        for _ in range(len(inbox)):
-            inbox.popleft()()
+        try:
+            for _ in range(len(inbox)):
+                inbox.popleft()()
+        finally:
+            if inbox and not self._awake:  # one piece of work raised: asyncio reports it, the others go on
+                self._awake = True
+                self.loop.call_soon(self._drain)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -335,6 +352,8 @@ def submit(
     if waits_for:
         call._waiting = len(waits_for)
         for other in waits_for:
+            if not other.done and not other._thread.alive:
+                call._fail(other._lost())
             other.on_done(call._dependency_done)
     else:
         call._thread.post(call._begin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextvars import copy_context
@@ -62,8 +63,8 @@ class Variable:
         "source",
     )
 
-    add_rule: ClassVar[Callable[[Any, Any], Variable]]
-    """What ``+`` does; `ops.text` registers it."""
+    add_rule: ClassVar[Callable[[Any, Any], Variable]] = staticmethod(lambda a, b: _first_addition(a, b))
+    """What ``+`` does; `ops.text` registers it when it is loaded, which the first addition sees to."""
 
     def __init__(self, data: Any, role: str = "", requires_grad: bool = False) -> None:
         self._data: Any = _checked(data)
@@ -369,6 +370,11 @@ class Variable:
             self._requires_grad = other._requires_grad
         self._version += 1
         return self
+
+
+def _first_addition(a: Any, b: Any) -> Variable:
+    importlib.import_module("textgrad_engine.ops.text")  # by name: the import statement would point upwards
+    return Variable.add_rule(a, b)
 
 
 BACKWARD: list[Callable[..., None]] = []

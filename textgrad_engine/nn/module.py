@@ -190,12 +190,16 @@ class Module:
                 f"load_state_dict of {type(self).__name__}: missing {missing or 'nothing'}, "
                 f"unexpected {unexpected or 'nothing'}. Pass strict=False to load what fits."
             )
-        checked = [(own[name], Variable(entry["data"]).data, entry) for name, entry in state.items() if name in own]
+        checked = [
+            (own[name], Variable(entry["data"]).data, entry["role"], entry["requires_grad"])
+            for name, entry in state.items()
+            if name in own
+        ]
         with no_grad():
-            for value, data, entry in checked:
+            for value, data, role, requires_grad in checked:
                 value.data = data
-                value.role = entry["role"]
-                value.requires_grad_(entry["requires_grad"])
+                value.role = role
+                value.requires_grad_(requires_grad)
 
     # modes
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine import pytree, templates
-from textgrad_engine.autograd import Function, Variable, example
+from textgrad_engine.autograd import Function, GradientEdge, Variable, example, get_gradient_edge
 from textgrad_engine.autograd.graph import EXAMPLE
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.model import Model
@@ -16,7 +16,7 @@ from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
 from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Case, Part, feedback_on
 
-__all__ = ["ChatCompletion", "ChatSettings", "ask", "chat_completion", "config_from"]
+__all__ = ["ChatCompletion", "ChatSettings", "ask", "chat_completion", "config_from", "message_from"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +28,14 @@ class ChatSettings:
         config: sampling settings.
         purpose: why it is asked.
         role: the role of the answer.
+        strict: an input that no message has a slot for is an error.
     """
 
     model: str | Model | None = None
     config: GenerateConfig = field(default_factory=GenerateConfig)
     purpose: Purpose = "forward"
     role: str = ""
+    strict: bool = False
 
 
 class ChatCompletion(Function):
@@ -43,6 +45,8 @@ class ChatCompletion(Function):
     async def forward(messages: list[dict[str, Any]], inputs: dict[str, Any], settings: ChatSettings) -> Variable:
         """Send the messages and wait for the answer."""
         values = {name: str(_data(value)) for name, value in inputs.items()}
+        if settings.strict:
+            _check_inputs(messages, values)
         request = Request(
             messages=tuple([Message(role=m["role"], content=_content(m["content"], values)) for m in messages]),
             config=settings.config,
@@ -61,7 +65,10 @@ class ChatCompletion(Function):
         ctx.save_for_backward(*leaves, output)
         ctx.settings = settings
         ctx.example = EXAMPLE.get()
-        ctx.trained = tuple([id(leaf) for leaf in leaves if isinstance(leaf, Variable) and leaf.requires_grad])
+        # Results (the answer of an earlier call in a chain) differ from example to example and may still share a call.
+        ctx.trained = tuple(
+            [id(leaf) for leaf in leaves if isinstance(leaf, Variable) and leaf.requires_grad and leaf.is_leaf]
+        )
 
     @staticmethod
     def output_role(messages: list[dict[str, Any]], inputs: dict[str, Any], settings: ChatSettings) -> str:
@@ -129,7 +136,7 @@ def chat_completion(
 
     Raises:
         TypeError: a sampling setting is unknown.
-        ValueError: a message is malformed, or a slot has no value.
+        ValueError: a message is malformed; raised where the answer is read: no message has a slot for an input.
         NoModelError: raised where the answer is read, when no model is given and none is set.
 
     Example:
@@ -143,8 +150,8 @@ def chat_completion(
         >>> answer.data
         'Bonjour'
     """
-    settings = ChatSettings(model=model, config=config_from(config), purpose=purpose, role=role)
-    result: Variable = ChatCompletion.apply([_message(m) for m in messages], dict(inputs or {}), settings)
+    settings = ChatSettings(model=model, config=config_from(config), purpose=purpose, role=role, strict=True)
+    result: Variable = ChatCompletion.apply([message_from(m) for m in messages], dict(inputs or {}), settings)
     return result
 
 
@@ -199,11 +206,25 @@ def config_from(settings: Mapping[str, Any]) -> GenerateConfig:
     return GenerateConfig(**given)
 
 
-def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+def message_from(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of a user's with its content as a list.
+
+    Raises:
+        ValueError: it lacks a role or content, or has more than these.
+    """
     if set(message) != {"role", "content"}:
         raise ValueError(f"a message has 'role' and 'content', got {sorted(message)}")
     content = message["content"]
     return {"role": message["role"], "content": list(content) if isinstance(content, list | tuple) else [content]}
+
+
+def _check_inputs(messages: list[dict[str, Any]], values: dict[str, str]) -> None:
+    pieces = [piece for message in messages for piece in message["content"] if not isinstance(piece, dict)]
+    slots = dict.fromkeys(slot for piece in pieces for slot in templates.slots_of(str(_data(piece))))
+    if unused := [name for name in values if name not in slots]:
+        raise ValueError(
+            f"a value was given for {unused[0]!r}, and no message has the slot {{{unused[0]}}}; they have {list(slots)}"
+        )
 
 
 def _data(value: Any) -> Any:
@@ -237,10 +258,15 @@ def _case(messages: list[dict[str, Any]], inputs: dict[str, Any], answer: Variab
     parts: list[Part] = []
     shown: list[tuple[str, str, Any]] = []
     taken: set[str] = set()
+    known: dict[GradientEdge, str] = {}
 
     def part(wish: str, variable: Variable, whole: bool) -> str:
+        edge = get_gradient_edge(variable)
+        if edge in known:  # one variable in several places is asked about once
+            return known[edge]
         key = wish if wish not in taken else next(f"{wish}_{n}" for n in range(2, 1000) if f"{wish}_{n}" not in taken)
         taken.add(key)
+        known[edge] = key
         parts.append(Part(key, variable, whole))
         return key
 
@@ -252,15 +278,26 @@ def _case(messages: list[dict[str, Any]], inputs: dict[str, Any], answer: Variab
     for message in messages:
         content = message["content"]
         keys = [
-            part(message["role"], piece, len(content) == 1)
+            part(message["role"], piece, len(content) == 1 and not _slots_filled(piece, inputs))
             for piece in content
             if isinstance(piece, Variable) and piece.requires_grad
         ]
-        texts = [piece for piece in content if isinstance(piece, str)]
-        keys += [by_input[name] for text in texts for name in templates.slots_of(text) if name in by_input]
-        shown.append((message["role"], ", ".join(f"`{key}`" for key in keys), _TextOf(content, inputs)))
+        keys += [
+            by_input[name]
+            for piece in content
+            if not isinstance(piece, dict)
+            for name in _slots_filled(piece, inputs)
+            if name in by_input
+        ]
+        marked = ", ".join(f"`{key}`" for key in dict.fromkeys(keys))
+        shown.append((message["role"], marked, _TextOf(content, inputs)))
     leaves = pytree.leaves((messages, inputs))
     return Case(parts=parts, messages=shown, answer=answer, feedback=list(grad_out.grad), leaves=leaves)
+
+
+def _slots_filled(piece: Any, inputs: Mapping[str, Any]) -> list[str]:
+    """The inputs that stand in a text; a template with any is shown as it is, besides the message made of it."""
+    return [name for name in templates.slots_of(str(_data(piece))) if name in inputs]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from textgrad_engine.autograd import Function, Source, Variable, is_seed
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
-from textgrad_engine.ops.chat_completion import ChatCompletion, ChatSettings, ask
+from textgrad_engine.ops.chat_completion import ChatCompletion, ChatSettings, ask, message_from
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.text import Compute
 
@@ -113,11 +114,16 @@ def exact_match_evaluator(
     Returns:
         (score, explanation): the explanation is "" (or a list with "") for what is right.
 
+    Raises:
+        TypeError: the target is None.
+
     Example:
         >>> score, explanation = exact_match_evaluator(Variable("billing"), "billing")
         >>> score.data, explanation.data
         (1, '')
     """
+    if target is None:
+        raise TypeError("exact match needs a target, got None: does the example have a field for it?")
     score, explanation = _ExactMatch.apply(prediction, target, reduction_fn)
     return score, explanation
 
@@ -141,8 +147,10 @@ class _Deterministic(_Evaluator):
                 outcome = await eval_fn(*arguments)
             else:  # user code, perhaps slow: off the event loop
                 outcome = await asyncio.to_thread(eval_fn, *arguments)
+                if inspect.isawaitable(outcome):  # an object whose __call__ is async, a partial of one
+                    outcome = await outcome
             score, explanation = outcome if isinstance(outcome, tuple) else (outcome, "")
-            if not isinstance(score, int | float):
+            if not isinstance(score, int | float) or not math.isfinite(score):
                 raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
             good = success_fn(score) if success_fn is not None else score >= 1
             prompt = templates.load("metric")
@@ -283,7 +291,7 @@ def lm_judge_evaluator(
     values = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
     config = GenerateConfig(response_format=ResponseFormat(name="judge", json_schema=_VERDICT_SCHEMA))
     settings = ChatSettings(model=model, config=config, purpose="judge", role="answer of the judge")
-    answer = ChatCompletion.apply([{"role": m["role"], "content": [m["content"]]} for m in messages], values, settings)
+    answer = ChatCompletion.apply([message_from(m) for m in messages], values, settings)
     score, explanation = _Verdict.apply(prediction, answer, _Scale(*scale, success_fn))
     return score, explanation
 

@@ -6,7 +6,6 @@ from textgrad_engine.optim.patch import Edit, Evidence, Origin
 from textgrad_engine.optim.tgd import TGD
 
 __all__ = [
-    "TGD",
     "Change",
     "Contract",
     "Edit",
@@ -16,5 +15,6 @@ __all__ = [
     "Optimizer",
     "Origin",
     "Placeholders",
+    "TGD",
     "Wish",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -76,16 +76,6 @@ class TGD(Optimizer):
         max_feedback_tokens: int = 8000,
         use_feedback: bool = True,
     ) -> None:
-        if mode not in ("patch", "rewrite"):
-            raise ValueError(f"mode is 'patch' or 'rewrite', got {mode!r}")
-        for name, value, least in (
-            ("momentum", momentum, 0),
-            ("max_edits", max_edits, 1),
-            ("max_tokens", max_tokens, 1),
-            ("max_feedback_tokens", max_feedback_tokens, 1),
-        ):
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
         super().__init__(
             params,
             {
@@ -99,6 +89,22 @@ class TGD(Optimizer):
             },
         )
         self.model = model
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Train further parameters, with settings of their own.
+
+        Raises:
+            ValueError: a setting is unknown or out of range, or a parameter comes twice.
+            TypeError: a constraint is neither a text nor a contract.
+        """
+        settings = {**self.defaults, **group}
+        if settings["mode"] not in ("patch", "rewrite"):
+            raise ValueError(f"mode is 'patch' or 'rewrite', got {settings['mode']!r}")
+        for name, least in (("momentum", 0), ("max_edits", 1), ("max_tokens", 1), ("max_feedback_tokens", 1)):
+            if settings[name] < least:
+                raise ValueError(f"{name} must be at least {least}, got {settings[name]}")
+        contracts_for(settings["constraints"], settings["max_tokens"])
+        super().add_param_group(group)
 
     def record_outcome(self, outcome: str) -> None:
         """Remember what became of the last step, for `momentum`."""
@@ -131,6 +137,8 @@ class TGD(Optimizer):
         """Ask for a proposal, once more when it breaks the contract; then it is dropped."""
         before = str(variable.data)
         items, left_out = gather(variable.grad, group["max_feedback_tokens"])
+        if not items:  # nothing but white space was said
+            return Change(variable, before, before, (), (), 0, ""), self.origins(variable)
         if not group["use_feedback"]:
             items = []
         contracts = contracts_for(group["constraints"], group["max_tokens"])
@@ -174,6 +182,8 @@ class TGD(Optimizer):
         else:
             body = await self._complete("optimizer_rewrite", "rewrite", REWRITE_SCHEMA, slots | {"text": before})
             edits, after = [], str(body["text"]).strip("\n")
+            if after == before.strip("\n"):  # line ends around the text are no change
+                after = before
             new_origins = origins_of_rewrite(before, origins, after, body["reason"], evidence, step)
         if after != before and (found := broken(contracts, before, after)) is not None:
             raise ContractError(found)

@@ -1,0 +1,27 @@
+"""The run folder: what happened, what was paid for, and the best texts. Importing this lets the Trainer write one."""
+
+from textgrad_engine.store.journal import RunFolder, append_evaluation, write_atomically
+from textgrad_engine.store.reader import Run, read_run
+from textgrad_engine.store.records import (
+    FORMAT,
+    evaluation_from_json,
+    evaluation_to_json,
+    result_from_json,
+    result_to_json,
+)
+from textgrad_engine.train import events as _events
+
+__all__ = [
+    "FORMAT",
+    "Run",
+    "RunFolder",
+    "append_evaluation",
+    "evaluation_from_json",
+    "evaluation_to_json",
+    "read_run",
+    "result_from_json",
+    "result_to_json",
+    "write_atomically",
+]
+
+_events.RUN_FOLDERS.append(RunFolder)

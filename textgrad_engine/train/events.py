@@ -10,11 +10,13 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim import Edit, Evidence
+from textgrad_engine.train.evaluator import Evaluation
 
 __all__ = [
     "RUN_FOLDERS",
     "Callback",
     "CallEnded",
+    "Evaluated",
     "Event",
     "Phase",
     "PhaseAdvanced",
@@ -82,6 +84,23 @@ class PhaseEnded:
     """A phase is over."""
 
     number: int
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The texts of now were scored on the validation or the test set.
+
+    Attributes:
+        number: the number of the phase that did it.
+        phase: which set it was.
+        step: the optimizer step it belongs to, 0 before the first.
+        evaluation: the scores.
+    """
+
+    number: int
+    phase: Phase
+    step: int
+    evaluation: Evaluation
 
 
 @dataclass(frozen=True)
@@ -162,7 +181,9 @@ class RunEnded:
     result: Any = field(repr=False)
 
 
-Event: TypeAlias = RunStarted | PhaseStarted | PhaseAdvanced | PhaseEnded | CallEnded | StepEnded | RunEnded
+Event: TypeAlias = (
+    RunStarted | PhaseStarted | PhaseAdvanced | PhaseEnded | Evaluated | CallEnded | StepEnded | RunEnded
+)
 
 
 class Callback(Protocol):

@@ -23,6 +23,7 @@ from textgrad_engine.train.evaluator import UNANSWERED, Evaluation, as_score, co
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
+    Evaluated,
     Event,
     ParameterChange,
     Phase,
@@ -369,7 +370,7 @@ class _Run:
     def evaluate(self, phase: Phase, rows: Examples, step: int) -> Evaluation:
         """Score the texts of now."""
         with self.phase(phase, step, len(rows)) as advance:
-            return evaluate(
+            found = evaluate(
                 self.program,
                 rows,
                 self.loss,
@@ -377,6 +378,8 @@ class _Run:
                 target=self.trainer.target,
                 on_score=lambda _: advance(),
             )
+        self.emit(Evaluated(self.phases, phase, step, found))
+        return found
 
     @contextlib.contextmanager
     def phase(self, phase: Phase, step: int, total: int) -> Iterator[Callable[[], None]]:

@@ -1,0 +1,391 @@
+import asyncio
+import gc
+import json
+import traceback
+from email.utils import formatdate
+
+import httpx
+import pytest
+import respx
+
+from textgrad_engine import errors
+from textgrad_engine.llm import Check, GenerateConfig, Message, OpenAIModel, Request, ResponseFormat, resolve
+from textgrad_engine.llm.openai import REFUSE_REQUESTS
+from textgrad_engine.llm.usage import usage_of, was_sent
+from textgrad_engine.llm.wire import retry_after
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+
+KEY = "sk-canary-0123456789"
+URL = "https://api.openai.com/v1/chat/completions"
+FORMAT = ResponseFormat(
+    name="Verdict",
+    json_schema={
+        "type": "object",
+        "properties": {"score": {"type": "integer"}},
+        "required": ["score"],
+        "additionalProperties": False,
+    },
+)
+
+
+def body(text="fine", finish_reason="stop", **fields):
+    message = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    choices = [{"index": 0, "message": message, "finish_reason": finish_reason}]
+    return {"id": "c1", "object": "chat.completion", "model": "m-1", "choices": choices, "usage": usage} | fields
+
+
+@pytest.fixture
+def api():
+    with respx.mock(using="httpcore2", assert_all_called=False) as router:
+        yield router.post(URL)
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def send(model, request):
+    async def main():
+        try:
+            return await model.complete(request)
+        finally:
+            await model.aclose()
+
+    return asyncio.run(main())
+
+
+def sent(route, number=-1):
+    return json.loads(route.calls[number].request.content)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        (401, {"error": {"message": "Incorrect API key", "code": "invalid_api_key"}}, errors.AuthenticationFailed),
+        (403, {"error": {"message": "no access"}}, errors.AuthenticationFailed),
+        (402, {"error": {"message": "pay"}}, errors.QuotaExhausted),
+        (404, {"error": {"message": "no such model"}}, errors.BadRequest),
+        (400, {"error": {"message": "bad", "code": "invalid_value"}}, errors.BadRequest),
+        (400, {"error": {"message": "too long", "code": "context_length_exceeded"}}, errors.ContextOverflow),
+        (400, {"error": {"message": "This model's maximum context length is 8192 tokens"}}, errors.ContextOverflow),
+        (408, {}, errors.DeadlineExceeded),
+        (409, {}, errors.APIError),
+        (422, {"detail": "no"}, errors.BadRequest),
+        (429, {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, errors.RateLimited),
+        (429, {"error": {"message": "no money", "code": "insufficient_quota"}}, errors.QuotaExhausted),
+        (500, {"error": "plain words"}, errors.ServerFailed),
+        (503, "<html>Bad Gateway</html>", errors.ServerFailed),
+        (529, [1], errors.ServerFailed),
+    ],
+)
+def test_each_refusal_is_an_error_of_ours_and_is_sent_once(api, ask, status, said, kind):
+    """The SDK's own retries are off, and its exceptions do not come through."""
+    api.mock(return_value=httpx.Response(status, **({"text": said} if isinstance(said, str) else {"json": said})))
+    with pytest.raises(errors.APIError) as caught:
+        send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
+    assert type(caught.value) is kind
+    assert caught.value.status == status
+    assert api.call_count == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"text": "<html><body>Welcome to the proxy</body></html>"},
+        {"text": ""},
+        {"text": '{"choices": [{"mess'},
+        {"json": [1, 2]},
+        {"json": "just text"},
+        {"json": body() | {"choices": None}},
+        {"json": body() | {"choices": []}},
+        {"json": {"error": {"message": "upstream failed", "code": 502}}},
+        {"json": {"choices": [{"finish_reason": "stop", "message": None}]}},
+        {"json": body(finish_reason=None)},
+        {"json": body(finish_reason="error")},
+        {"json": body(text=5)},
+    ],
+)
+def test_a_body_that_is_no_completion_is_malformed(api, ask, answer):
+    """The SDK hands a str for an HTML body and accepts null choices; here these are typed errors."""
+    api.mock(return_value=httpx.Response(200, **answer))
+    with pytest.raises(errors.MalformedResponse, match="gpt-5-mini"):
+        send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
+
+
+@pytest.mark.parametrize("status", [200, 401, 400, 500])
+def test_the_key_is_in_no_error_no_repr_and_no_traceback(api, ask, status):
+    """An endpoint that echoes the key must not put it into logs."""
+    model = OpenAIModel("gpt-5-mini", api_key=KEY)
+    api.mock(return_value=httpx.Response(status, json={"error": {"message": f"bad key {KEY}"}}))
+    with pytest.raises(errors.ModelError) as caught:
+        send(model, ask())
+    shown = "".join(traceback.format_exception(caught.value)) + repr(model) + repr(vars(model)) + repr(resolve(model))
+    assert KEY not in shown
+    assert caught.value.__context__ is None
+    assert "[API key]" in str(caught.value)
+
+
+def test_without_a_key_nothing_is_sent_and_the_repair_is_named(api, ask):
+    """The first thing that a newcomer forgets."""
+    with pytest.raises(errors.AuthenticationFailed, match="OPENAI_API_KEY") as caught:
+        send(OpenAIModel("gpt-5-mini"), ask())
+    with pytest.raises(errors.AuthenticationFailed, match="line break"):
+        send(OpenAIModel("gpt-5-mini", api_key="sk-a\nb"), ask())
+    assert api.call_count == 0
+    assert not was_sent(caught.value)
+
+
+def test_a_timeout_and_a_broken_connection_are_told_apart_from_what_was_never_sent(api, ask):
+    """A budget gives back only what was certainly not charged."""
+    import httpcore2
+
+    for raised, kind, reached in (
+        (httpcore2.ReadTimeout, errors.DeadlineExceeded, True),
+        (httpcore2.RemoteProtocolError, errors.ConnectionFailed, True),
+        (httpcore2.ConnectError, errors.ConnectionFailed, False),
+        (httpcore2.ConnectTimeout, errors.DeadlineExceeded, False),
+    ):
+        api.mock(side_effect=raised)
+        with pytest.raises(kind) as caught:
+            send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
+        assert was_sent(caught.value) is reached
+
+
+def test_every_setting_is_passed_on_exactly(api, ask):
+    """Sampling settings silently dropped: a defect of earlier systems."""
+    api.mock(return_value=httpx.Response(200, json=body()))
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    config = GenerateConfig(
+        temperature=0.0,
+        top_p=0.5,
+        max_tokens=9,
+        stop=("END",),
+        seed=0,
+        frequency_penalty=0.1,
+        presence_penalty=0.2,
+        reasoning_effort="low",
+        response_format=FORMAT,
+        tools=(tool,),
+        tool_choice="auto",
+        extra={"top_k": 3},
+    )
+    send(OpenAIModel("openai/gpt-5-mini", api_key=KEY, temperature=1.0), ask(config=config))
+    assert sent(api) == {
+        "model": "gpt-5-mini",
+        "messages": [{"role": "user", "content": "hello"}],
+        "temperature": 0.0,
+        "top_p": 0.5,
+        "max_completion_tokens": 9,
+        "stop": ["END"],
+        "seed": 0,
+        "frequency_penalty": 0.1,
+        "presence_penalty": 0.2,
+        "reasoning_effort": "low",
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "Verdict", "schema": FORMAT.json_schema, "strict": True},
+        },
+        "tools": [tool],
+        "tool_choice": "auto",
+        "top_k": 3,
+    }
+    assert set(GenerateConfig.model_fields) == config.model_fields_set  # a new field must be added here
+
+
+def test_what_is_not_set_is_not_sent(api, ask):
+    """The endpoint's own defaults hold."""
+    api.mock(return_value=httpx.Response(200, json=body()))
+    send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
+    assert set(sent(api)) == {"model", "messages"}
+    assert api.calls[0].request.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_usage_finish_reason_and_tool_calls_are_read(api, ask):
+    """Cached and reasoning tokens are billed apart."""
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    answer = body(text=None, finish_reason="tool_calls")
+    answer["choices"][0]["message"]["tool_calls"] = [call]
+    answer["usage"] |= {
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 5},
+    }
+    api.mock(return_value=httpx.Response(200, json=answer))
+    completion = send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
+    assert (completion.text, completion.finish_reason, completion.tool_calls) == ("", "tool_calls", (call,))
+    usage = completion.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens) == (11, 7, 4, 5)
+    assert completion.model == "m-1"
+    assert completion.latency > 0
+
+
+def test_missing_usage_is_estimated_and_says_so(api, ask):
+    """Local servers often leave the usage out; zero would be wrong."""
+    api.mock(return_value=httpx.Response(200, json=body(usage=None)))
+    completion = send(OpenAIModel("gpt-5-mini", api_key=KEY), ask("a" * 40))
+    assert completion.usage.input_tokens >= 10
+    assert completion.raw["usage_estimated"] is True
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "message", "kind"),
+    [
+        ("length", {"content": "half"}, errors.TruncatedResponse),
+        ("content_filter", {"content": ""}, errors.ContentFiltered),
+        ("stop", {"content": None, "refusal": "I cannot help"}, errors.ContentFiltered),
+        ("stop", {"content": None}, errors.EmptyResponse),
+    ],
+)
+def test_an_answer_that_is_not_finished_is_an_error(api, ask, finish_reason, message, kind):
+    """Only a finished answer may become feedback or a parameter."""
+    answer = body(finish_reason=finish_reason)
+    answer["choices"][0]["message"] = {"role": "assistant", **message}
+    api.mock(return_value=httpx.Response(200, json=answer))
+    model = OpenAIModel("gpt-5-mini", api_key=KEY)
+
+    async def main():
+        try:
+            await Check(model).complete(ask())
+        finally:
+            await model.aclose()
+
+    with pytest.raises(kind) as caught:
+        asyncio.run(main())
+    assert usage_of(caught.value).output_tokens == 7
+
+
+def test_an_endpoint_without_response_format_is_asked_in_words_from_then_on(api, ask):
+    """The fallback is remembered: one refusal, not one for each call."""
+    api.mock(
+        side_effect=[
+            httpx.Response(400, json={"error": {"message": "'response_format' is not supported by this model"}}),
+            httpx.Response(200, json=body('{"score": 1}')),
+            httpx.Response(200, json=body('{"score": 2}')),
+        ]
+    )
+    model = OpenAIModel("m", api_key=KEY, response_format=FORMAT)
+
+    async def main():
+        first, second = await model.complete(ask()), await model.complete(ask())
+        await model.aclose()
+        return first.text, second.text
+
+    assert asyncio.run(main()) == ('{"score": 1}', '{"score": 2}')
+    assert "response_format" in sent(api, 0)
+    for number in (1, 2):
+        assert "response_format" not in sent(api, number)
+        assert '"score": {"type": "integer"}' in sent(api, number)["messages"][-1]["content"]
+        assert sent(api, number)["messages"][-1]["content"].startswith("hello\n\n")
+
+
+def test_a_schema_that_is_wrong_is_no_reason_to_fall_back(api, ask):
+    """The caller's mistake must not be hidden by asking in words."""
+    said = {"error": {"message": "Invalid schema for response_format 'Verdict': 'required' is missing"}}
+    api.mock(return_value=httpx.Response(400, json=said))
+    with pytest.raises(errors.BadRequest, match="Invalid schema"):
+        send(OpenAIModel("m", api_key=KEY, response_format=FORMAT), ask())
+    assert api.call_count == 1
+
+
+def test_a_message_that_is_no_text_is_refused_before_it_is_sent(api, ask):
+    """A lone surrogate cannot be sent as UTF-8."""
+    with pytest.raises(errors.RequestRefused, match="surrogate"):
+        send(OpenAIModel("m", api_key=KEY), ask("\ud800"))
+    assert api.call_count == 0
+
+
+def test_real_requests_are_refused_in_tests_and_mocked_ones_are_not(api, ask, monkeypatch):
+    """A test cannot reach a paid endpoint by accident; a mocked one is no accident."""
+    monkeypatch.setenv(REFUSE_REQUESTS, "1")
+    api.mock(return_value=httpx.Response(200, json=body()))
+    assert send(OpenAIModel("m", api_key=KEY), ask()).text == "fine"
+    api.pass_through()
+    with pytest.raises(errors.RequestRefused, match="allow_requests") as caught:
+        send(OpenAIModel("m", api_key=KEY), ask())
+    assert not was_sent(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": formatdate(1030, usegmt=True)}, 30.0),
+        ({"retry-after": formatdate(900, usegmt=True)}, 0.0),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers, seconds):
+    """Seconds, milliseconds, a date; rubbish is no wait at all."""
+    assert retry_after(headers, now=lambda: 1000.0) == seconds
+
+
+def test_retry_after_is_on_the_error(api, ask):
+    """The retry loop and the limit read it there."""
+    api.mock(return_value=httpx.Response(429, headers={"Retry-After": "3"}, json={}))
+    with pytest.raises(errors.RateLimited) as caught:
+        send(OpenAIModel("m", api_key=KEY), ask())
+    assert caught.value.retry_after == 3.0
+
+
+def test_an_endpoint_of_one_s_own_needs_no_key(ask):
+    """Local servers ask for none; tokens are limited by the name that they know."""
+    seen = []
+    with LoopbackServer(FunctionModel(lambda request: seen.append(request) or "fine")) as server:
+        model = OpenAIModel("openai/llama", base_url=server.base_url, max_tokens=5)
+        assert send(model, ask()).text == "fine"
+    assert seen[0].config.max_tokens == 5
+    assert seen[0].config.extra == {}
+
+
+def test_a_server_that_is_not_there_and_one_that_breaks_off(ask):
+    """Real sockets: refused before sending, and broken in the middle of the body."""
+    with LoopbackServer(
+        FunctionModel(lambda request: "fine"), script=[Fault(200, body="x" * 999, drop=True)]
+    ) as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+        with pytest.raises(errors.ConnectionFailed) as broken:
+            send(model, ask())
+    with pytest.raises(errors.ConnectionFailed, match="is the server running") as absent:
+        send(model, ask())
+    assert was_sent(broken.value)
+    assert not was_sent(absent.value)
+
+
+def test_one_model_works_on_one_loop_after_the_other_and_cleans_up(ask):
+    """A client belongs to its loop: asyncio.run twice must not share connections."""
+    with LoopbackServer(FunctionModel(lambda request: "fine")) as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+        assert send(model, ask()).text == "fine"
+        assert send(model, ask()).text == "fine"
+
+        async def dropped():
+            own = OpenAIModel("m", base_url=server.base_url)
+            await own.complete(ask())
+            del own
+            gc.collect()
+            for _ in range(20):  # turns of the loop in which the finalizer closes the connections
+                await asyncio.sleep(0)
+
+        asyncio.run(dropped())
+
+
+def test_tool_messages_keep_the_call_they_answer(api):
+    """Without its id, an endpoint refuses a tool's answer."""
+    api.mock(return_value=httpx.Response(200, json=body()))
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = (
+        Message(role="assistant", content="", tool_calls=(call,)),
+        Message(role="tool", content="42", tool_call_id="1"),
+    )
+    send(OpenAIModel("m", api_key=KEY), Request(messages=messages))
+    assert sent(api)["messages"] == [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "42", "tool_call_id": "1"},
+    ]

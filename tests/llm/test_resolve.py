@@ -1,0 +1,71 @@
+import pytest
+
+from textgrad_engine.errors import UnknownModelError
+from textgrad_engine.llm import GenerateConfig, OpenAIModel, innermost, resolve
+from textgrad_engine.llm.model import defaults_of
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+
+@pytest.mark.parametrize("name", ["gpt-5-mini", "nobody/model", "", "openai/"])
+def test_an_unknown_name_says_what_there_is(name):
+    """The error lists the embedded models and how to give an address."""
+    with pytest.raises(UnknownModelError, match=r"simulated/tickets.*base_url='http"):
+        resolve(name)
+
+
+def test_an_unknown_embedded_model_lists_those_there_are():
+    """A typo in a config file is repaired from the message."""
+    with pytest.raises(UnknownModelError, match="'simulated/tickets'"):
+        resolve("simulated/ticket")
+
+
+def test_settings_that_do_not_exist_or_do_not_apply_are_refused():
+    """Sampling settings silently dropped: a defect of earlier systems."""
+    with pytest.raises(TypeError, match=r"'temprature'.*temperature"):
+        resolve("openai/gpt-5", temprature=0)
+    with pytest.raises(TypeError, match="'temprature'"):
+        OpenAIModel("gpt-5", temprature=0)
+    with pytest.raises(TypeError, match="is a model already"):
+        resolve(ScriptedModel([]), base_url="http://localhost/v1")
+    with pytest.raises(TypeError, match="resolved already"):
+        resolve(resolve(ScriptedModel([])), temperature=0)
+    with pytest.raises(TypeError, match="got 3"):
+        resolve(3)
+
+
+def test_the_stack_is_what_is_documented():
+    """The order of the wrappers is part of the meaning, and the repr shows it."""
+    assert repr(resolve("openai/gpt-5")) == (
+        "Metered(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('gpt-5')), 300)), max_in_flight=64)))"
+    )
+    assert repr(resolve(ScriptedModel([]))) == (
+        "Metered(Retry(Limit(Budgeted(Deadline(Check(ScriptedModel(0 answers, name='scripted')), 300)))))"
+    )
+
+
+def test_what_is_resolved_is_not_wrapped_again():
+    """Two retry loops inside each other: a defect of earlier systems."""
+    once = resolve(ScriptedModel([]))
+    assert resolve(once) is once
+
+
+def test_names_with_an_address_go_there():
+    """Any OpenAI-compatible server works, with the name that it knows."""
+    local = "http://localhost:11434/v1"
+    for name, sent in (
+        ("llama3.2", "llama3.2"),
+        ("openai/gpt-oss-20b", "gpt-oss-20b"),
+        ("openai/openai/gpt-oss-20b", "openai/gpt-oss-20b"),
+        ("meta/llama", "meta/llama"),
+    ):
+        inside = innermost(resolve(name, base_url=local, max_in_flight=3))
+        assert (inside.name, inside.base_url) == (sent, local)
+
+
+def test_settings_reach_a_model_of_one_s_own(run, ask):
+    """Settings given with a model fill in what its requests leave out, and no more."""
+    model = FunctionModel(lambda request: "x")
+    resolved = resolve(model, temperature=0.5, seed=3)
+    run(resolved.complete(ask(config=GenerateConfig(temperature=0.0))))
+    assert (model.requests[0].config.temperature, model.requests[0].config.seed) == (0.0, 3)
+    assert defaults_of(resolved).temperature == 0.5

@@ -1,0 +1,176 @@
+import asyncio
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.errors import (
+    APIError,
+    AuthenticationFailed,
+    BadRequest,
+    ConnectionFailed,
+    ContentFiltered,
+    ContextOverflow,
+    DeadlineExceeded,
+    EmptyResponse,
+    MalformedResponse,
+    QuotaExhausted,
+    RateLimited,
+    ServerFailed,
+    TruncatedResponse,
+)
+from textgrad_engine.llm import Check, Completion, Deadline, Retry, RetryPolicy, Usage
+from textgrad_engine.llm.usage import usage_of
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+
+class Sleeps:
+    def __init__(self):
+        self.all = []
+        self.now = 0.0
+
+    async def __call__(self, seconds):
+        self.all.append(seconds)
+        self.now += seconds
+
+    def clock(self):
+        return self.now
+
+
+def retrying(answers, policy=None, seed=0):
+    sleeps = Sleeps()
+    model = ScriptedModel(answers)
+    return Retry(model, policy, clock=sleeps.clock, sleep=sleeps, rng=random.Random(seed)), model, sleeps
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AuthenticationFailed("x", status=401),
+        QuotaExhausted("x", status=429),
+        BadRequest("x", status=400),
+        ContextOverflow("x", status=400),
+        ContentFiltered("x"),
+        TruncatedResponse("x"),
+    ],
+)
+def test_what_cannot_be_mended_is_not_tried_again(run, ask, error):
+    """Auth errors retried, truncation asked for again: defects of earlier systems."""
+    model, inner, sleeps = retrying([error, "never"])
+    with pytest.raises(type(error)):
+        run(model.complete(ask()))
+    assert (len(inner.requests), sleeps.all) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RateLimited("x", status=429),
+        ServerFailed("x", status=503),
+        ConnectionFailed("x"),
+        DeadlineExceeded("x"),
+        DeadlineExceeded("x", status=408),
+        APIError("x", status=409),
+        EmptyResponse("x"),
+        MalformedResponse("x"),
+    ],
+)
+def test_what_may_pass_is_tried_again(run, ask, error):
+    """The one retry loop covers everything that can help, and says how often it asked."""
+    model, inner, sleeps = retrying([error, error, "fine"])
+    completion = run(model.complete(ask()))
+    assert (completion.text, completion.attempts, len(inner.requests)) == ("fine", 3, 3)
+    assert 0 <= sleeps.all[0] <= 0.5
+    assert 0 <= sleeps.all[1] <= 1.0
+
+
+def test_the_final_error_says_how_often_it_was_tried(run, ask):
+    """Somebody reading the log must see that it was no single hiccup."""
+    model, inner, _ = retrying([ServerFailed("x", status=500)] * 4, RetryPolicy(max_attempts=4))
+    with pytest.raises(ServerFailed) as caught:
+        run(model.complete(ask()))
+    assert len(inner.requests) == 4
+    assert any("4 attempts" in note for note in caught.value.__notes__)
+
+
+def test_answers_that_are_paid_for_are_asked_for_less_often(run, ask):
+    """Malformed answers cost money each time."""
+    model, inner, _ = retrying([MalformedResponse("x")] * 9)
+    with pytest.raises(MalformedResponse):
+        run(model.complete(ask()))
+    assert len(inner.requests) == RetryPolicy().answer_attempts
+
+
+def test_retry_after_is_obeyed_up_to_its_cap(run, ask):
+    """The endpoint knows better than our backoff, within reason."""
+    errors = [RateLimited("x", status=429, retry_after=7.5), RateLimited("x", status=429, retry_after=9999)]
+    model, _, sleeps = retrying([*errors, "fine"], RetryPolicy(max_retry_after=20))
+    run(model.complete(ask()))
+    assert sleeps.all == [7.5, 20]
+
+
+def test_no_attempt_begins_after_the_total_deadline(run, ask):
+    """A dead endpoint ends the call in bounded time."""
+    model, inner, sleeps = retrying([RateLimited("x", status=429, retry_after=30)] * 9, RetryPolicy(deadline=70))
+    with pytest.raises(RateLimited) as caught:
+        run(model.complete(ask()))
+    assert sleeps.all == [30, 30]
+    assert len(inner.requests) == 3
+    assert any("deadline" in note for note in caught.value.__notes__)
+
+
+def test_what_failed_attempts_used_is_in_the_sum(run, ask):
+    """Money spent on answers that were thrown away is not lost to the books."""
+    bad = Completion(text=" ", usage=Usage(output_tokens=3, calls=1))
+    good = Completion(text="fine", usage=Usage(output_tokens=4, calls=1))
+
+    async def no_sleep(seconds):
+        pass
+
+    assert run(Retry(Check(ScriptedModel([bad, good])), sleep=no_sleep).complete(ask())).usage.output_tokens == 7
+    with pytest.raises(EmptyResponse) as caught:
+        run(Retry(Check(ScriptedModel([bad] * 3)), sleep=no_sleep).complete(ask()))
+    assert usage_of(caught.value) == Usage(output_tokens=9, calls=3)
+
+
+def test_a_bug_is_not_retried(run, ask):
+    """Only errors of the model family are weather; a TypeError is a bug."""
+    model, inner, _ = retrying([TypeError("bug"), "never"])
+    with pytest.raises(TypeError):
+        run(model.complete(ask()))
+    assert len(inner.requests) == 1
+
+
+@given(st.integers(1, 200), st.one_of(st.none(), st.floats(0, 1e6)), st.integers())
+def test_waits_are_never_longer_than_the_caps(attempt, asked, seed):
+    """Whatever the attempt and whatever the endpoint says, the wait is bounded."""
+    policy = RetryPolicy()
+    wait = policy.wait(attempt, asked, random.Random(seed))
+    assert 0 <= wait <= max(policy.cap, policy.max_retry_after)
+    assert wait >= min(asked or 0.0, policy.max_retry_after)
+
+
+@pytest.mark.parametrize("wrong", [{"max_attempts": 0}, {"base": -1}, {"call_deadline": 0}])
+def test_a_policy_that_makes_no_sense_is_refused(wrong):
+    """A typo must not turn retries off, or into a busy loop."""
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        RetryPolicy(**wrong)
+
+
+def test_a_call_that_hangs_is_given_up(run, ask):
+    """The read timeout of the SDK starts anew with each byte; the wall deadline does not."""
+    model = Deadline(FunctionModel(lambda request: "late", latency=1000), 30)
+
+    async def main():
+        with pytest.raises(DeadlineExceeded, match="30 s"):
+            await model.complete(ask())
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) == pytest.approx(30)
+
+
+def test_a_timeout_of_the_model_s_own_is_not_taken_for_ours(run, ask):
+    """A TimeoutError that a model raises is its own matter."""
+    with pytest.raises(TimeoutError, match="mine"):
+        run(Deadline(ScriptedModel([TimeoutError("mine")]), 30).complete(ask()))

@@ -1,0 +1,56 @@
+import threading
+
+import pytest
+
+from textgrad_engine.errors import NoModelError, UnknownModelError
+from textgrad_engine.llm import innermost, model_for, set_models, use_models
+from textgrad_engine.testing import ScriptedModel
+
+
+@pytest.fixture(autouse=True)
+def nothing_set():
+    set_models()
+    yield
+    set_models()
+
+
+def test_no_model_at_all_names_both_repairs():
+    """The first error a newcomer meets must tell what to type."""
+    with use_models(optimizer=ScriptedModel([])), pytest.raises(NoModelError, match=r"set_models.*use_models"):
+        model_for("forward")
+
+
+def test_an_unknown_name_fails_on_entry():
+    """Not after an hour, at the first optimizer call."""
+    with pytest.raises(UnknownModelError), use_models(forward=ScriptedModel([]), optimizer="gpt-nonsense"):
+        pass
+
+
+def test_unset_roles_fall_back_to_forward():
+    """One model is enough to begin with."""
+    with use_models(forward=ScriptedModel([], name="f"), judge=ScriptedModel([], name="j")):
+        names = [model_for(purpose).name for purpose in ("forward", "backward", "optimizer", "judge")]
+    assert names == ["f", "f", "f", "j"]
+
+
+def test_blocks_nest_and_go_before_what_a_script_set():
+    """The innermost word on a role counts."""
+    set_models(forward=ScriptedModel([], name="script"), judge=ScriptedModel([], name="judge"))
+    with use_models(backward=ScriptedModel([], name="outer")):
+        with use_models(forward=ScriptedModel([], name="inner")):
+            assert [model_for(p).name for p in ("forward", "backward", "judge")] == ["inner", "outer", "judge"]
+        assert model_for("forward").name == "script"
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(model_for("forward").name))
+    thread.start()
+    thread.join()
+    assert seen == ["script"]
+
+
+def test_one_model_has_one_stack_however_often_it_is_named():
+    """Two stacks would mean two limits and two pauses for one endpoint."""
+    own = ScriptedModel([])
+    with use_models(forward="openai/gpt-5", judge="openai/gpt-5", optimizer=own):
+        assert model_for("forward") is model_for("judge") is model_for("optimizer", "openai/gpt-5")
+        assert model_for("optimizer") is model_for("forward", own)
+        assert innermost(model_for("optimizer")) is own

@@ -1,0 +1,86 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from textgrad_engine.llm import ResponseFormat
+from textgrad_engine.llm.schema import schema_problem
+
+
+class Edit(BaseModel):
+    op: str = Field(pattern="^(add|remove)$")
+    line: int | None = None
+
+
+class Patch(BaseModel):
+    edits: list[Edit] = Field(max_length=2)
+    weights: dict[str, float] = {}
+
+
+SCHEMA = Patch.model_json_schema()
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ([], r"\$: expected object, got a list of 0"),
+        ({}, "'edits' is missing; there are none"),
+        ({"edits": [{"op": "add"}, {}]}, r"\$.edits\[1\]: the required key 'op'"),
+        ({"edits": [{"op": "move"}]}, r"\$.edits\[0\].op: expected text matching"),
+        ({"edits": [{"op": "add", "line": "3"}]}, r"\$.edits\[0\].line: fits none of the 2 alternatives"),
+        ({"edits": [{"op": "add"}] * 3}, "a length of at most 2, got a list of 3"),
+        ({"edits": [], "weights": {"a": None}}, r"\$.weights.a: expected number, got null"),
+    ],
+)
+def test_a_problem_names_its_place(value, problem):
+    """The message goes back to a model or a person; it must say where."""
+    with pytest.raises(AssertionError, match=problem):
+        raise AssertionError(schema_problem(value, SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        (1, {"type": "boolean"}),
+        (True, {"type": "number"}),
+        (True, {"enum": [1]}),
+        (1.5, {"type": "integer"}),
+        ("c", {"enum": ["a", "b"]}),
+        (2, {"const": 3}),
+        (5, {"maximum": 4}),
+        (1, {"allOf": [{"type": "integer"}, {"minimum": 2}]}),
+        ([1, "a"], {"prefixItems": [{"type": "integer"}], "items": {"type": "integer"}}),
+        (1, False),
+    ],
+)
+def test_what_does_not_fit_is_found(value, schema):
+    """Each keyword that is understood is also enforced."""
+    assert schema_problem({"x": value}, {"properties": {"x": schema}}) is not None
+
+
+def test_a_schema_that_is_broken_is_an_error_of_the_caller():
+    """A wrong schema is not the model's fault, so it is no MalformedResponse."""
+    with pytest.raises(ValueError, match="does not hold"):
+        schema_problem({}, {"$ref": "#/$defs/Nothing"})
+    with pytest.raises(ValueError, match="'text'"):
+        schema_problem({}, {"type": "text"})
+
+
+@given(st.builds(Patch, edits=st.lists(st.builds(Edit, op=st.sampled_from(["add", "remove"])), max_size=2)))
+def test_what_pydantic_makes_fits_what_pydantic_describes(patch):
+    """The schema of a pydantic model accepts its own values, in plain and in strict form."""
+    assert schema_problem(patch.model_dump(), SCHEMA) is None
+    assert schema_problem(patch.model_dump(), ResponseFormat.of(Patch).json_schema) is None
+
+
+def test_strict_formats_close_every_object_and_keep_names_that_look_like_keywords():
+    """OpenAI refuses open objects; a field that is called 'default' is still a field."""
+
+    class Odd(BaseModel):
+        default: int = 3
+        inner: Edit
+
+    schema = ResponseFormat.of(Odd).json_schema
+    assert schema["required"] == ["default", "inner"]
+    assert schema["additionalProperties"] is False
+    assert schema["$defs"]["Edit"]["required"] == ["op", "line"]

@@ -1,0 +1,119 @@
+import asyncio
+
+import pytest
+
+from textgrad_engine.errors import ServerFailed, TruncatedResponse
+from textgrad_engine.llm import Completion, Metered, Usage, call_key_scope, meter, observe, resolve
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+
+def test_a_failed_call_is_counted_and_reported(run, ask):
+    """A failure must not leave a call in flight for ever, nor be lost to the journal."""
+    seen = []
+
+    async def main():
+        with meter() as m, observe(seen.append), pytest.raises(ServerFailed):
+            await Metered(ScriptedModel([ServerFailed("broken", status=500)])).complete(ask())
+        return m
+
+    m = run(main())
+    assert (m.in_flight, m.failed, m.total.calls) == (0, 1, 0)
+    assert [type(record.error) for record in seen] == [ServerFailed]
+    assert seen[0].completion is None
+
+
+def test_what_a_thrown_away_answer_used_is_added_up(run, ask):
+    """Truncated answers are paid for, so they are in the sums."""
+    model = resolve(
+        ScriptedModel([Completion(text="x", finish_reason="length", usage=Usage(output_tokens=50, calls=1))])
+    )
+
+    async def main():
+        with meter() as m, pytest.raises(TruncatedResponse):
+            await model.complete(ask())
+        return m
+
+    assert run(main()).total == Usage(output_tokens=50, calls=1)
+
+
+def test_a_cancelled_call_is_no_longer_in_flight_and_is_no_failure(run, ask):
+    """Cancelling (Ctrl-C twice, a lost race) keeps the counters right."""
+
+    async def main():
+        with meter() as m:
+            task = asyncio.ensure_future(Metered(FunctionModel(lambda request: "x", latency=5)).complete(ask()))
+            await asyncio.sleep(1)
+            assert m.in_flight == 1
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return m
+
+    m = run(main())
+    assert (m.in_flight, m.failed) == (0, 0)
+
+
+def test_usage_is_added_up_by_purpose(run, ask):
+    """Reports say what forward, backward and optimizer calls cost, apart."""
+
+    async def main():
+        model = Metered(FunctionModel(lambda request: "four letters"))
+        with meter() as outer:
+            await model.complete(ask())
+            with meter() as inner:
+                await asyncio.gather(*(model.complete(ask(purpose="backward")) for _ in range(3)))
+        return outer, inner
+
+    outer, inner = run(main())
+    assert {purpose: usage.calls for purpose, usage in outer.by_purpose.items()} == {"backward": 3, "forward": 1}
+    assert list(inner.by_purpose) == ["backward"]
+    assert outer.total.calls == 4
+
+
+def test_a_record_names_the_key_in_force_at_dispatch(run, ask):
+    """The trainer finds the example of each completion by its key, also when the call ends after the block."""
+    seen = []
+
+    async def main():
+        model = Metered(FunctionModel(lambda request: "x", latency=1))
+        with observe(seen.append), call_key_scope("train/7"):
+            task = asyncio.ensure_future(model.complete(ask()))
+        await task
+
+    run(main())
+    assert [(record.key, record.model, record.purpose) for record in seen] == [("train/7", "function", "forward")]
+    assert seen[0].completion.text == "x"
+
+
+def test_an_observer_that_fails_stops_the_call(run, ask):
+    """A journal that cannot be written must not be passed over in silence."""
+
+    def full(record):
+        raise OSError("disk full")
+
+    async def main():
+        with observe(full):
+            await Metered(FunctionModel(lambda request: "x")).complete(ask())
+
+    with pytest.raises(OSError, match="disk full"):
+        run(main())
+
+
+def test_sums_of_money_do_not_depend_on_the_order():
+    """Artifacts are equal at any concurrency, so sums must be exact."""
+    with meter() as one, meter() as other:
+        pass
+    for dollars in (0.1, 0.2, 0.3, 1e-9):
+        one.begin()
+        one.end("forward", Usage(calls=1, dollars=dollars), failed=False)
+    for dollars in (1e-9, 0.3, 0.2, 0.1):
+        other.begin()
+        other.end("forward", Usage(calls=1, dollars=dollars), failed=False)
+    assert one.total.dollars == other.total.dollars
+
+
+def test_an_unknown_price_makes_the_sum_unknown():
+    """An unknown price is never a silent zero."""
+    with meter() as m:
+        m.begin()
+        m.end("forward", Usage(calls=1, dollars=None), failed=False)
+    assert m.total.dollars is None

@@ -1,0 +1,64 @@
+"""The public surface, and what importing it costs."""
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import textgrad_engine as tg
+
+HEAVY = {"openai", "tiktoken", "typer", "rich", "genai_prices", "minijinja", "httpx2"}
+
+
+def in_new_process(code: str, tmp_path: object) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=str(tmp_path))
+    return done.stdout
+
+
+def test_importing_loads_nothing_heavy(tmp_path: object) -> None:
+    """`import textgrad_engine` stays cheap: no SDK, no tokenizer, no command line."""
+    found = in_new_process("import sys, textgrad_engine; print(*sys.modules)", tmp_path).split()
+    assert HEAVY.isdisjoint(found)
+
+
+def test_every_part_but_the_command_line_loads_nothing_heavy(tmp_path: object) -> None:
+    """nn, optim, data, llm and the Trainer do not load the SDK either, until a call needs it."""
+    code = "import sys, textgrad_engine as tg; tg.Trainer, tg.nn, tg.optim, tg.data, tg.llm, tg.func, tg.store; print(*sys.modules)"
+    assert (HEAVY - {"rich"}).isdisjoint(in_new_process(code, tmp_path).split())
+
+
+def test_importing_starts_no_thread_and_writes_no_file(tmp_path: object) -> None:
+    """An import has no side effects: no event loop, no log files, no logging set-up."""
+    code = (
+        "import threading, os, logging, textgrad_engine as tg; tg.Trainer;"
+        "print(threading.active_count(), os.listdir('.'), logging.getLogger().handlers)"
+    )
+    assert in_new_process(code, tmp_path).strip() == "1 [] []"
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".autograd", ".data", ".func", ".llm", ".nn", ".ops", ".optim", ".store", ".testing", ".train"]
+)
+def test_what_a_package_exports_is_there_and_sorted(name: str) -> None:
+    """`__all__` is the pinned list of public names."""
+    module = importlib.import_module("textgrad_engine" + name)
+    assert list(module.__all__) == sorted(module.__all__)
+    for exported in module.__all__:
+        assert getattr(module, exported) is not None
+
+
+def test_public_names_of_the_top_level() -> None:
+    """The names that a user's script may rely on; a change here is a change of the public surface."""
+    assert set(tg.__all__) >= {
+        "Function", "Trainer", "Variable", "autograd", "backward", "budget", "compare", "data", "enable_grad", "evaluate",
+        "func", "is_grad_enabled", "llm", "nn", "no_grad", "ops", "optim", "set_grad_enabled", "set_models", "use_models",
+    }  # fmt: skip
+
+
+def test_every_module_can_be_imported_first() -> None:
+    """No module depends on another one having been imported before it."""
+    names = [info.name for info in pkgutil.walk_packages(tg.__path__, "textgrad_engine.") if "__main__" not in info.name]
+    code = f"import importlib\nfor name in {names!r}: importlib.import_module(name)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -1,0 +1,87 @@
+import asyncio
+
+import pytest
+
+from textgrad_engine.errors import ServerFailed
+from textgrad_engine.llm import Completion, GenerateConfig, Message, Model, Request, ResponseFormat
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+REQUEST = Request(messages=(Message(role="user", content="hello"),), purpose="backward")
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+JSON = REQUEST.model_copy(
+    update={"config": GenerateConfig(response_format=ResponseFormat(name="A", json_schema=SCHEMA))}
+)
+
+
+def ask(model, request=REQUEST):
+    return asyncio.run(model.complete(request))
+
+
+def test_a_script_that_runs_out_says_what_was_asked():
+    """The test's author sees which call was not expected."""
+    model = ScriptedModel(["one"])
+    ask(model)
+    with pytest.raises(
+        AssertionError, match=r"1 answers and this is request 2 \(purpose 'backward', last message 'hello'"
+    ):
+        ask(model)
+
+
+@pytest.mark.parametrize("answer", ["no json", '{"b": 1}', {"a": "one"}])
+def test_an_answer_that_structured_output_could_not_give_is_a_mistake_in_the_test(answer):
+    """Doubles behave as an endpoint would, so that tests prove something."""
+    with pytest.raises(AssertionError, match="answer 1 of ScriptedModel 'scripted'"):
+        ask(ScriptedModel([answer]), JSON)
+    with pytest.raises(AssertionError, match="FunctionModel 'function'"):
+        ask(FunctionModel(lambda request: answer), JSON)
+
+
+def test_a_completion_is_handed_on_as_it_is():
+    """Bad answers can be scripted too."""
+    bad = Completion(text="no json", finish_reason="length")
+    assert ask(ScriptedModel([bad]), JSON) is bad
+
+
+def test_an_answer_of_a_wrong_type_is_named():
+    """A forgotten return gives None."""
+    with pytest.raises(AssertionError, match="got NoneType"):
+        ask(FunctionModel(lambda request: None))
+
+
+def test_exceptions_are_raised():
+    """Failures can be scripted."""
+    with pytest.raises(ServerFailed):
+        ask(ScriptedModel([ServerFailed("x", status=500)]))
+
+
+def test_answers_come_in_order_with_usage():
+    """Texts, JSON, counted tokens, the requests kept."""
+    model = ScriptedModel(["text", {"a": 1}])
+    first, second = ask(model), ask(model, JSON)
+    assert (first.text, second.text) == ("text", '{"a": 1}')
+    assert first.usage.calls == 1
+    assert first.usage.input_tokens > 0 < first.usage.output_tokens
+    assert model.requests == [REQUEST, JSON]
+    assert model.left == 0
+
+
+def test_functions_may_be_async_and_take_time():
+    """Latency is simulated without blocking the loop, and concurrency is counted."""
+
+    async def answer(request):
+        await asyncio.sleep(0)
+        return request.messages[0].text.upper()
+
+    model = FunctionModel(answer, latency=0.001)
+
+    async def main():
+        return await asyncio.gather(*(model.complete(REQUEST) for _ in range(5)))
+
+    assert [completion.text for completion in asyncio.run(main())] == ["HELLO"] * 5
+    assert (model.peak, model.in_flight) == (5, 0)
+
+
+def test_they_are_models():
+    """They implement the real seam."""
+    assert isinstance(ScriptedModel([]), Model)
+    assert isinstance(FunctionModel(str), Model)

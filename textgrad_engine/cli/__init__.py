@@ -1,0 +1,1 @@
+"""The command line; nothing in the library imports it."""

@@ -1,0 +1,148 @@
+"""From a checked config to what the library runs: program, score, optimizer, models and limits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from textgrad_engine import templates
+from textgrad_engine.autograd import Variable
+from textgrad_engine.cli.config import Config
+from textgrad_engine.errors import ModelError
+from textgrad_engine.llm.budget import Budget, budget
+from textgrad_engine.llm.model import Model, innermost
+from textgrad_engine.llm.openai import DEFAULT_BASE_URL, OpenAIModel
+from textgrad_engine.llm.prices import price_of
+from textgrad_engine.llm.resolve import resolve
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.roles import use_models
+from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Parameter
+from textgrad_engine.optim import TGD, Optimizer
+
+__all__ = ["check_models", "make_metric", "make_models", "make_optimizer", "make_program", "prompts_of", "surroundings"]
+
+
+def make_program(config: Config) -> Module:
+    """The program: the class that the config names, or one call with its two prompts, the system prompt trained.
+
+    Raises:
+        ConfigError: the class gives no `nn.Module`.
+    """
+    made = config.program_class()
+    if made is None:
+        assert config.program.user is not None
+        system = config.system_text()
+        assert system is not None
+        return ChatCompletion(config.program.user, system=Parameter(system, role="system prompt"))
+    program = made()
+    if not isinstance(program, Module):
+        config.fail(f"[program] class = {config.program.class_!r} is no nn.Module; derive it from one", *_CLASS)
+    return program
+
+
+def make_metric(config: Config) -> Callable[..., Variable]:
+    """What scores an answer."""
+    metric = config.metric
+    function = config.metric_function()
+    if function is not None:
+        return Metric(function, metric.purpose or "")
+    if metric.kind == "judge":
+        low, high = metric.scale or (0.0, 1.0)
+        return Judge(metric.instructions or "", scale=(low, high))
+    return ExactMatch()
+
+
+def make_optimizer(config: Config, program: Module, *, feedback: bool = True) -> Optimizer:
+    """The optimizer of the program's parameters.
+
+    Args:
+        config: what it says of the optimizer.
+        program: what is trained.
+        feedback: False withholds the feedback from it.
+
+    Raises:
+        ConfigError: the program has nothing to train.
+    """
+    trained = [parameter for parameter in program.parameters() if parameter.requires_grad]
+    if not trained:
+        config.fail(
+            f"[program] class = {config.program.class_!r} has nothing to train; make a prompt of it an nn.Parameter, "
+            'such as self.system = nn.Parameter("...", role="system prompt")',
+            *_CLASS,
+        )
+    return TGD(trained, **config.optimizer.given(), use_feedback=feedback)
+
+
+def make_models(config: Config) -> dict[str, Model]:
+    """The model of each role; roles of one name share one model, and its limit.
+
+    Raises:
+        UnknownModelError: nothing answers to a name.
+    """
+    settings = config.models.config.given()
+    seed = settings.pop("seed", config.seed)
+    made: dict[str, Model] = {}
+    roles: dict[str, Model] = {}
+    for role, name in config.models.roles().items():
+        if name not in made:
+            try:
+                made[name] = resolve(name, base_url=config.models.base_url, seed=seed, **settings)
+            except ModelError as error:
+                config.fail(f"[models] {role} = {name!r}: {error}", "models", role)
+        roles[role] = made[name]
+    return roles
+
+
+def check_models(config: Config, roles: dict[str, Model]) -> None:
+    """Find out before the first call what the first call would find out: that there is a key, and a price.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    for role, model in roles.items():
+        inside = innermost(model)
+        official = isinstance(inside, OpenAIModel) and inside.base_url == DEFAULT_BASE_URL
+        if official and not os.environ.get("OPENAI_API_KEY", "").strip():
+            config.fail(
+                f"[models] {role} = {inside.name!r} needs a key, and the environment variable OPENAI_API_KEY is not "
+                "set; set it, or name a server that needs none with --base-url http://localhost:11434/v1",
+                "models",
+                role,
+            )
+        one = Usage(input_tokens=1, output_tokens=1, calls=1)
+        if config.budget.dollars is not None and price_of(model, one) is None:
+            config.fail(
+                f"[budget] dollars: the price of {inside.name!r} is not known, so a limit in dollars cannot be kept; "
+                "limit calls or tokens instead",
+                "budget",
+                "dollars",
+            )
+
+
+@contextlib.contextmanager
+def surroundings(config: Config, roles: dict[str, Model]) -> Iterator[Budget]:
+    """What a run or an evaluation happens in: the models, the hard limits, and the user's own prompts."""
+    limits = config.budget
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(prompts_of(config))
+        stack.enter_context(use_models(**roles))
+        yield stack.enter_context(budget(dollars=limits.dollars, calls=limits.calls, tokens=limits.tokens))
+
+
+@contextlib.contextmanager
+def prompts_of(config: Config) -> Iterator[None]:
+    """Inside the block, the user's folder of prompts goes before the library's.
+
+    Raises:
+        TemplateError: a file in it has a name that the library does not use.
+    """
+    folder: Any = contextlib.nullcontext()
+    if config.prompts is not None:
+        folder = templates.use_prompts(config.file(config.prompts))
+    with folder:
+        yield
+
+
+_CLASS = ("program", "class")

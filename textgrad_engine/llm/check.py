@@ -1,0 +1,119 @@
+"""Is it an answer? What is truncated, empty, withheld or not the JSON that was asked for becomes an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+from textgrad_engine.errors import AnswerError, ContentFiltered, EmptyResponse, MalformedResponse, TruncatedResponse
+from textgrad_engine.llm.model import Model, Wrapper, defaults_of
+from textgrad_engine.llm.request import Request, ResponseFormat
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.schema import schema_problem
+from textgrad_engine.llm.usage import mark
+
+__all__ = ["Check", "check_json", "strip_fence"]
+
+_FENCE = re.compile(r"\s*```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
+
+
+class Check(Wrapper):
+    """Lets only finished answers through.
+
+    When the request asks for structured output, the text that comes out is bare JSON that fits the schema: a Markdown
+    fence around it is taken off once. The errors carry what the answer used (see `usage_of`), for it was paid for.
+
+    Args:
+        inner: the model that is wrapped.
+    """
+
+    def __init__(self, inner: Model) -> None:
+        super().__init__(inner)
+        self._defaults = defaults_of(inner)
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask, and look at the answer.
+
+        Raises:
+            TruncatedResponse: it stopped at its length limit.
+            ContentFiltered: it was withheld.
+            EmptyResponse: it has neither text nor a tool call.
+            MalformedResponse: it is not JSON that fits the schema, or holds what is no text.
+        """
+        completion = await self.inner.complete(request)
+        try:
+            return self._checked(request, completion)
+        except AnswerError as error:
+            mark(error, usage=completion.usage)
+            raise
+
+    def _checked(self, request: Request, completion: Completion) -> Completion:
+        wanted = request.config.response_format or self._defaults.response_format
+        if completion.finish_reason == "length":
+            limit = request.config.max_tokens or self._defaults.max_tokens
+            raise TruncatedResponse(
+                f"the answer of {self.name!r} to a {request.purpose} call was cut off at its length limit"
+                f"{f' (max_tokens={limit})' if limit else ''} after {completion.usage.output_tokens} tokens; "
+                "allow more max_tokens, or ask for less"
+            )
+        if completion.finish_reason == "content_filter":
+            raise ContentFiltered(f"the endpoint withheld the answer of {self.name!r} to a {request.purpose} call")
+        if completion.tool_calls:
+            return completion
+        if not completion.text.strip():
+            raise EmptyResponse(f"{self.name!r} answered a {request.purpose} call with no text and no tool call")
+        if not completion.text.isascii():
+            self._reject_surrogates(completion.text)
+        if wanted is None:
+            return completion
+        bare = check_json(completion.text, wanted, f"{self.name!r} ({request.purpose})")
+        return completion if bare == completion.text else completion.model_copy(update={"text": bare})
+
+    def _reject_surrogates(self, text: str) -> None:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise MalformedResponse(
+                f"the answer of {self.name!r} holds a lone surrogate at character {error.start}, which is no text"
+            ) from None
+
+
+def strip_fence(text: str) -> str:
+    r"""The text without the one Markdown code fence around it, if there is one.
+
+    Example:
+        >>> strip_fence('```json\n{"a": 1}\n```')
+        '{"a": 1}'
+    """
+    match = _FENCE.fullmatch(text)
+    return match[1] if match else text
+
+
+def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str:
+    """The JSON object in an answer, as text, when it fits the format.
+
+    Args:
+        text: the answer.
+        wanted: the format that was asked for.
+        who: who answered, for the error.
+
+    Raises:
+        MalformedResponse: it is no JSON object, or one that does not fit; the message says where.
+    """
+    bare = strip_fence(text).strip()
+    try:
+        value: Any = json.loads(bare, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise MalformedResponse(
+            f"{who} was asked for JSON ({wanted.name}) and answered something else: {error}; it began {bare[:80]!r}"
+        ) from None
+    if not isinstance(value, dict):
+        raise MalformedResponse(f"{who} was asked for a JSON object ({wanted.name}) and answered {bare[:80]!r}")
+    if problem := schema_problem(value, wanted.json_schema):
+        raise MalformedResponse(f"the JSON of {who} does not fit its schema {wanted.name}: {problem}")
+    return bare
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

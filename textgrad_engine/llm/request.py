@@ -1,0 +1,141 @@
+"""What is asked of a model: messages and sampling settings, frozen, with the field's usual names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat"]
+
+Purpose = Literal["forward", "judge", "backward", "optimizer"]
+"""Why a call is made; usage and cost are added up by it, and `use_models` chooses the model by it."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Message(_Frozen):
+    """One message of a conversation.
+
+    Attributes:
+        role: who says it: ``"system"``, ``"user"``, ``"assistant"``, ``"developer"`` or ``"tool"``.
+        content: its text, or a list of content parts (dicts as in OpenAI's API) that is passed on as it is.
+        tool_calls: the tool calls that an assistant message made, as dicts in OpenAI's shape.
+        tool_call_id: the call that a message of role ``"tool"`` answers.
+    """
+
+    role: Literal["system", "user", "assistant", "developer", "tool"]
+    content: str | list[dict[str, Any]]
+    tool_calls: tuple[Mapping[str, Any], ...] | None = None
+    tool_call_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of the message; parts that are not text are left out."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(part.get("text", "") for part in self.content if part.get("type") == "text")
+
+
+class ResponseFormat(_Frozen):
+    """Structured output: the answer must be JSON that fits a JSON schema.
+
+    Attributes:
+        name: a short identifier that the endpoint sees.
+        json_schema: the schema, as a dict (objects with ``additionalProperties: false`` and every property required,
+            as strict structured output wants it).
+    """
+
+    name: str
+    json_schema: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, model: type[BaseModel]) -> ResponseFormat:
+        """The format that a pydantic model describes.
+
+        Strict structured output wants closed objects whose every property is required, so a field with a default is
+        required in the schema too.
+
+        Example:
+            >>> class Verdict(BaseModel):
+            ...     score: int = 0
+            >>> ResponseFormat.of(Verdict).json_schema["required"]
+            ['score']
+        """
+        return cls(name=model.__name__, json_schema=_strict(model.model_json_schema()))
+
+
+class GenerateConfig(_Frozen):
+    """Sampling settings; None means that the setting is not sent and the endpoint's default holds.
+
+    Attributes:
+        max_tokens: the most tokens an answer may have.
+        extra: settings of one endpoint, passed on by name exactly as they are.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = Field(default=None, gt=0)
+    stop: tuple[str, ...] | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    reasoning_effort: str | None = None
+    response_format: ResponseFormat | None = None
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    tool_choice: str | Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = Field(default_factory=dict)
+
+    def over(self, defaults: GenerateConfig) -> GenerateConfig:
+        """These settings, and those of `defaults` where this one has none; `extra` is merged by name.
+
+        Example:
+            >>> GenerateConfig(temperature=0.0).over(GenerateConfig(temperature=1.0, max_tokens=9)).max_tokens
+            9
+        """
+        if not defaults.model_fields_set:
+            return self
+        filled = {
+            name: theirs
+            for name in defaults.model_fields_set
+            if name != "extra" and getattr(self, name) is None and (theirs := getattr(defaults, name)) is not None
+        }
+        if defaults.extra:
+            filled["extra"] = {**defaults.extra, **self.extra}
+        return self.model_copy(update=filled) if filled else self
+
+
+class Request(_Frozen):
+    """One call of a model.
+
+    Attributes:
+        messages: the conversation so far, oldest first.
+        config: sampling settings.
+        purpose: why it is asked; not sent to the endpoint.
+    """
+
+    messages: tuple[Message, ...]
+    config: GenerateConfig = GenerateConfig()
+    purpose: Purpose = "forward"
+
+
+def _strict(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):  # what is below are names of the user's, not keywords
+            made[key] = {name: _strict(below) for name, below in value.items()}
+        elif key in ("enum", "const", "required"):
+            made[key] = value
+        elif key != "default":
+            made[key] = _strict(value)
+    if isinstance(made.get("properties"), dict):
+        made["required"] = list(made["properties"])
+        made["additionalProperties"] = False
+    return made

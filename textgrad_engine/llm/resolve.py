@@ -1,0 +1,134 @@
+"""From a name, or a model of somebody's own, to a model with everything around it that a run needs."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from textgrad_engine.errors import UnknownModelError
+from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.check import Check
+from textgrad_engine.llm.limits import Limit
+from textgrad_engine.llm.model import Model, Wrapper, innermost
+from textgrad_engine.llm.openai import OpenAIModel
+from textgrad_engine.llm.request import GenerateConfig, Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
+from textgrad_engine.llm.usage import Metered
+
+__all__ = ["DEFAULT_IN_FLIGHT", "SIMULATED", "Defaults", "resolve"]
+
+DEFAULT_IN_FLIGHT = 64
+"""Calls at once to an endpoint on the network when nobody says otherwise."""
+
+SIMULATED: dict[str, str] = {"tickets": "textgrad_engine.llm.simulated:TicketsModel"}
+"""The embedded models: what stands after "simulated/", and where its class is. It is called with ``seed=``."""
+
+
+class Defaults(Wrapper):
+    """Fills in settings that a request leaves out.
+
+    Args:
+        inner: the model that is wrapped.
+        defaults: the settings.
+    """
+
+    def __init__(self, inner: Model, defaults: GenerateConfig) -> None:
+        super().__init__(inner)
+        self.defaults = defaults
+
+    async def complete(self, request: Request) -> Completion:
+        """Pass the request on with its settings filled in."""
+        return await self.inner.complete(request.model_copy(update={"config": request.config.over(self.defaults)}))
+
+    def __repr__(self) -> str:
+        shown = "".join(f", {name}={getattr(self.defaults, name)!r}" for name in sorted(self.defaults.model_fields_set))
+        return f"Defaults({self.inner!r}{shown})"
+
+
+def resolve(
+    model: str | Model,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    seed: int | None = None,
+    max_in_flight: int | None = None,
+    policy: RetryPolicy | None = None,
+    **config: Any,
+) -> Model:
+    """The model of that name, or that model, with the usual wrappers around it.
+
+    From the outside in: `Metered` (usage and records), `Retry`, `Limit` (what is in flight), `Budgeted`, `Deadline`
+    (wall time of one call), `Check` (is it an answer), the model. Something resolved before is returned as it is.
+
+    Args:
+        model: ``"openai/NAME"``; any ``"NAME"`` together with a `base_url`; ``"simulated/NAME"``; or a model.
+        base_url: an OpenAI-compatible endpoint.
+        api_key: its key, else `OPENAI_API_KEY`.
+        seed: an embedded model is made with it; any other is sent it, as the setting of that name.
+        max_in_flight: calls at once; without it 64 for an endpoint on the network, and no limit inside this process.
+        policy: when failed calls are tried again, and how long one may take.
+        **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
+
+    Raises:
+        UnknownModelError: nothing answers to the name; the message lists what does.
+        TypeError: a setting that does not exist, or one that has no meaning for this model.
+
+    Example:
+        >>> resolve("openai/gpt-5-mini", max_in_flight=8)
+        Metered(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('gpt-5-mini')), 300)), max_in_flight=8)))
+    """
+    if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
+        known = ", ".join(sorted(GenerateConfig.model_fields))
+        raise TypeError(f"there is no setting {unknown[0]!r}; a model's settings are {known}")
+    if isinstance(model, str):
+        inside = _named(model, base_url, api_key, seed, config)
+    else:
+        if base_url is not None or api_key is not None:
+            raise TypeError(f"base_url and api_key belong to a model's name; {model!r} is a model already")
+        given = config if seed is None else {**config, "seed": seed}
+        if isinstance(model, Metered):
+            if given or max_in_flight is not None or policy is not None:
+                raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
+            return model
+        if not (hasattr(model, "complete") and hasattr(model, "name")):
+            raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {model!r}")
+        inside = Defaults(model, GenerateConfig(**given)) if given else model
+    return _stack(inside, max_in_flight, policy or RetryPolicy())
+
+
+def _stack(inside: Model, max_in_flight: int | None, policy: RetryPolicy) -> Model:
+    core = innermost(inside)
+    if max_in_flight is None and isinstance(core, OpenAIModel):
+        max_in_flight = core.max_in_flight or DEFAULT_IN_FLIGHT
+    sent: Model = Check(inside)
+    if policy.call_deadline is not None:
+        sent = Deadline(sent, policy.call_deadline)
+    limited = Limit(Budgeted(sent), max_in_flight, max_pause=policy.max_retry_after)
+    return Metered(Retry(limited, policy))
+
+
+def _named(name: str, base_url: str | None, api_key: str | None, seed: int | None, config: dict[str, Any]) -> Model:
+    provider, _, rest = name.partition("/")
+    if provider == "simulated" and base_url is None:
+        if rest not in SIMULATED:
+            raise UnknownModelError(f"there is no embedded model {name!r}; there are {_simulated()}")
+        module, _, attribute = SIMULATED[rest].partition(":")
+        made: Model = getattr(importlib.import_module(module), attribute)(seed=0 if seed is None else seed)
+        return Defaults(made, GenerateConfig(**config)) if config else made
+    if provider == "openai" and rest:
+        name = rest
+    elif base_url is None:
+        raise UnknownModelError(
+            f"nothing answers to the model name {name!r}; there are 'openai/NAME' (e.g. 'openai/gpt-5-mini'), "
+            f"{_simulated()}, and any name with the address of an OpenAI-compatible server: "
+            "base_url='http://localhost:11434/v1' (--base-url on the command line)"
+        )
+    if not name:
+        raise UnknownModelError("the name of the model is empty; with a base_url, give the name that its server uses")
+    settings = config if seed is None else {**config, "seed": seed}
+    return OpenAIModel(name, base_url=base_url, api_key=api_key, **settings)
+
+
+def _simulated() -> str:
+    return ", ".join(repr(f"simulated/{name}") for name in sorted(SIMULATED))

@@ -1,0 +1,77 @@
+"""What a model answers: the text, why it ended, and what it used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["Completion", "FinishReason", "Usage"]
+
+FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
+
+
+class Usage(BaseModel):
+    """Tokens and money; two add up with ``+``.
+
+    Attributes:
+        input_tokens: tokens of the request, cached ones included.
+        output_tokens: tokens of the answer, reasoning included.
+        cached_tokens: those input tokens that the endpoint read from its own cache.
+        reasoning_tokens: those output tokens that were reasoning.
+        calls: how many answers this stands for.
+        dollars: what it cost, in US dollars; None when the price is not known (never a silent zero).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    calls: int = 0
+    dollars: float | None = 0.0
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        if not isinstance(other, Usage):
+            return NotImplemented
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            calls=self.calls + other.calls,
+            dollars=None if self.dollars is None or other.dollars is None else self.dollars + other.dollars,
+        )
+
+
+class Completion(BaseModel):
+    """One finished answer.
+
+    Attributes:
+        text: what the model said ("" when it only called tools).
+        finish_reason: why it ended; wrappers turn everything but ``"stop"`` and ``"tool_calls"`` into an error.
+        usage: what this one answer used.
+        model: the name of the model that answered, as the endpoint gives it.
+        tool_calls: the tool calls, as dicts in OpenAI's shape.
+        latency: seconds from sending the request that succeeded to its answer.
+        attempts: how many requests were sent for it (1 when the first succeeded).
+        raw: fields of the endpoint's body that have no place above.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    finish_reason: FinishReason = "stop"
+    usage: Usage = Usage(calls=1)
+    model: str = ""
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    latency: float = 0.0
+    attempts: int = 1
+    raw: Mapping[str, Any] | None = None

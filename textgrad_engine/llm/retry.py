@@ -1,0 +1,195 @@
+"""The only retry loop there is, and the wall deadline of one call."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine.errors import (
+    AnswerError,
+    APIError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    EmptyResponse,
+    MalformedResponse,
+    ModelError,
+    QuotaExhausted,
+    RateLimited,
+    ServerFailed,
+)
+from textgrad_engine.llm.model import Model, Wrapper
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.stop import unless_stopped
+from textgrad_engine.llm.usage import mark, usage_of
+
+__all__ = ["Deadline", "Retry", "RetryPolicy"]
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """When a failed call is tried again. Times are seconds.
+
+    Attributes:
+        max_attempts: requests for one call, the first included.
+        answer_attempts: the same for calls that were answered, and paid for, but with nothing usable (empty,
+            malformed); asking often costs money here and rarely helps.
+        base: the longest wait before the second attempt; it doubles with each further one.
+        cap: the longest wait before any attempt.
+        max_retry_after: an endpoint that asks for a longer wait than this gets this.
+        deadline: no attempt begins later than this after the first failure.
+        call_deadline: one request may take this long from sending to its complete answer; None for no limit.
+    """
+
+    max_attempts: int = 6
+    answer_attempts: int = 3
+    base: float = 0.5
+    cap: float = 30.0
+    max_retry_after: float = 60.0
+    deadline: float = 300.0
+    call_deadline: float | None = 300.0
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1 or self.answer_attempts < 1:
+            raise ValueError("a call is attempted at least once: max_attempts and answer_attempts must be 1 or more")
+        for name in ("base", "cap", "max_retry_after", "deadline"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is a time in seconds and must not be negative, got {getattr(self, name)}")
+        if self.call_deadline is not None and self.call_deadline <= 0:
+            raise ValueError(f"call_deadline must be positive seconds, or None, got {self.call_deadline}")
+
+    def attempts_for(self, error: BaseException) -> int:
+        """How many attempts a call that failed so may have in all; 1 when trying again cannot help."""
+        if isinstance(error, EmptyResponse | MalformedResponse):
+            return min(self.max_attempts, self.answer_attempts)
+        if isinstance(error, QuotaExhausted):
+            return 1
+        if isinstance(error, RateLimited | ServerFailed | ConnectionFailed | DeadlineExceeded):
+            return self.max_attempts
+        if isinstance(error, APIError) and error.status in (408, 409):
+            return self.max_attempts
+        return 1
+
+    def wait(self, attempt: int, retry_after: float | None, rng: random.Random) -> float:
+        """Seconds to wait after a failed attempt, the first being number 1: full jitter, or what was asked for."""
+        ceiling = min(self.cap, self.base * 2 ** min(attempt - 1, 60))
+        return max(rng.uniform(0.0, ceiling), min(retry_after or 0.0, self.max_retry_after))
+
+
+class Retry(Wrapper):
+    """Tries again where that can help, waiting longer each time.
+
+    Exponential backoff with full jitter (Brooker, "Exponential Backoff And Jitter", AWS, 2015). What failed attempts
+    are known to have used is added to the usage of the answer, or noted on the final error, so that sums are what was
+    paid.
+
+    Args:
+        inner: the model that is wrapped.
+        policy: when and how often.
+        clock: gives the time in seconds; only differences matter. Without one, the running loop's.
+        sleep: waits that many seconds.
+        rng: where the jitter comes from.
+    """
+
+    def __init__(
+        self,
+        inner: Model,
+        policy: RetryPolicy | None = None,
+        *,
+        clock: Callable[[], float] | None = None,
+        sleep: Callable[[float], Coroutine[Any, Any, None]] | Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        super().__init__(inner)
+        self.policy = policy or RetryPolicy()
+        self._clock = clock or _loop_time
+        self._sleep = sleep
+        self._rng = rng or random.Random()
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask until there is an answer, an error that trying again cannot mend, or no attempt left."""
+        try:
+            return await self.inner.complete(request)
+        except ModelError as error:
+            first = error
+        return await self._again(request, first)
+
+    async def _again(self, request: Request, error: ModelError) -> Completion:
+        began = self._clock()
+        wasted = usage_of(error)
+        attempt = 1
+        while attempt < (allowed := self.policy.attempts_for(error)):
+            asked = error.retry_after if isinstance(error, APIError) else None
+            delay = self.policy.wait(attempt, asked, self._rng)
+            if self._clock() - began + delay > self.policy.deadline:
+                error.add_note(
+                    f"no further attempt: the deadline of {self.policy.deadline:g} s for all of them is near"
+                )
+                break
+            await unless_stopped(self._pause(delay))
+            attempt += 1
+            try:
+                completion = await self.inner.complete(request)
+            except ModelError as failure:
+                error = failure
+                wasted = _plus(wasted, usage_of(error))
+            else:
+                changes: dict[str, Any] = {"attempts": attempt}
+                if wasted is not None:
+                    changes["usage"] = wasted + completion.usage
+                return completion.model_copy(update=changes)
+        if wasted is not None:
+            mark(error, usage=wasted)
+        if attempt > 1 or allowed > 1 or isinstance(error, AnswerError | APIError):
+            error.add_note(f"model {self.name!r}, {attempt} attempt{'s' if attempt > 1 else ''}")
+        raise error
+
+    async def _pause(self, delay: float) -> None:
+        await self._sleep(delay)
+
+
+class Deadline(Wrapper):
+    """Gives up a call that takes too long from sending to its complete answer.
+
+    The SDK's read timeout starts anew with each byte, so an endpoint that drips would never meet it.
+
+    Args:
+        inner: the model that is wrapped.
+        seconds: how long one call may take.
+    """
+
+    def __init__(self, inner: Model, seconds: float) -> None:
+        super().__init__(inner)
+        self.seconds = seconds
+
+    async def complete(self, request: Request) -> Completion:
+        """Pass the request on, with a limit in time.
+
+        Raises:
+            DeadlineExceeded: there was no complete answer in time.
+        """
+        try:
+            async with asyncio.timeout(self.seconds) as limit:
+                return await self.inner.complete(request)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            late = DeadlineExceeded(
+                f"no complete answer of {self.name!r} within {self.seconds:g} s; "
+                "RetryPolicy(call_deadline=...) allows more"
+            )
+            raise late from error
+
+    def __repr__(self) -> str:
+        return f"Deadline({self.inner!r}, {self.seconds:g})"
+
+
+def _plus(one: Usage | None, other: Usage | None) -> Usage | None:
+    return other if one is None else one if other is None else one + other
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,123 @@
+"""Which model answers a call: chosen by the call's purpose, for a block of code or for a whole script."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
+
+from textgrad_engine.errors import NoModelError
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.request import Purpose
+from textgrad_engine.llm.resolve import resolve
+
+__all__ = ["model_for", "set_models", "use_models"]
+
+_KEPT = 64
+"""Resolved models that are remembered, so that one name, or one model, has one limit however often it is named."""
+
+_block: ContextVar[Mapping[Purpose, Model]] = ContextVar("textgrad_engine_models", default=MappingProxyType({}))
+_lock = threading.Lock()
+_script: dict[Purpose, Model] = {}
+_resolved: OrderedDict[tuple[object, ...], Model] = OrderedDict()
+
+
+@contextlib.contextmanager
+def use_models(
+    forward: str | Model | None = None,
+    backward: str | Model | None = None,
+    optimizer: str | Model | None = None,
+    judge: str | Model | None = None,
+) -> Iterator[None]:
+    """Inside the block, calls go to these models, by purpose.
+
+    A role that is not set keeps what an enclosing block or `set_models` gave it; one that nobody has set falls back to
+    `forward`. Names are resolved once, on entry (see `resolve`).
+
+    Args:
+        forward: answers the program's own calls.
+        backward: writes feedback.
+        optimizer: rewrites parameters.
+        judge: scores answers.
+
+    Raises:
+        UnknownModelError: nothing answers to a name.
+    """
+    token = _block.set({**_block.get(), **_given(forward, backward, optimizer, judge)})
+    try:
+        yield
+    finally:
+        _block.reset(token)
+
+
+def set_models(
+    forward: str | Model | None = None,
+    backward: str | Model | None = None,
+    optimizer: str | Model | None = None,
+    judge: str | Model | None = None,
+) -> None:
+    """The same for a whole script or notebook; replaces what it set before. `use_models` blocks go before it.
+
+    Raises:
+        UnknownModelError: nothing answers to a name.
+    """
+    given = _given(forward, backward, optimizer, judge)
+    with _lock:
+        _script.clear()
+        _script.update(given)
+
+
+def model_for(purpose: Purpose, override: str | Model | None = None) -> Model:
+    """The model for a call.
+
+    Args:
+        purpose: why the call is made.
+        override: a name or a model to use instead of what is set.
+
+    Raises:
+        NoModelError: no model was set for the purpose, and none for "forward".
+        UnknownModelError: nothing answers to the name given as `override`.
+    """
+    if override is not None:
+        return _once(override)
+    block = _block.get()
+    fallback: tuple[Purpose, ...] = (purpose, "forward")
+    for role in fallback:
+        for models in (block, _script):
+            if role in models:
+                return models[role]
+    raise NoModelError(
+        f"no model was named for {purpose!r} calls. Either, for a whole script, "
+        "tg.set_models(forward='openai/gpt-5-mini'); or, for a block, "
+        "with tg.use_models(forward='openai/gpt-5-mini'): ..."
+    )
+
+
+def _given(
+    forward: str | Model | None, backward: str | Model | None, optimizer: str | Model | None, judge: str | Model | None
+) -> dict[Purpose, Model]:
+    named: dict[Purpose, str | Model | None] = {
+        "forward": forward,
+        "backward": backward,
+        "optimizer": optimizer,
+        "judge": judge,
+    }
+    return {purpose: _once(model) for purpose, model in named.items() if model is not None}
+
+
+def _once(model: str | Model) -> Model:
+    # The base URL is part of what a name means. A model is known by its id, which nothing else has while it is kept.
+    key = (model, os.environ.get("OPENAI_BASE_URL")) if isinstance(model, str) else (id(model),)
+    with _lock:
+        known = _resolved.get(key)
+        if known is None:
+            known = _resolved[key] = resolve(model)
+            while len(_resolved) > _KEPT:
+                _resolved.popitem(last=False)
+        else:
+            _resolved.move_to_end(key)
+    return known

@@ -1,0 +1,157 @@
+"""Does a JSON value fit a JSON schema? The keywords that structured output uses; no package needed."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+__all__ = ["schema_problem"]
+
+
+def schema_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """The first thing about `value` that does not fit, with its place, or None when all does.
+
+    Known keywords: type, properties, required, additionalProperties, items, prefixItems, enum, const, anyOf, oneOf,
+    allOf, $ref (into the schema itself), and the limits of numbers, lengths and patterns. Others say nothing about the
+    shape (title, description, format) and are passed over.
+
+    Example:
+        >>> schema_problem({"score": "high"}, {"type": "object", "properties": {"score": {"type": "integer"}}})
+        '$.score: expected integer, got the string "high"'
+    """
+    return next(_problems(value, schema, "$", schema), None)
+
+
+def _problems(value: Any, schema: Any, where: str, root: Mapping[str, Any]) -> Iterator[str]:
+    if schema is True or schema is False:
+        if schema is False:
+            yield f"{where}: nothing is allowed here"
+        return
+    if "$ref" in schema:
+        yield from _problems(value, _follow(schema["$ref"], root), where, root)
+    if "type" in schema and not any(_is(value, kind) for kind in _as_list(schema["type"])):
+        yield f"{where}: expected {' or '.join(_as_list(schema['type']))}, got {_describe(value)}"
+        return
+    if "enum" in schema and not any(_same(value, one) for one in schema["enum"]):
+        yield f"{where}: expected one of {_listed(schema['enum'])}, got {_describe(value)}"
+    if "const" in schema and not _same(value, schema["const"]):
+        yield f"{where}: expected {schema['const']!r}, got {_describe(value)}"
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            found = [next(_problems(value, option, where, root), None) for option in schema[key]]
+            if None not in found:
+                yield f"{where}: fits none of the {len(found)} alternatives; {'; '.join(str(each) for each in found)}"
+    for part in schema.get("allOf", ()):
+        yield from _problems(value, part, where, root)
+    yield from _limits(value, schema, where)
+    if isinstance(value, dict):
+        yield from _object_problems(value, schema, where, root)
+    elif isinstance(value, list):
+        first = schema.get("prefixItems", ())
+        for index, item in enumerate(value):
+            below = first[index] if index < len(first) else schema.get("items", True)
+            yield from _problems(item, below, f"{where}[{index}]", root)
+
+
+def _object_problems(
+    value: dict[str, Any], schema: Mapping[str, Any], where: str, root: Mapping[str, Any]
+) -> Iterator[str]:
+    properties = schema.get("properties", {})
+    for key in schema.get("required", ()):
+        if key not in value:
+            yield f"{where}: the required key {key!r} is missing; there are {_listed(value) or 'none'}"
+    rest = schema.get("additionalProperties", True)
+    for key, below in value.items():
+        if key in properties:
+            yield from _problems(below, properties[key], f"{where}.{key}", root)
+        elif rest is False:
+            yield f"{where}: the key {key!r} is not allowed; allowed are {_listed(properties) or 'none'}"
+        else:
+            yield from _problems(below, rest, f"{where}.{key}", root)
+
+
+def _number(value: Any) -> float | None:
+    return value if _is(value, "number") else None
+
+
+_LIMITS: tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], bool], str], ...] = (
+    ("minimum", _number, operator.ge, "at least"),
+    ("maximum", _number, operator.le, "at most"),
+    ("exclusiveMinimum", _number, operator.gt, "more than"),
+    ("exclusiveMaximum", _number, operator.lt, "less than"),
+    ("minLength", lambda value: len(value) if isinstance(value, str) else None, operator.ge, "a length of at least"),
+    ("maxLength", lambda value: len(value) if isinstance(value, str) else None, operator.le, "a length of at most"),
+    ("minItems", lambda value: len(value) if isinstance(value, list) else None, operator.ge, "a length of at least"),
+    ("maxItems", lambda value: len(value) if isinstance(value, list) else None, operator.le, "a length of at most"),
+    (
+        "pattern",
+        lambda value: value if isinstance(value, str) else None,
+        lambda value, pattern: re.search(pattern, value) is not None,
+        "text matching",
+    ),
+)
+
+
+def _limits(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    for key, measure, holds, words in _LIMITS:
+        if key in schema and (size := measure(value)) is not None and not holds(size, schema[key]):
+            yield f"{where}: expected {words} {schema[key]}, got {_describe(value)}"
+
+
+def _follow(reference: str, root: Mapping[str, Any]) -> Any:
+    found: Any = root
+    if not reference.startswith("#"):
+        raise ValueError(f"the schema refers to {reference!r}; only references into itself (#/...) are understood")
+    for part in reference[1:].split("/")[1:]:
+        try:
+            found = found[part.replace("~1", "/").replace("~0", "~")]
+        except (KeyError, TypeError):
+            raise ValueError(f"the schema refers to {reference!r}, which it does not hold") from None
+    return found
+
+
+def _is(value: Any, kind: str) -> bool:
+    match kind:
+        case "object":
+            return isinstance(value, dict)
+        case "array":
+            return isinstance(value, list)
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "null":
+            return value is None
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "integer":
+            return _is(value, "number") and (isinstance(value, int) or value.is_integer())
+    raise ValueError(f"the schema names the type {kind!r}, which JSON does not have")
+
+
+def _same(value: Any, other: Any) -> bool:
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)  # JSON's true is not its 1
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(repr(value) for value in values)
+
+
+def _describe(value: Any) -> str:
+    match value:
+        case None | bool():
+            return {None: "null", True: "true", False: "false"}[value]
+        case str():
+            return f'the string "{value if len(value) <= 40 else value[:40] + "..."}"'
+        case int() | float():
+            return f"the number {value}"
+        case list():
+            return f"a list of {len(value)}"
+        case _:
+            return f"an object with the keys {_listed(value) or 'none'}"

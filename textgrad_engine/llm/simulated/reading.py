@@ -1,0 +1,143 @@
+"""Reading what the library's own prompts show: fenced blocks, cases, numbered lines, feedback items."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+__all__ = ["Case", "Item", "Task", "blocks", "expected_in", "read_feedback_request", "read_optimizer_request"]
+
+_FENCE = re.compile(r"<([a-z]\w*)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)
+_INPUT = re.compile(r"^- `([^`]+)`: (.*)$", re.MULTILINE)
+_CASE = re.compile(r"^## Case \d+\s*$", re.MULTILINE)
+_MESSAGE = re.compile(r"^(\w+) message(?: \(contains ([^)\n]*)\))?:\s*\Z", re.MULTILINE)
+_ITEM = re.compile(r"^\[(\d+)\](?: \((\d+) times\))?", re.MULTILINE)
+_EXPECTED = re.compile(
+    r"(?:expected(?: exactly)?|should (?:be|have been)|reference (?:answer )?(?:is|says)|correct (?:answer|queue) is)"
+    r"[\s:\"'`*]+([\w][\w-]*)",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class Case:
+    """One case of a feedback request: (role, keys, text) of each message, the answer, and the feedback on it."""
+
+    messages: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list)
+    answer: str = ""
+    feedback: list[str] = field(default_factory=list)
+
+    def text_of(self, *roles: str) -> str:
+        """The messages of these roles, joined by newlines."""
+        return "\n".join(text for role, _, text in self.messages if role in roles)
+
+    @property
+    def last_user(self) -> str:
+        """The last message of the user, "" when there is none."""
+        return next((text for role, _, text in reversed(self.messages) if role == "user"), "")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One feedback item of an optimizer request: its number, how often it was given, its text."""
+
+    number: int
+    times: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """An optimizer request.
+
+    Attributes:
+        lines: the text to improve, line by line.
+        items: the feedback on it.
+        history: what was tried before, one sentence each.
+        max_edits: how many edits may be given.
+        problem: why the last proposal could not be used, "" for a first one.
+    """
+
+    lines: tuple[str, ...]
+    items: tuple[Item, ...]
+    history: tuple[str, ...]
+    max_edits: int
+    problem: str
+
+
+def blocks(text: str) -> list[tuple[str, str, str]]:
+    r"""The fenced blocks of a prompt: the plain text before each, its label and its content.
+
+    Tags inside a block are its content. A last entry without label holds what follows the last block.
+
+    Example:
+        >>> blocks("Got:\n<got-0a1b2c3d>\nhi\n</got-0a1b2c3d>\nend")
+        [('Got:\n', 'got', 'hi'), ('\nend', '', '')]
+    """
+    found, last = [], 0
+    for match in _FENCE.finditer(text):
+        found.append((text[last : match.start()], match[1], match[3]))
+        last = match.end()
+    return [*found, (text[last:], "", "")]
+
+
+def expected_in(feedback: str) -> str | None:
+    """The answer that feedback says was wanted, or None when it does not say."""
+    for _, label, content in blocks(feedback):
+        if label in ("expected", "reference", "target"):
+            return content.strip()
+    match = _EXPECTED.search(feedback)
+    return match[1] if match else None
+
+
+def read_feedback_request(user: str) -> tuple[dict[str, str], list[Case]]:
+    """The inputs that want feedback (key and role), and the cases shown."""
+    parts = blocks(user)
+    inputs: dict[str, str] = {}
+    shared: list[tuple[str, tuple[str, ...], str]] = []
+    cases: list[Case] = []
+    for before, label, content in parts:
+        if not cases:
+            inputs |= {key: role.removesuffix(", which reads:") for key, role in _INPUT.findall(before)}
+        if _CASE.search(before):
+            cases.append(Case(messages=list(shared)))
+        if label == "message":
+            head = _MESSAGE.search(before)
+            role, keys = (head[1], head[2] or "") if head else ("user", "")
+            message = (role, tuple(re.findall(r"`([^`]+)`", keys)), content)
+            (cases[-1].messages if cases else shared).append(message)
+        elif label == "answer" and cases:
+            cases[-1].answer = content
+        elif label == "feedback" and cases:
+            cases[-1].feedback.append(content)
+    return inputs, cases
+
+
+def read_optimizer_request(user: str, numbered: bool) -> Task:
+    """What an optimizer is asked, from either of its prompts.
+
+    Args:
+        user: the user message.
+        numbered: whether the lines of the text carry their numbers (the patch prompt).
+    """
+    parts = blocks(user)
+    text = next((content for _, label, content in parts if label == "text"), "")
+    items: list[Item] = []
+    pending: tuple[int, int] | None = None
+    for before, label, content in parts:
+        if heads := _ITEM.findall(before):
+            pending = (int(heads[-1][0]), int(heads[-1][1] or 1))
+        if label == "feedback" and pending:
+            items.append(Item(*pending, content))
+    plain = "".join(before for before, _, _ in parts)
+    history = re.search(r"tried before, and what became of them:\n((?:- .*\n?)+)", plain)
+    problem = re.search(r"Your last proposal could not be used: (.*)", plain)
+    limit = re.search(r"at most (\d+) edits", parts[-1][0])
+    lines = text.split("\n") if text else []
+    return Task(
+        lines=tuple(re.sub(r"^\s*\d+\| ?", "", line) for line in lines) if numbered else tuple(lines),
+        items=tuple(items),
+        history=tuple(line[2:] for line in history[1].splitlines()) if history else (),
+        max_edits=int(limit[1]) if limit else 4,
+        problem=problem[1].strip() if problem else "",
+    )

@@ -1,0 +1,140 @@
+"""Stopping: what has been sent may finish, nothing more is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from textgrad_engine.errors import Stopped
+
+__all__ = ["Stop", "check_stop", "failing_on_stop", "unless_stopped"]
+
+T = TypeVar("T")
+
+
+class Stop:
+    """A switch that ends a run: calls not sent yet fail with `Stopped`, calls in flight finish.
+
+    It applies to every call dispatched inside its ``with`` block, inner switches included. `set` may be called from any
+    thread and from a signal handler; that is why there is no lock here, only single operations on a dict.
+
+    Example:
+        >>> with Stop() as stop:
+        ...     stop.set()
+        >>> stop.is_set
+        True
+    """
+
+    def __init__(self) -> None:
+        self._set = False
+        self._listeners: dict[object, Callable[[], object]] = {}
+        self._tokens: list[Token[tuple[Stop, ...]]] = []
+
+    @property
+    def is_set(self) -> bool:
+        """Whether `set` was called."""
+        return self._set
+
+    def set(self) -> None:
+        """Stop; calling it again changes nothing."""
+        self._set = True
+        for wake in list(self._listeners.values()):
+            wake()
+
+    def listen(self, wake: Callable[[], object]) -> object:
+        """Have `wake` called when `set` is; returns a handle for `unlisten`."""
+        handle = object()
+        self._listeners[handle] = wake
+        return handle
+
+    def unlisten(self, handle: object) -> None:
+        """Undo `listen`."""
+        self._listeners.pop(handle, None)
+
+    def __enter__(self) -> Self:
+        self._tokens.append(_stops.set((*_stops.get(), self)))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _stops.reset(self._tokens.pop())
+
+
+def check_stop() -> None:
+    """Raise where a call is about to be sent and a switch around it was set.
+
+    Raises:
+        Stopped: one of the enclosing `Stop` switches is set.
+    """
+    for stop in _stops.get():
+        if stop.is_set:
+            raise _stopped()
+
+
+@contextlib.contextmanager
+def failing_on_stop(future: asyncio.Future[Any]) -> Iterator[None]:
+    """Inside the block, `future` fails with `Stopped` as soon as an enclosing switch is set."""
+    stops = _stops.get()
+    if not stops:
+        yield
+        return
+    loop = future.get_loop()
+
+    def fail() -> None:
+        if not future.done():
+            future.set_exception(_stopped())
+
+    def wake() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop closed meanwhile, and the waiter with it
+            loop.call_soon_threadsafe(fail)
+
+    handles = [(stop, stop.listen(wake)) for stop in stops]
+    try:
+        if any(stop.is_set for stop in stops):  # after listening, so that no `set` falls between
+            fail()
+        yield
+    finally:
+        for stop, handle in handles:
+            stop.unlisten(handle)
+
+
+async def unless_stopped(work: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine that may be given up when an enclosing switch is set, e.g. a sleep.
+
+    Raises:
+        Stopped: a switch was set before the coroutine was done; it is cancelled.
+    """
+    if not _stops.get():
+        return await work
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(work)
+    both: set[asyncio.Future[Any]] = {task, future}
+    try:
+        with failing_on_stop(future):
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        future.result()
+        raise AssertionError("either the work or the switch ends the wait")
+    finally:
+        if future.done() and not future.cancelled():
+            future.exception()  # looked at, so that asyncio does not report it as lost
+        future.cancel()
+        if not task.done():
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+def _stopped() -> Stopped:
+    error = Stopped("the run was stopped, so this request was not sent; what was in flight could finish")
+    vars(error)["sent"] = False
+    return error
+
+
+_stops: ContextVar[tuple[Stop, ...]] = ContextVar("textgrad_engine_stops", default=())

@@ -1,0 +1,229 @@
+"""Who asked what, and what it used: one record per call for observers, and sums per purpose for meters."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from textgrad_engine.errors import APIError, ModelError
+from textgrad_engine.llm.model import Wrapper
+from textgrad_engine.llm.request import Purpose, Request
+from textgrad_engine.llm.response import Completion, Usage
+
+__all__ = [
+    "CallRecord",
+    "Meter",
+    "Metered",
+    "call_key",
+    "call_key_scope",
+    "mark",
+    "meter",
+    "observe",
+    "usage_of",
+    "was_sent",
+]
+
+call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
+"""What the calls dispatched from here belong to, e.g. the example; it ends up in `CallRecord.key`."""
+
+_PICO = 10**12
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """One call, when it has ended.
+
+    Attributes:
+        purpose: why it was made.
+        model: the name of the model that was asked.
+        request: what the caller asked.
+        completion: the answer, or None when the call failed.
+        error: the failure, or None when it succeeded.
+        started: when it was asked, in seconds since the epoch.
+        key: the value of `call_key` where it was dispatched.
+    """
+
+    purpose: Purpose
+    model: str
+    request: Request
+    completion: Completion | None
+    error: BaseException | None
+    started: float
+    key: str
+
+
+@contextlib.contextmanager
+def call_key_scope(key: str) -> Iterator[None]:
+    """Inside the block, calls are recorded under `key`.
+
+    Example:
+        >>> with call_key_scope("train/17"):
+        ...     call_key.get()
+        'train/17'
+    """
+    token = call_key.set(key)
+    try:
+        yield
+    finally:
+        call_key.reset(token)
+
+
+@contextlib.contextmanager
+def observe(callback: Callable[[CallRecord], None]) -> Iterator[None]:
+    """Inside the block, `callback` gets a record of every call that ends, on the event-loop thread.
+
+    Calls that were dispatched inside the block are reported even when they end after it. An exception of the callback
+    is raised from the call: a journal that cannot be written must stop the run.
+    """
+    token = _observers.set((*_observers.get(), callback))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
+
+
+class _Sum:
+    # Money is summed in whole picodollars, so that the total does not depend on the order in which calls end.
+    __slots__ = ("cached", "calls", "input", "output", "pico", "reasoning", "unpriced")
+
+    def __init__(self) -> None:
+        self.calls = self.input = self.output = self.cached = self.reasoning = self.pico = 0
+        self.unpriced = False
+
+    def add(self, usage: Usage) -> None:
+        self.calls += usage.calls
+        self.input += usage.input_tokens
+        self.output += usage.output_tokens
+        self.cached += usage.cached_tokens
+        self.reasoning += usage.reasoning_tokens
+        if usage.dollars is None:
+            self.unpriced = True
+        elif usage.dollars:
+            self.pico += round(usage.dollars * _PICO)
+
+    def usage(self) -> Usage:
+        return Usage(
+            input_tokens=self.input,
+            output_tokens=self.output,
+            cached_tokens=self.cached,
+            reasoning_tokens=self.reasoning,
+            calls=self.calls,
+            dollars=None if self.unpriced else self.pico / _PICO,
+        )
+
+
+class Meter:
+    """Adds up what calls use, by purpose; may be read from any thread while calls run.
+
+    Attributes:
+        in_flight: calls asked for and not ended yet, queued ones included.
+        failed: calls that ended with an error.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sums: dict[Purpose, _Sum] = {}
+        self.in_flight = 0
+        self.failed = 0
+
+    @property
+    def total(self) -> Usage:
+        """What all calls used; `dollars` is None as soon as one of them had no known price."""
+        return sum(self.by_purpose.values(), Usage())
+
+    @property
+    def by_purpose(self) -> dict[str, Usage]:
+        """What the calls used, by the purposes seen so far, in alphabetical order."""
+        with self._lock:
+            return {purpose: self._sums[purpose].usage() for purpose in sorted(self._sums)}
+
+    def begin(self) -> None:
+        """Count a call that begins."""
+        with self._lock:
+            self.in_flight += 1
+
+    def end(self, purpose: Purpose, usage: Usage | None, *, failed: bool) -> None:
+        """Count a call that ends, with what it used if that is known."""
+        with self._lock:
+            self.in_flight -= 1
+            self.failed += failed
+            if usage is not None:
+                self._sums.setdefault(purpose, _Sum()).add(usage)
+
+
+@contextlib.contextmanager
+def meter() -> Iterator[Meter]:
+    """Add up every call dispatched inside the block, inner blocks included.
+
+    Example:
+        >>> with meter() as m:
+        ...     pass
+        >>> m.total.calls
+        0
+    """
+    made = Meter()
+    token = _meters.set((*_meters.get(), made))
+    try:
+        yield made
+    finally:
+        _meters.reset(token)
+
+
+class Metered(Wrapper):
+    """The outermost wrapper: tells meters and observers about each call."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Pass the request on and record how it ended."""
+        meters, observers = _meters.get(), _observers.get()
+        if not meters and not observers:
+            return await self.inner.complete(request)
+        started = time.time()
+        for each in meters:
+            each.begin()
+        completion: Completion | None = None
+        failure: Exception | None = None
+        try:
+            completion = await self.inner.complete(request)
+            return completion
+        except Exception as error:
+            failure = error
+            raise
+        finally:
+            usage = completion.usage if completion is not None else None if failure is None else usage_of(failure)
+            for each in meters:
+                each.end(request.purpose, usage, failed=failure is not None)
+            if observers and (completion is not None or failure is not None):  # neither: the call was cancelled
+                record = CallRecord(request.purpose, self.name, request, completion, failure, started, call_key.get())
+                for tell in observers:
+                    tell(record)
+            failure = None  # else frame and traceback keep each other alive
+
+
+def mark(error: ModelError, *, usage: Usage | None = None, sent: bool | None = None) -> ModelError:
+    """Note on an error what the failed call used, or that it never reached the endpoint."""
+    if usage is not None:
+        vars(error)["usage"] = usage
+    if sent is not None:
+        vars(error)["sent"] = sent
+    return error
+
+
+def usage_of(error: BaseException) -> Usage | None:
+    """What a failed call is known to have used, or None when nobody knows."""
+    found = getattr(error, "usage", None)
+    return found if isinstance(found, Usage) else None
+
+
+def was_sent(error: BaseException) -> bool:
+    """Whether a failed call may have been charged: False only when the error proves that it was not."""
+    if getattr(error, "sent", None) is False:
+        return False
+    return not (isinstance(error, APIError) and error.status is not None and 400 <= error.status < 500)
+
+
+_meters: ContextVar[tuple[Meter, ...]] = ContextVar("textgrad_engine_meters", default=())
+_observers: ContextVar[tuple[Callable[[CallRecord], None], ...]] = ContextVar("textgrad_engine_observers", default=())

@@ -1,0 +1,292 @@
+"""OpenAI's chat completions as they go over the wire: requests to arguments, bodies to completions."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from textgrad_engine.errors import (
+    APIError,
+    AuthenticationFailed,
+    BadRequest,
+    ContextOverflow,
+    DeadlineExceeded,
+    MalformedResponse,
+    QuotaExhausted,
+    RateLimited,
+    ServerFailed,
+)
+from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.response import Completion, FinishReason, Usage
+from textgrad_engine.llm.tokens import count, count_request
+
+__all__ = ["arguments", "completion_of", "error_of", "retry_after"]
+
+_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "tool_use": "tool_calls",
+}
+
+_OVERFLOW = (
+    "context_length_exceeded",
+    "maximum context length",
+    "context length",
+    "context window",
+    "prompt is too long",
+)
+
+_IN_WORDS = (
+    "Answer with one JSON object that fits the JSON schema below, and with nothing else: "
+    "no explanation, no code fence.\n"
+)
+
+
+def arguments(
+    model: str, request: Request, config: GenerateConfig, *, official: bool, in_words: bool
+) -> dict[str, Any]:
+    """The arguments of the SDK's ``chat.completions.create`` for a request.
+
+    Args:
+        model: the name to send.
+        request: what is asked.
+        config: its settings, with the defaults filled in; those that are None are not sent.
+        official: whether this goes to OpenAI itself, which has renamed ``max_tokens``.
+        in_words: ask for structured output in the prompt, because the endpoint has refused ``response_format``.
+    """
+    messages = [_message(message) for message in request.messages]
+    sent: dict[str, Any] = {"model": model, "messages": messages}
+    for name in ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "reasoning_effort"):
+        if (value := getattr(config, name)) is not None:
+            sent[name] = value
+    if config.max_tokens is not None:
+        sent["max_completion_tokens" if official else "max_tokens"] = config.max_tokens
+    if config.stop is not None:
+        sent["stop"] = list(config.stop)
+    if config.tools is not None:
+        sent["tools"] = [dict(tool) for tool in config.tools]
+    if config.tool_choice is not None:
+        sent["tool_choice"] = config.tool_choice if isinstance(config.tool_choice, str) else dict(config.tool_choice)
+    if config.response_format is not None:
+        if in_words:
+            _ask_in_words(messages, config.response_format)
+        else:
+            wanted = config.response_format
+            described = {"name": wanted.name, "schema": dict(wanted.json_schema), "strict": True}
+            sent["response_format"] = {"type": "json_schema", "json_schema": described}
+    if config.extra:
+        sent["extra_body"] = dict(config.extra)
+    return sent
+
+
+def _message(message: Message) -> dict[str, Any]:
+    sent: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls is not None:
+        sent["tool_calls"] = [dict(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        sent["tool_call_id"] = message.tool_call_id
+    return sent
+
+
+def _ask_in_words(messages: list[dict[str, Any]], wanted: ResponseFormat) -> None:
+    words = _IN_WORDS + json.dumps(dict(wanted.json_schema), ensure_ascii=False)
+    if not messages:
+        messages.append({"role": "user", "content": words})
+        return
+    last = messages[-1]
+    if isinstance(last["content"], str):
+        last["content"] = f"{last['content']}\n\n{words}"
+    else:
+        last["content"] = [*last["content"], {"type": "text", "text": words}]
+
+
+def completion_of(body: bytes, request: Request, model: str, latency: float) -> Completion:
+    """The completion that a body with status 200 holds.
+
+    Args:
+        body: the bytes of the response.
+        request: what was asked; where the body lacks the usage, it is estimated from this.
+        model: the name that was sent, for errors and the estimate.
+        latency: seconds that it took.
+
+    Raises:
+        MalformedResponse: the body is no chat completion; the message says in which way, and quotes its beginning.
+    """
+    try:
+        parsed = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _malformed(model, "the body is not JSON", body) from None
+    if not isinstance(parsed, dict):
+        raise _malformed(model, "the body is not a JSON object", body)
+    if parsed.get("error"):
+        raise _malformed(model, "the body is an error, though its status says success", body)
+    choice, message, text = _choice(parsed, body, model)
+    reason = _REASONS[choice["finish_reason"]]
+    if message.get("refusal") and not text:
+        reason = "content_filter"
+    usage, estimated = _usage(parsed.get("usage"), request, text, model)
+    raw = {key: value for key, value in parsed.items() if key not in ("choices", "usage", "model", "object")}
+    raw |= {key: value for key, value in message.items() if key not in ("role", "content", "tool_calls") and value}
+    if estimated:
+        raw["usage_estimated"] = True
+    return Completion(
+        text=text,
+        finish_reason=reason,
+        usage=usage,
+        model=parsed["model"] if isinstance(parsed.get("model"), str) else model,
+        tool_calls=tuple(message.get("tool_calls") or ()),
+        latency=latency,
+        raw=raw or None,
+    )
+
+
+def _choice(parsed: dict[str, Any], body: bytes, model: str) -> tuple[dict[str, Any], dict[str, Any], str]:
+    choices = parsed.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise _malformed(model, "the body has no choices", body)
+    choice = choices[0]
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise _malformed(model, "the first choice has no message", body)
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, list | tuple) or not all(isinstance(call, dict) for call in calls):
+        raise _malformed(model, "the tool calls are not a list of objects", body)
+    reason = choice.get("finish_reason")
+    if not isinstance(reason, str) or reason not in _REASONS:
+        raise _malformed(model, f"finish_reason is {reason!r}, so the answer is not finished", body)
+    text = _text(message.get("content"))
+    if text is None:
+        raise _malformed(model, "the content of the message is no text", body)
+    return choice, message, text
+
+
+def _text(content: Any) -> str | None:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        texts = [part.get("text") or "" for part in content if part.get("type", "text") == "text"]
+        return "".join(texts) if all(isinstance(text, str) for text in texts) else None
+    return None
+
+
+def _usage(found: Any, request: Request, text: str, model: str) -> tuple[Usage, bool]:
+    if not isinstance(found, dict) or _number(found.get("prompt_tokens")) is None:
+        return (
+            Usage(input_tokens=count_request(request, model), output_tokens=count(text, model), calls=1, dollars=None),
+            True,
+        )
+    details_in, details_out = found.get("prompt_tokens_details"), found.get("completion_tokens_details")
+    cached = details_in.get("cached_tokens") if isinstance(details_in, dict) else None
+    reasoning = details_out.get("reasoning_tokens") if isinstance(details_out, dict) else None
+    output = _number(found.get("completion_tokens"))
+    return (
+        Usage(
+            input_tokens=_number(found["prompt_tokens"]) or 0,
+            output_tokens=count(text, model) if output is None else output,
+            cached_tokens=_number(cached) or 0,
+            reasoning_tokens=_number(reasoning) or 0,
+            calls=1,
+            dollars=None,
+        ),
+        output is None,
+    )
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _malformed(model: str, what: str, body: bytes) -> MalformedResponse:
+    start = body[:200].decode("utf-8", "replace")
+    return MalformedResponse(f"{model!r} answered with a body that is no chat completion: {what}; it begins {start!r}")
+
+
+def error_of(status: int, text: str, headers: Mapping[str, str], model: str, where: str) -> APIError:
+    """The error that a response with a status other than 2xx stands for.
+
+    Args:
+        status: the HTTP status.
+        text: the body.
+        headers: the headers, with lower-case names.
+        model: the name that was sent.
+        where: the endpoint, for the message.
+    """
+    code, said = _said(text)
+    wait = retry_after(headers)
+    low = f"{code} {said}".lower()
+    about = f"{where} refused a request to {model!r} with status {status}: {said or 'no reason given'}"
+    kind: type[APIError]
+    if status in (401, 403):
+        kind, repair = AuthenticationFailed, "check the API key (OPENAI_API_KEY, or api_key=...) and its rights"
+    elif status == 402 or "insufficient_quota" in low or "billing_hard_limit" in low:
+        kind, repair = QuotaExhausted, "the account has no money left; waiting does not help"
+    elif status == 404:
+        kind, repair = BadRequest, "check the model's name and the base_url"
+    elif status in (400, 413, 422) and any(sign in low for sign in _OVERFLOW):
+        kind, repair = ContextOverflow, "send less, or use a model with a longer context"
+    elif status == 429:
+        kind, repair = RateLimited, ""
+    elif status == 408:
+        kind, repair = DeadlineExceeded, ""
+    elif status >= 500:
+        kind, repair = ServerFailed, ""
+    elif status == 409:
+        kind, repair = APIError, ""
+    else:
+        kind, repair = BadRequest, ""
+    return kind(f"{about}; {repair}" if repair else about, status=status, retry_after=wait)
+
+
+def _said(text: str) -> tuple[str, str]:
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return "", " ".join(text.split())[:300]
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if not isinstance(error, dict):
+        return "", str(error)[:300]
+    code = " ".join(str(error[key]) for key in ("code", "type") if error.get(key))
+    said = error.get("message") or error.get("detail") or error
+    return code, str(said)[:1000]
+
+
+def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
+    """Seconds that an endpoint asks to wait: from ``retry-after-ms``, or ``retry-after`` in seconds or as a date.
+
+    Args:
+        headers: with lower-case names, or a mapping that does not mind.
+        now: the time in seconds since the epoch.
+
+    Example:
+        >>> retry_after({"retry-after": "2"}), retry_after({"retry-after-ms": "250"}), retry_after({})
+        (2.0, 0.25, None)
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(value).timestamp() - now()
+            except ValueError:
+                continue
+        if seconds == seconds and seconds != float("inf"):  # "nan" and "inf" are numbers for float()
+            return max(0.0, seconds)
+    return None

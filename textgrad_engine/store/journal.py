@@ -1,0 +1,200 @@
+"""`RunFolder`: writes a run into a folder while it goes on, so that whatever was paid for is on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
+from textgrad_engine.store.records import (
+    FORMAT,
+    Place,
+    canonical_order,
+    completion_to_json,
+    dumps,
+    event_to_json,
+    result_to_json,
+    timestamp,
+)
+from textgrad_engine.train.events import (
+    CallEnded,
+    Event,
+    PhaseAdvanced,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+    StepEnded,
+)
+
+__all__ = ["RunFolder", "append_evaluation", "write_atomically"]
+
+
+class RunFolder:
+    """A `train.Callback` that writes a run folder.
+
+    Lines are appended as things happen, and each is with the operating system before the run goes on; other files are
+    replaced as a whole. At the end the completions are put into an order that does not depend on time, so that two runs
+    with one seed differ in nothing but their times.
+
+    Args:
+        path: the folder; it must be new or empty.
+        config: what to keep in ``config.json``, if anything.
+
+    Raises:
+        RunError: there is something in the folder, or it cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> folder = RunFolder(Path(tempfile.mkdtemp()) / "run", config={"seed": 0})
+        >>> sorted(file.name for file in folder.path.iterdir())
+        ['completions.jsonl', 'config.json', 'events.jsonl']
+    """
+
+    def __init__(self, path: str | Path, config: Mapping[str, Any] | None = None) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._places: dict[int, Place] = {}
+        self._best: dict[str, str] = {}
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if any(self.path.iterdir()):
+                raise _in_use(self.path)
+            self._events = _Lines(self.path / "events.jsonl")
+            self._completions = _Lines(self.path / "completions.jsonl")
+            if config is not None:
+                write_atomically(self.path / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
+        except FileExistsError:
+            raise _in_use(self.path) from None
+        except OSError as error:
+            raise _unwritable(error, self.path) from None
+
+    def on_event(self, event: Event) -> None:
+        """Write an event down.
+
+        Raises:
+            RunError: the disk is full, or the folder is gone.
+        """
+        try:
+            if isinstance(event, CallEnded):
+                self._on_call(event)
+            elif not isinstance(event, PhaseAdvanced):
+                self._on_other(event)
+        except OSError as error:
+            raise _unwritable(error, self.path) from error
+
+    def _on_call(self, event: CallEnded) -> None:
+        if isinstance(event.record.error, Stopped | BudgetExceeded):
+            return  # it was never sent
+        place = self._places.get(event.phase, Place(event.phase))
+        line = dumps(completion_to_json(event, place))
+        with self._lock:
+            self._completions.append(line)
+
+    def _on_other(self, event: Event) -> None:
+        if isinstance(event, RunStarted):
+            self._best = dict(event.parameters)
+            self._write_texts("seed", event.parameters)
+            self._write_texts("best", event.parameters)
+        elif isinstance(event, PhaseStarted):
+            self._places[event.number] = Place(event.number, event.phase, event.step)
+        elif isinstance(event, StepEnded) and event.kept:
+            changed = {change.name: change.after for change in event.changes if change.after != change.before}
+            self._best |= changed
+            self._write_texts("best", changed)
+        if isinstance(event, RunEnded):
+            self._finish(event)
+        else:
+            self._events.append(dumps(event_to_json(event, time.time())))
+
+    def _finish(self, event: RunEnded) -> None:
+        changed = {name: text for name, text in event.result.best.items() if self._best.get(name) != text}
+        self._best |= changed
+        self._write_texts("best", changed)
+        with self._lock:
+            self._completions.sort()
+        self._events.append(dumps(event_to_json(event, time.time())))
+        write_atomically(self.path / "result.json", dumps(result_to_json(event.result), indent=1) + b"\n")
+
+    def _write_texts(self, folder: str, texts: Mapping[str, str]) -> None:
+        for name, text in texts.items():
+            content = text.encode("utf-8", "backslashreplace")
+            (self.path / folder).mkdir(exist_ok=True)
+            write_atomically(self.path / folder / f"{name}.txt", content)
+            if folder == "best" and len(self._best) == 1:
+                write_atomically(self.path / "best_prompt.txt", content)
+
+
+class _Lines:
+    """A file of JSON lines that only grows; each line is one write, so that a killed run tears the last at most."""
+
+    def __init__(self, path: Path) -> None:
+        # Absolute, as the program that is trained may change the working directory.
+        self.path = path.absolute()
+        self._open(os.O_EXCL)
+
+    def _open(self, flags: int) -> None:
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | flags, 0o666)
+        self._close = weakref.finalize(self, os.close, self._fd)
+
+    def append(self, line: bytes) -> None:
+        """Write one line, without its line break."""
+        left = line + b"\n"
+        while left:
+            left = left[os.write(self._fd, left) :]
+
+    def sort(self) -> None:
+        """Put the lines into their canonical order; further ones can still be appended."""
+        lines = self.path.read_bytes().split(b"\n")[:-1]
+        lines.sort(key=lambda line: canonical_order(json.loads(line)))
+        self._close()  # before the replacement, which Windows refuses for an open file
+        write_atomically(self.path, b"".join(line + b"\n" for line in lines))
+        self._open(0)
+
+
+def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
+    """Add a line to the run's ``evals.jsonl``.
+
+    Args:
+        folder: the run folder.
+        entry: what was evaluated and what came of it, as plain JSON values.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    try:
+        with (folder / "evals.jsonl").open("ab") as file:
+            file.write(dumps({**entry, "time": timestamp(time.time())}) + b"\n")
+    except OSError as error:
+        raise _unwritable(error, folder) from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that whoever opens it finds the old content or the new one, also after a crash."""
+    path = path.absolute()
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def _in_use(path: Path) -> RunError:
+    return RunError(f"{path}: a run folder must be new or empty, and this one holds files; name another one")
+
+
+def _unwritable(error: OSError, path: Path) -> RunError:
+    reason = (error.strerror or str(error)).lower()
+    return RunError(f"{error.filename or path}: the run folder cannot be written: {reason}")

@@ -1,0 +1,173 @@
+"""Reading a run folder, also of a run that was killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
+from textgrad_engine.train import TrainResult
+from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
+
+__all__ = ["Run", "read_run"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run folder holds.
+
+    Attributes:
+        path: the folder.
+        config: what the command line wrote into ``config.json``; None for a run from Python.
+        result: what the run found; None when it was killed, or is still going.
+        seed: the trained texts by name, before the run.
+        best: the best texts so far, by name.
+        events: every event as plain JSON, in order.
+        steps: the steps, in order.
+        evaluations: every evaluation on the validation and test sets, in order.
+        evals: the lines of ``evals.jsonl``: what `textgrad-engine eval` did with the run.
+        notes: what is not as it should be, in words; "()" when all is well.
+    """
+
+    path: Path
+    config: dict[str, Any] | None
+    result: TrainResult | None
+    seed: dict[str, str]
+    best: dict[str, str]
+    events: tuple[dict[str, Any], ...] = field(repr=False)
+    steps: tuple[StepEnded, ...] = field(repr=False)
+    evaluations: tuple[Evaluated, ...] = field(repr=False)
+    evals: tuple[dict[str, Any], ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    def completions(self) -> Iterator[dict[str, Any]]:
+        """Every completion as plain JSON, read one at a time; a torn last line is left out.
+
+        Raises:
+            RunError: the file is missing or damaged.
+        """
+        return _read_lines(self.path / "completions.jsonl", [])
+
+
+def read_run(path: str | Path) -> Run:
+    """Read a run folder; the completions are read when they are asked for.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        RunError: there is no such folder, it is no run folder, or a file in it is missing or damaged.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise RunError(f"{path}: there is no such run folder{_others(path)}")
+    if not (path / "events.jsonl").is_file():
+        raise RunError(f"{path}: this is no run folder, it has no events.jsonl; name what `train` wrote")
+    notes: list[str] = []
+    events = tuple(_read_lines(path / "events.jsonl", notes))
+    parsed = [_parsed(path / "events.jsonl", number, event) for number, event in enumerate(events, 1)]
+    started = next((event for event in parsed if isinstance(event, RunStarted)), None)
+    steps = tuple(event for event in parsed if isinstance(event, StepEnded))
+    result = _result(path / "result.json")
+    seed = result.seed if result is not None else {} if started is None else dict(started.parameters)
+    best = dict(result.best) if result is not None else _best_of(seed, steps)
+    evals = tuple(_read_lines(path / "evals.jsonl", notes)) if (path / "evals.jsonl").is_file() else ()
+    return Run(
+        path=path,
+        config=_config(path / "config.json"),
+        result=result,
+        seed=seed,
+        best=best,
+        events=events,
+        steps=steps,
+        evaluations=tuple(event for event in parsed if isinstance(event, Evaluated)),
+        evals=evals,
+        notes=tuple(notes),
+    )
+
+
+def _best_of(seed: dict[str, str], steps: tuple[StepEnded, ...]) -> dict[str, str]:
+    best = dict(seed)
+    for step in steps:
+        if step.kept:
+            best |= {change.name: change.after for change in step.changes}
+    return best
+
+
+def _others(path: Path) -> str:
+    """What the folder beside it has to offer."""
+    if not path.parent.is_dir():
+        return ""
+    found = sorted(each.parent.name for each in path.parent.glob("*/events.jsonl"))
+    return f"; {path.parent} has {', '.join(found[:8])}" if found else ""
+
+
+def _read_lines(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                whole = line.endswith(b"\n")
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    entry = None
+                if isinstance(entry, dict):
+                    yield entry
+                elif whole:
+                    raise RunError(
+                        f"{path}:{number}: this line is no JSON object, so the file was damaged; restore it, or delete "
+                        "the line"
+                    )
+                else:
+                    notes.append(f"{path.name}:{number}: the last line is torn; the run was killed while it wrote")
+    except FileNotFoundError:
+        raise RunError(f"{path}: the file is missing from the run folder; restore it") from None
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def _parsed(path: Path, number: int, event: dict[str, Any]) -> RunStarted | Evaluated | StepEnded | None:
+    try:
+        return event_from_json(event)
+    except RunError as error:
+        raise RunError(f"{path}:{number}: the event was damaged: {error}; restore the file") from None
+
+
+def _result(path: Path) -> TrainResult | None:
+    body = _json(path)
+    if body is None:
+        return None
+    try:
+        return result_from_json(body)
+    except RunError as error:
+        raise RunError(
+            f"{path}: cannot be used: {error}; restore the file, or delete it to see what the events say"
+        ) from None
+
+
+def _config(path: Path) -> dict[str, Any] | None:
+    body = _json(path)
+    if body is not None and body.get("format") != FORMAT:
+        raise RunError(
+            f"{path}: has format {body.get('format')!r}, and this version of textgrad_engine reads {FORMAT}; "
+            "use the version that wrote it"
+        )
+    return body
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        body = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except ValueError as error:
+        raise RunError(f"{path}: this is no JSON ({error}), so the file was damaged; restore it") from None
+    if not isinstance(body, dict):
+        raise RunError(f"{path}: this is no JSON object, so the file was damaged; restore it")
+    return body

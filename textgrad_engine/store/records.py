@@ -1,0 +1,218 @@
+"""What happens in a run as plain JSON, and back; every time in it is named "time", "latency" or "seconds"."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.request import Request
+from textgrad_engine.train import Evaluation, TrainResult
+from textgrad_engine.train.events import CallEnded, Evaluated, Event, RunEnded, RunStarted, StepEnded
+
+__all__ = [
+    "FORMAT",
+    "Place",
+    "canonical_order",
+    "completion_to_json",
+    "dumps",
+    "evaluation_from_json",
+    "evaluation_to_json",
+    "event_from_json",
+    "event_to_json",
+    "result_from_json",
+    "result_to_json",
+    "timestamp",
+]
+
+FORMAT = 1
+"""The version of what a run folder holds; a reader refuses versions that it does not know."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a run a call was made.
+
+    Attributes:
+        number: the number of its phase.
+        phase: the name of its phase.
+        step: the optimizer step that the phase belongs to, 0 before the first.
+    """
+
+    number: int = 0
+    phase: str = ""
+    step: int = 0
+
+
+def dumps(value: Any, indent: int | None = None) -> bytes:
+    r"""JSON as UTF-8; a lone surrogate, which UTF-8 cannot hold, becomes its JSON escape.
+
+    Example:
+        >>> dumps({"text": "é\udc80"})
+        b'{"text": "\xc3\xa9\\udc80"}'
+    """
+    return json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "backslashreplace")
+
+
+def timestamp(seconds: float) -> str:
+    """A time as people read it, in UTC, to the millisecond.
+
+    Args:
+        seconds: since the epoch.
+
+    Example:
+        >>> timestamp(0.5)
+        '1970-01-01T00:00:00.500Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def event_to_json(event: Event, seconds: float) -> dict[str, Any]:
+    """One line of ``events.jsonl``.
+
+    Args:
+        event: what happened; of `RunEnded` the status alone, as the result has its own file.
+        seconds: when, since the epoch.
+    """
+    name = type(event).__name__
+    if isinstance(event, RunEnded):
+        body: dict[str, Any] = {"status": event.status}
+    elif isinstance(event, Evaluated):
+        body = {
+            "number": event.number,
+            "phase": event.phase,
+            "step": event.step,
+            "evaluation": evaluation_to_json(event.evaluation),
+        }
+    else:
+        body = asdict(event)
+    return {"event": name, **body, "time": timestamp(seconds)}
+
+
+def event_from_json(entry: Mapping[str, Any]) -> RunStarted | Evaluated | StepEnded | None:
+    """The event of a line, for those kinds that a reader needs as objects; None for the others.
+
+    Raises:
+        RunError: it has not the fields of such an event.
+    """
+    kind = {"RunStarted": RunStarted, "Evaluated": Evaluated, "StepEnded": StepEnded}.get(str(entry.get("event")))
+    if kind is None:
+        return None
+    fields = {key: value for key, value in entry.items() if key not in ("event", "time")}
+    found: RunStarted | Evaluated | StepEnded = _validated(kind, fields)
+    return found
+
+
+def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
+    """One line of ``completions.jsonl``: the whole request and what came of it."""
+    record = call.record
+    entry: dict[str, Any] = {
+        "phase": place.number,
+        "phase_name": place.phase,
+        "step": place.step,
+        "purpose": record.purpose,
+        "example": record.key,
+        "model": record.model,
+        "request": _request_to_json(record.request),
+    }
+    if (answer := record.completion) is not None:
+        entry |= {
+            "text": answer.text,
+            "finish_reason": answer.finish_reason,
+            "usage": answer.usage.model_dump(),
+            "attempts": answer.attempts,
+            "latency": round(answer.latency, 6),
+        }
+        if answer.tool_calls:
+            entry["tool_calls"] = [dict(each) for each in answer.tool_calls]
+    if record.error is not None:
+        entry["error"] = f"{type(record.error).__name__}: {record.error}"
+        used = getattr(record.error, "usage", None)
+        if used is not None:
+            entry["usage"] = used.model_dump()
+    return {**entry, "time": timestamp(record.started)}
+
+
+def canonical_order(entry: Mapping[str, Any]) -> tuple[int, str, str, str, str]:
+    """A key to sort completions by that does not depend on when they came."""
+    answer = {key: value for key, value in entry.items() if key not in ("request", "time", "latency")}
+    return (
+        int(entry["phase"]),
+        str(entry["purpose"]),
+        str(entry["example"]),
+        _digest(entry["request"]),
+        _digest(answer),
+    )
+
+
+def evaluation_to_json(evaluation: Evaluation) -> dict[str, Any]:
+    """An evaluation, with its mean and interval for those who read the file with other tools."""
+    found: dict[str, Any] = _adapter(Evaluation).dump_python(evaluation, mode="json", fallback=str)
+    if evaluation.answered:
+        found |= {"mean": evaluation.mean, "interval": list(evaluation.interval)}
+    return found
+
+
+def evaluation_from_json(body: Mapping[str, Any]) -> Evaluation:
+    """An evaluation that `evaluation_to_json` wrote.
+
+    Raises:
+        RunError: it is not what that writes.
+    """
+    found: Evaluation = _validated(Evaluation, body)
+    return found
+
+
+def result_to_json(result: TrainResult) -> dict[str, Any]:
+    """All that a report needs, with the version of the format."""
+    body: dict[str, Any] = _adapter(TrainResult).dump_python(result, mode="json", fallback=str)
+    for name in ("seed_val", "best_val", "seed_test", "best_test"):
+        evaluation = getattr(result, name)
+        body[name] = None if evaluation is None else evaluation_to_json(evaluation)
+    return {"format": FORMAT, **body}
+
+
+def result_from_json(body: Mapping[str, Any]) -> TrainResult:
+    """A result that `result_to_json` wrote.
+
+    Raises:
+        RunError: it is of another version, or is not what that writes.
+    """
+    if body.get("format") != FORMAT:
+        raise RunError(f"it has format {body.get('format')!r}, and this version of textgrad_engine reads {FORMAT}")
+    found: TrainResult = _validated(TrainResult, {key: value for key, value in body.items() if key != "format"})
+    return found
+
+
+@functools.cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    # Made on first use: it takes milliseconds, which importing should not.
+    return TypeAdapter(kind)
+
+
+def _validated(kind: type[Any], body: Mapping[str, Any]) -> Any:
+    try:
+        return _adapter(kind).validate_python(dict(body))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunError(f"{where or kind.__name__}: {first['msg'].lower()}") from None
+
+
+def _request_to_json(request: Request) -> dict[str, Any]:
+    settings = request.config.model_dump(mode="json")
+    return {
+        "messages": [message.model_dump(mode="json", exclude_none=True) for message in request.messages],
+        "config": {key: value for key, value in settings.items() if value is not None and (key, value) != ("extra", {})},
+    }
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

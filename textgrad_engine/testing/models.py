@@ -1,0 +1,158 @@
+"""Models for tests: real `llm.Model`s that answer from a script or a function, as an endpoint would."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.llm.check import check_json
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.tokens import count, count_request
+
+__all__ = ["FunctionModel", "ScriptedModel"]
+
+Answer = str | Mapping[str, Any] | Completion
+
+
+class ScriptedModel:
+    """Answers each request with the next of its answers.
+
+    It costs nothing, counts tokens, and obeys structured output: where a request wants JSON, a scripted answer that
+    does not fit its schema is a mistake in the test and says so. A `Completion` is handed on exactly as it is, so that
+    bad answers can be scripted too.
+
+    Args:
+        answers: a text; a dict, which becomes JSON; an exception, which is raised; or a `Completion`.
+        name: what the model is called.
+
+    Attributes:
+        requests: every request so far, in the order in which they came.
+
+    Example:
+        >>> from textgrad_engine.llm import Message, Request
+        >>> model = ScriptedModel(["billing"])
+        >>> asyncio.run(model.complete(Request(messages=(Message(role="user", content="My bill?"),)))).text
+        'billing'
+    """
+
+    free = True
+
+    def __init__(self, answers: Iterable[Answer | BaseException], name: str = "scripted") -> None:
+        self.name = name
+        self.requests: list[Request] = []
+        self._answers = list(answers)
+
+    @property
+    def left(self) -> int:
+        """How many answers have not been given yet."""
+        return max(0, len(self._answers) - len(self.requests))
+
+    async def complete(self, request: Request) -> Completion:
+        """The next answer.
+
+        Raises:
+            AssertionError: there is none left, or it does not fit what the request asks for.
+        """
+        self.requests.append(request)
+        number = len(self.requests)
+        if number > len(self._answers):
+            last = request.messages[-1].text if request.messages else ""
+            raise AssertionError(
+                f"ScriptedModel {self.name!r} has {len(self._answers)} answers and this is request {number} "
+                f"(purpose {request.purpose!r}, last message {last[:200]!r}); script one more answer, or find out why "
+                "it was asked"
+            )
+        answer = self._answers[number - 1]
+        if isinstance(answer, BaseException):
+            raise answer
+        return _completion(answer, request, self.name, f"answer {number} of ScriptedModel {self.name!r}")
+
+    def __repr__(self) -> str:
+        return f"ScriptedModel({len(self._answers)} answers, name={self.name!r})"
+
+
+class FunctionModel:
+    """Answers each request with what a function returns for it.
+
+    Args:
+        fn: gets the request, returns a text, a dict (becomes JSON) or a `Completion`; may be ``async def``.
+        name: what the model is called.
+        latency: seconds that every answer takes.
+
+    Attributes:
+        requests: every request so far, in the order in which they came.
+        in_flight: how many it is answering now.
+        peak: how many it was answering at once at most.
+
+    Example:
+        >>> from textgrad_engine.llm import Message, Request
+        >>> model = FunctionModel(lambda request: request.messages[-1].text.upper())
+        >>> asyncio.run(model.complete(Request(messages=(Message(role="user", content="hello"),)))).text
+        'HELLO'
+    """
+
+    free = True
+
+    def __init__(
+        self, fn: Callable[[Request], Answer | Awaitable[Answer]], name: str = "function", latency: float = 0.0
+    ) -> None:
+        self.name = name
+        self.latency = latency
+        self.requests: list[Request] = []
+        self.in_flight = 0
+        self.peak = 0
+        self._fn = fn
+
+    async def complete(self, request: Request) -> Completion:
+        """What the function says.
+
+        Raises:
+            AssertionError: the function's answer does not fit what the request asks for.
+        """
+        self.requests.append(request)
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        started = time.perf_counter()
+        try:
+            if self.latency:
+                await asyncio.sleep(self.latency)
+            answer = self._fn(request)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        finally:
+            self.in_flight -= 1
+        completion = _completion(answer, request, self.name, f"the answer of FunctionModel {self.name!r}")
+        if isinstance(answer, Completion):
+            return completion
+        return completion.model_copy(update={"latency": time.perf_counter() - started})
+
+    def __repr__(self) -> str:
+        return f"FunctionModel({getattr(self._fn, '__name__', self._fn)}, name={self.name!r})"
+
+
+def _completion(answer: Answer, request: Request, name: str, what: str) -> Completion:
+    if isinstance(answer, Completion):
+        return answer
+    if isinstance(answer, Mapping):
+        text = json.dumps(answer, ensure_ascii=False)
+    elif isinstance(answer, str):
+        text = answer
+    else:
+        raise AssertionError(f"{what} must be a str, a dict or a Completion, got {type(answer).__name__}")
+    wanted = request.config.response_format
+    if wanted is not None:
+        try:
+            check_json(text, wanted, what)
+        except MalformedResponse as error:
+            raise AssertionError(
+                f"{error}. An endpoint with structured output would not have said this; to test what does not fit, "
+                "answer with a Completion"
+            ) from None
+    usage = Usage(input_tokens=count_request(request), output_tokens=count(text), calls=1)
+    return Completion(text=text, usage=usage, model=name)
