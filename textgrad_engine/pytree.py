@@ -6,16 +6,14 @@ A leaf is everything that is not exactly a list, a tuple, a named tuple or a dic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["TreeSpec", "flatten", "is_container", "leaves", "map_leaves", "unflatten"]
 
 _CONTAINERS = frozenset({list, tuple, dict})
 
 
-@dataclass(frozen=True, slots=True)
-class TreeSpec:
+class TreeSpec(NamedTuple):
     """The shape of a tree without its leaves; ``kind`` is None for a leaf."""
 
     kind: type | None
@@ -44,12 +42,13 @@ def flatten(tree: object) -> tuple[list[Any], TreeSpec]:
 
 
 def _flatten(tree: Any, found: list[Any]) -> TreeSpec:
-    if not is_container(tree):
-        found.append(tree)
-        return _LEAF
-    if isinstance(tree, dict):
-        return TreeSpec(dict, tuple(tree), tuple(_flatten(value, found) for value in tree.values()))
-    return TreeSpec(type(tree), (), tuple(_flatten(value, found) for value in tree))
+    kind = type(tree)
+    if kind is dict:
+        return TreeSpec(dict, tuple(tree), tuple([_flatten(value, found) for value in tree.values()]))
+    if kind is list or is_container(tree):
+        return TreeSpec(kind, (), tuple([_flatten(value, found) for value in tree]))
+    found.append(tree)
+    return _LEAF
 
 
 def unflatten(spec: TreeSpec, values: list[Any]) -> Any:
@@ -69,14 +68,15 @@ def unflatten(spec: TreeSpec, values: list[Any]) -> Any:
 
 
 def _unflatten(spec: TreeSpec, values: Iterator[Any]) -> Any:
-    if spec.kind is None:
+    kind, keys, children = spec
+    if kind is None:
         return next(values)
-    children = [_unflatten(child, values) for child in spec.children]
-    if spec.kind is dict:
-        return dict(zip(spec.keys, children, strict=True))
-    if spec.kind in _CONTAINERS:
-        return spec.kind(children)
-    return spec.kind(*children)
+    parts = [_unflatten(child, values) for child in children]
+    if kind is dict:
+        return dict(zip(keys, parts, strict=True))
+    if kind is list:
+        return parts
+    return tuple(parts) if kind is tuple else kind(*parts)
 
 
 def leaves(tree: object) -> list[Any]:

@@ -26,11 +26,11 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd.context import FREED
 from textgrad_engine.autograd.function import gradients_by_variable, needs_by_argument
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
-from textgrad_engine.autograd.gradient import Items, as_items, combine, without_zeros
+from textgrad_engine.autograd.gradient import SEED, Items, as_items, combine, without_zeros
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node, Source
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
-from textgrad_engine.errors import AutogradError
+from textgrad_engine.errors import AutogradError, DispatchError
 
 __all__ = ["Pass", "run_backward"]
 
@@ -131,7 +131,7 @@ class Pass:
             self._await_forward(visit)
 
     def _await_forward(self, visit: _Visit) -> None:
-        """A root may begin when its own forward is done; what lies behind it is done by then."""
+        """A node may begin when its own forward is done."""
         call = visit.node.call
         if call is None or call.done:
             if call is not None:
@@ -151,6 +151,11 @@ class Pass:
                     return
                 self._flush_groups()
                 continue
+            if dispatch.in_loop_thread():
+                raise DispatchError(
+                    "backward waits for feedback, and this code runs on the event loop that computes it. "
+                    "Inside an `async def`, use `await variable.abackward(...)`."
+                )
             visit, outcome, error = self._events.get()
             self._outstanding -= 1
             if error is not None:
@@ -242,7 +247,7 @@ class Pass:
         for edge, grad in zip(node.edges, grads):
             items = as_items(grad, f"{node.function.__name__}.backward") if self._wanted(edge) else []
             for item in items:
-                if item.source is None:
+                if item.source is None and item is not SEED:
                     item.source = _source(node, visit.arrived)
                 if item._call is not None:
                     pending.append(item._call)
@@ -280,7 +285,7 @@ class Pass:
                 target.gradients[edge.output_nr].append(((visit.number, position), returned[position]))
             target.waits_for -= 1
             if target.waits_for == 0:
-                self._ready.append(target)
+                self._await_forward(target)  # done by now, unless the forward behind it never read its value
 
     def _flush_groups(self) -> None:
         """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""
@@ -308,8 +313,9 @@ class Pass:
                     _accumulate(node.variable, visit.arrived[0])
             elif isinstance(node, FunctionNode):
                 if node.retained is not None and visit.arrived:
-                    for number, variable in node.retained.items():
-                        variable._grad = [*variable.grad, *visit.arrived[number]]
+                    for number, kept in node.retained.items():
+                        if (variable := kept()) is not None:
+                            variable._grad = [*variable.grad, *visit.arrived[number]]
                 if not retain_graph and visit.needed and node.ctx is not None:
                     node.ctx._freed = True
                     node.ctx = None

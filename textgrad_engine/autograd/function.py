@@ -208,17 +208,18 @@ def _dispatch(
     style, count = cls._style, cls.count_outputs(*args)
     taken = pytree.map_leaves(lambda leaf: leaf._alias() if isinstance(leaf, Variable) else leaf, args)
     outs = tuple([Variable("") for _ in range(count)])
+    label = cls.__name__
+    roles: tuple[str | None, ...] = (None,) * count
+    if style.roles is not None and all(v._role is not None for v in inputs):  # else only the running inputs can tell
+        named = style.roles(*args)
+        roles = (named,) if isinstance(named, str) else tuple(named)
+        label = f"{roles[0]!r} ({cls.__name__})"
     call = dispatch.submit(
         lambda: _run(cls, ctx, taken, outs),
         [v._call for v in inputs if v._call is not None],
-        label=cls.__name__,
+        label=label,
         where=dispatch.caller_line(),
     )
-    roles: tuple[str | None, ...] = (None,) * count
-    if style.roles is not None:
-        named = style.roles(*args)
-        roles = (named,) if isinstance(named, str) else tuple(named)
-        call.label = f"{roles[0]!r} ({cls.__name__})"
     for number, (out, role) in enumerate(zip(outs, roles, strict=True)):
         out._call, out._index, out._role = call, number, role
     if not style.takes_ctx:
@@ -244,6 +245,7 @@ def _run(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[V
     if inspect.iscoroutine(raw):
         return _finish_async(cls, ctx, raw, outs)
     raws = _outputs(cls, raw, len(outs))
+    _refuse_late_constants(cls, ctx, raws)
     ctx._seal(None, raws, outs)
     return tuple([(value.data, value.role) for value in raws])
 
@@ -255,6 +257,7 @@ async def _finish_async(
     for value in raws:
         if value._call is not None:
             await value
+    _refuse_late_constants(cls, ctx, raws)
     ctx._seal(None, raws, outs)
     return tuple([(value.data, value.role) for value in raws])
 
@@ -267,6 +270,14 @@ def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:
             "a dispatched Function says beforehand how many it returns"
         )
     return tuple([value if isinstance(value, Variable) else Variable(value) for value in values])
+
+
+def _refuse_late_constants(cls: type[Function], ctx: Context, raws: tuple[Variable, ...]) -> None:
+    if any(ctx._is_constant(raw, raw) for raw in raws):
+        raise AutogradError(
+            f"{cls.__name__}.forward called mark_non_differentiable after it was dispatched, when what uses its "
+            "outputs was recorded already. Do it in setup_context(ctx, inputs, output), which runs at dispatch."
+        )
 
 
 def _unsettled(variable: Variable) -> bool:
@@ -355,9 +366,9 @@ def _flatten_like(spec: pytree.TreeSpec, tree: Any) -> tuple[list[Any], bool]:
     if tree is None:
         return [None] * _size(spec), True
     if spec.kind is dict:
-        if not isinstance(tree, dict) or tuple(tree) != spec.keys:
+        if not isinstance(tree, dict) or set(tree) != set(spec.keys):
             return [], False
-        parts: list[Any] = list(tree.values())
+        parts: list[Any] = [tree[key] for key in spec.keys]
     else:
         if not isinstance(tree, list | tuple) or len(tree) != len(spec.children):
             return [], False

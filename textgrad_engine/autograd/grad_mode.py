@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
@@ -45,12 +45,41 @@ class _Mode:
 
             return asynchronous  # type: ignore[return-value]
 
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def generator(*args: Any, **kwargs: Any) -> Any:
+                return _each_step_in(mode, function(*args, **kwargs))
+
+            return generator  # type: ignore[return-value]
+
         @functools.wraps(function)
         def plain(*args: Any, **kwargs: Any) -> Any:
             with _Mode(mode):
                 return function(*args, **kwargs)
 
         return plain  # type: ignore[return-value]
+
+
+def _each_step_in(mode: bool, source: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """The generator, with the mode in its own code only and not in the code that it yields to."""
+    step: Callable[[Any], Any] = source.send
+    sent: Any = None
+    while True:
+        try:
+            with _Mode(mode):
+                item = step(sent)
+        except StopIteration as end:
+            return end.value
+        try:
+            sent = yield item
+            step = source.send
+        except GeneratorExit:
+            with _Mode(mode):
+                source.close()
+            raise
+        except BaseException as error:
+            sent, step = error, source.throw
 
 
 @overload

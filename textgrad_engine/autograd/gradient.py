@@ -25,7 +25,12 @@ def is_seed(gradient: Variable) -> bool:
 
 def without_zeros(items: Items) -> Items:
     """The items that say something."""
-    return [item for item in items if item is SEED or item.data not in ("", [])]
+    return [item for item in items if item is SEED or not _is_zero(item.data)]
+
+
+def _is_zero(data: Any) -> bool:
+    """Nothing is said; of a batch, about no entry."""
+    return not any(part != "" for part in data) if type(data) is list else data == ""
 
 
 class _Join(Function):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -161,7 +162,7 @@ class FunctionNode(Node):
         self.num_outputs = num_outputs
         self.call = None
         self.example = EXAMPLE.get()
-        self.retained: dict[int, Variable] | None = None
+        self.retained: dict[int, weakref.ref[Variable]] | None = None
         self.hooks: dict[int, dict[int, Any]] | None = None
 
     def output_hooks(self, output_nr: int) -> dict[int, Any]:

@@ -196,7 +196,7 @@ class Variable:
         if self._grad_fn is not None:
             if self._grad_fn.retained is None:
                 self._grad_fn.retained = {}
-            self._grad_fn.retained[self.output_nr] = self
+            self._grad_fn.retained[self.output_nr] = weakref.ref(self)  # weak: the variable holds the node already
 
     def register_hook(self, hook: Callable[[Variable], Any]) -> Handle:
         """Have `hook` called with the feedback on this variable in each backward pass.
@@ -248,6 +248,7 @@ class Variable:
         other = self._alias()
         other._requires_grad = False
         other._edge = None
+        other._origin = None  # a value of its own from here on: editing either does not spoil the other
         return other
 
     def clone(self) -> Variable:
@@ -363,10 +364,10 @@ class Variable:
             )
 
     def _become(self, other: Variable) -> Variable:
-        """Take over value and history of a fresh result."""
+        """Take over the value of a fresh result, and its history unless nothing is recorded."""
         self._data, self._call, self._index = other._data, other._call, other._index
-        self._grad_fn, self.output_nr = other._grad_fn, other.output_nr
-        if other._grad_fn is not None:
+        if GRAD_ENABLED.get():
+            self._grad_fn, self.output_nr = other._grad_fn, other.output_nr
             self._requires_grad = other._requires_grad
         self._version += 1
         return self
@@ -409,6 +410,8 @@ def _checked(data: Any) -> Any:
                 _check_text(item)
         return list(data)
     if isinstance(data, str | int | float):  # a subclass, such as an enum of strings
+        if isinstance(data, str):
+            _check_text(data)
         return data
     raise TypeError(f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}")
 

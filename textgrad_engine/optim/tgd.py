@@ -79,7 +79,7 @@ class TGD(Optimizer):
         super().__init__(
             params,
             {
-                "constraints": tuple(constraints),
+                "constraints": constraints if isinstance(constraints, str) else tuple(constraints),
                 "momentum": momentum,
                 "mode": mode,
                 "max_edits": max_edits,
@@ -98,13 +98,18 @@ class TGD(Optimizer):
             TypeError: a constraint is neither a text nor a contract.
         """
         settings = {**self.defaults, **group}
+        if isinstance(settings["constraints"], str):
+            raise TypeError(
+                f"constraints is a sequence of texts and contracts, got one text; write [{settings['constraints']!r}]"
+            )
+        settings["constraints"] = tuple(settings["constraints"])
         if settings["mode"] not in ("patch", "rewrite"):
             raise ValueError(f"mode is 'patch' or 'rewrite', got {settings['mode']!r}")
         for name, least in (("momentum", 0), ("max_edits", 1), ("max_tokens", 1), ("max_feedback_tokens", 1)):
             if settings[name] < least:
                 raise ValueError(f"{name} must be at least {least}, got {settings[name]}")
         contracts_for(settings["constraints"], settings["max_tokens"])
-        super().add_param_group(group)
+        super().add_param_group({**group, "constraints": settings["constraints"]})
 
     def record_outcome(self, outcome: str) -> None:
         """Remember what became of the last step, for `momentum`."""

@@ -1,16 +1,18 @@
-"""Calling a program with the fields of an example, for many examples at once."""
+"""Calling a program and its loss with the fields of an example, for many examples at once."""
 
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from textgrad_engine import dispatch
+from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import DataError
 from textgrad_engine.func.pmap import pmap
 
-__all__ = ["fields_named_by", "run_together"]
+__all__ = ["fields_named_by", "run_scored", "run_together", "target_for"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,6 +48,82 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         return {field: example[field] for field in (*required, *optional) if field in example}
 
     return pick
+
+
+def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any], str], Any]:
+    """How an example gives the target that a loss is called with.
+
+    Args:
+        loss: a Module or any callable. A Module whose forward has no default for the target needs one.
+        target: the name of the target's field.
+
+    Returns:
+        A function of an example and its id; it gives None for an example without a target.
+
+    Raises:
+        DataError: (from the function) the example has no such field, and the name is not the default one or the loss
+            needs a target.
+    """
+    forward = getattr(loss, "forward", None)
+    parameters = [] if forward is None else list(inspect.signature(forward).parameters.values())
+    needed = target != "target" or (len(parameters) > 1 and parameters[1].default is inspect.Parameter.empty)
+
+    def pick(example: dict[str, Any], name: str) -> Any:
+        found = example.get(target)
+        if needed and found is None:
+            raise DataError(f"example {name!r} has no field {target!r} for the target; it has {', '.join(example)}")
+        return found
+
+    return pick
+
+
+def run_scored(
+    start: Callable[[int], tuple[R, Variable]],
+    count: int,
+    concurrency: int | None = None,
+    on_score: Callable[[int], None] | None = None,
+) -> list[tuple[R, Variable]]:
+    """Start every example, at most `concurrency` of them unfinished at a time.
+
+    Args:
+        start: gets a position and gives what is wanted of that example, with its loss.
+        count: how many examples there are.
+        concurrency: an example holds its place until its loss is there; None for no limit.
+        on_score: called with a position when that example's loss is there; on any thread, in any order. It must not
+            raise.
+
+    Raises:
+        TypeError: a loss is no Variable.
+    """
+    room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
+
+    def begin(position: int) -> tuple[R, Variable]:
+        if room is not None:
+            room.acquire()
+        try:
+            result, loss = start(position)
+            if not isinstance(loss, Variable):
+                raise TypeError(
+                    f"a loss gives a Variable, got {type(loss).__name__}; nn.Metric makes one of a plain function"
+                )
+        except BaseException:
+            if room is not None:
+                room.release()
+            raise
+
+        def finished(_: Any) -> None:
+            if room is not None:
+                room.release()
+            if on_score is not None:
+                on_score(position)
+
+        if loss._call is None:
+            finished(None)
+        else:
+            loss._call.on_done(finished)
+        return result, loss
+
+    return run_together(begin, range(count), concurrency)
 
 
 def run_together(function: Callable[[T], R], items: Sequence[T], concurrency: int | None = None) -> list[R]:

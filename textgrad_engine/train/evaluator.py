@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
-from textgrad_engine.train.calling import fields_named_by, run_together
+from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
 from textgrad_engine.train.statistics import Verdict, mean_interval, paired_difference, verdict
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
@@ -111,6 +110,7 @@ def evaluate(
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
         target: the name of the target's field.
         on_score: called with a position when that example's score is there; on any thread, in any order.
+            It must not raise.
 
     Returns:
         The scores, in dataset order.
@@ -131,35 +131,16 @@ def evaluate(
     if len(dataset) == 0:
         raise DataError("there is nothing to evaluate on: the dataset is empty")
     names = ids_of(dataset)
-    pick = fields_named_by(program)
-    room = threading.BoundedSemaphore(concurrency) if concurrency is not None else None
+    pick, target_of = fields_named_by(program), target_for(loss, target)
+    given = [(pick(row, name), target_of(row, name)) for row, name in zip(dataset, names)]  # before anything is paid
 
     def start(position: int) -> tuple[Variable, Variable]:
-        if room is not None:
-            room.acquire()
-        row, name = dataset[position], names[position]
-        try:
-            with example(name), no_grad():
-                prediction = _variable(program(**pick(row, name)))
-                score = loss(prediction, target_of(row, name, target))
-        except BaseException:
-            if room is not None:
-                room.release()
-            raise
+        fields, wanted = given[position]
+        with example(names[position]), no_grad():
+            prediction = _variable(program(**fields))
+            return prediction, loss(prediction, wanted)
 
-        def finished(_: Any) -> None:
-            if room is not None:
-                room.release()
-            if on_score is not None:
-                on_score(position)
-
-        if score._call is None:
-            finished(None)
-        else:
-            score._call.on_done(finished)
-        return prediction, score
-
-    return _collect(names, run_together(start, range(len(dataset)), concurrency))
+    return _collect(names, run_scored(start, len(dataset), concurrency, on_score))
 
 
 def _collect(names: tuple[str, ...], results: list[tuple[Variable, Variable]]) -> Evaluation:
@@ -195,19 +176,6 @@ def as_score(loss: Variable) -> float:
         f"a score must be a number, and this loss gave {type(data).__name__}. A TextLoss only gives words: "
         "score with nn.ExactMatch, nn.Metric or nn.Judge."
     )
-
-
-def target_of(row: dict[str, Any], name: str, target: str) -> Any:
-    """The target of an example, None when it has none.
-
-    Raises:
-        DataError: the example has no such field, and the name is not the default one.
-    """
-    if target not in row and target != "target":
-        raise DataError(
-            f"example {name!r} has no field {target!r}, which is named as the target; it has {', '.join(row)}"
-        )
-    return row.get(target)
 
 
 def _variable(value: Any) -> Variable:

@@ -181,9 +181,7 @@ class RunEnded:
     result: Any = field(repr=False)
 
 
-Event: TypeAlias = (
-    RunStarted | PhaseStarted | PhaseAdvanced | PhaseEnded | Evaluated | CallEnded | StepEnded | RunEnded
-)
+Event: TypeAlias = RunStarted | PhaseStarted | PhaseAdvanced | PhaseEnded | Evaluated | CallEnded | StepEnded | RunEnded
 
 
 class Callback(Protocol):

@@ -18,8 +18,8 @@ from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
 from textgrad_engine.optim import Optimizer
-from textgrad_engine.train.calling import fields_named_by, run_together
-from textgrad_engine.train.evaluator import UNANSWERED, Evaluation, as_score, compare, evaluate, target_of
+from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
+from textgrad_engine.train.evaluator import UNANSWERED, Evaluation, as_score, compare, evaluate
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
@@ -141,22 +141,42 @@ class Trainer:
             test: looked at once, at the end, for a figure that selection has not flattered.
 
         Raises:
-            DataError: a set is empty, or an example lacks a field.
+            DataError: a set is empty, or an example lacks a field; before anything is asked.
+            ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
             RunError: the run folder is in use.
             ModelError: the models cannot be asked at all (key, model name, price).
         """
         for name, rows in (("train", train), ("val", val), ("test", test)):
             if rows is not None and len(rows) == 0:
                 raise DataError(f"the {name} set is empty")
+        loader = train if isinstance(train, DataLoader) else self._loader(train)
+        self._check(program, loss, optimizer, [loader.dataset, val, *([] if test is None else [test])])
         callbacks = list(self.callbacks)
         if self.run_dir is not None:
             callbacks.insert(0, run_folder(self.run_dir))
-        loader = train if isinstance(train, DataLoader) else self._loader(train)
         return _Run(self, program, loss, optimizer, loader, val, test, callbacks).run()
 
     async def afit(self, *args: Any, **kwargs: Any) -> TrainResult:
         """`fit` for code that has an event loop of its own; the loop is not blocked."""
         return await asyncio.to_thread(copy_context().run, lambda: self.fit(*args, **kwargs))
+
+    def _check(
+        self, program: Module, loss: Callable[..., Variable], optimizer: Optimizer, sets: list[Examples]
+    ) -> None:
+        own = {id(parameter) for parameter in program.parameters()}
+        for variable in (variable for group in optimizer.param_groups for variable in group["params"]):
+            if id(variable) not in own:
+                raise ValueError(
+                    f"the optimizer trains {variable._name()}, which is no parameter of the program; "
+                    "make it with program.parameters(), after the program's texts are nn.Parameters"
+                )
+        if not any(parameter.requires_grad for parameter in program.parameters()):
+            raise ValueError("the program has no parameter that requires grad, so there is nothing to train")
+        pick, target_of = fields_named_by(program), target_for(loss, self.target)
+        for rows in sets:
+            for row, name in zip(rows, ids_of(rows)):
+                pick(row, name)
+                target_of(row, name)
 
     def _loader(self, train: Examples) -> DataLoader[dict[str, Any]]:
         return DataLoader(train, batch_size=min(self.batch_size, len(train)), shuffle=True, seed=self.seed)
@@ -179,7 +199,7 @@ class _Run:
         self.trainer, self.program, self.loss, self.optimizer = trainer, program, loss, optimizer
         self.loader, self.val, self.test, self.callbacks = loader, val, test, callbacks
         self.train_ids = ids_of(loader.dataset)
-        self.pick = fields_named_by(program)
+        self.pick, self.target_of = fields_named_by(program), target_for(loss, trainer.target)
         self.trained = {name: p for name, p in program.named_parameters() if p.requires_grad}
         self.seed = self.texts()
         self.best = dict(self.seed)
@@ -271,8 +291,9 @@ class _Run:
                 backward(losses)
         feedback = sum(len(parameter.grad) for parameter in self.trained.values())
         held = self.optimizer.state_dict()
-        with self.phase("optimize", number, 1):
+        with self.phase("optimize", number, 1) as advance:
             self.optimizer.step()
+            advance()
         changed = self.texts() != self.best
         val = self.evaluate("validate", self.val, number) if changed else None
         kept = val is not None and self.is_better(val)
@@ -301,20 +322,14 @@ class _Run:
         """The losses of a minibatch that there are answers for, and their scores."""
         with self.phase("forward", number, len(rows)) as advance:
 
-            def start(position: int) -> Variable:
+            def start(position: int) -> tuple[None, Variable]:
                 row, name = rows[position], names[position]
                 with example(name):
-                    prediction = self.program(**self.pick(row, name))
-                    loss = self.loss(prediction, target_of(row, name, self.trainer.target))
-                if loss._call is None:
-                    advance()
-                else:
-                    loss._call.on_done(lambda _: advance())
-                return loss
+                    return None, self.loss(self.program(**self.pick(row, name)), self.target_of(row, name))
 
-            losses = run_together(start, range(len(rows)), self.trainer.concurrency)
+            started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             answered, scores = [], []
-            for loss in losses:
+            for _, loss in started:
                 with contextlib.suppress(*UNANSWERED):
                     scores.append(as_score(loss))
                     if loss.requires_grad:
@@ -324,8 +339,11 @@ class _Run:
     def is_better(self, val: Evaluation) -> bool:
         """Whether the texts of now replace the best ones: a higher score, or the same with shorter texts."""
         assert self.best_val is not None
-        if val.mean != self.best_val.mean:
-            return val.mean > self.best_val.mean
+        # On the examples that both have a score for: who loses the hard ones to errors must not win by that.
+        pairs = [(a, b) for a, b in zip(self.best_val.scores, val.scores) if a is not None and b is not None]
+        before, after = sum(a for a, _ in pairs), sum(b for _, b in pairs)
+        if before != after:
+            return after > before
         return sum(map(len, self.texts().values())) < sum(map(len, self.best.values()))
 
     def settle(self, val: Evaluation, kept: bool, held: dict[str, Any]) -> None:
@@ -387,22 +405,36 @@ class _Run:
         self.phases += 1
         number = self.phases
         done = 0
+        over = False
         lock = threading.Lock()
+        complete = threading.Event()
+        failures: list[Exception] = []
 
         def advance() -> None:
             nonlocal done
             with lock:
                 done += 1
-                now = done
-            self.emit(PhaseAdvanced(number, now))
+                try:
+                    if not over:
+                        self.emit(PhaseAdvanced(number, done))
+                except Exception as error:  # raised below: on the event-loop thread it would only be lost
+                    failures.append(error)
+            if done >= total:
+                complete.set()
 
         token = current_phase.set(number)
         self.emit(PhaseStarted(number, phase, step, total))
         try:
             yield advance
+            if total:  # a value can be read a moment before its callbacks have run
+                complete.wait(1.0)
         finally:
             current_phase.reset(token)
+            with lock:
+                over = True
             self.emit(PhaseEnded(number))
+        if failures:
+            raise failures[0]
 
     def result(self, status: Status, used: Meter, seconds: float) -> TrainResult:
         """What was found, as far as the run came."""

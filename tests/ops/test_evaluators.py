@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, ops
+from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.llm import RetryPolicy, resolve
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.testing import ScriptedModel
+
+
+def wanting(data: Any) -> Variable:
+    return Variable(data, role="queue", requires_grad=True)
+
+
+def said(variable: Variable) -> list[Any]:
+    return [item.data for item in variable.grad]
+
+
+def judged(answer: Any, prediction: Variable | None = None, **options: Any) -> tuple[Variable, Variable]:
+    """The verdict of a judge that gives this answer, as it is."""
+    script = [answer if isinstance(answer, dict) else Completion(text=answer)]
+    model = resolve(ScriptedModel(script), policy=RetryPolicy(answer_attempts=1))
+    return ops.judge(prediction or Variable("a"), "Is it kind?", model=model, **options)
+
+
+@pytest.mark.parametrize("outcome", ["good", None, ["1"], (None, "why"), float("nan"), float("inf")])
+def test_a_metric_that_gives_no_number_is_an_error(outcome: Any) -> None:
+    """No bug of a metric becomes a score of zero, and NaN is not a score to select by."""
+    score, _ = ops.deterministic_evaluator(Variable("a"), "b", lambda got, wanted: outcome, "likeness")
+    with pytest.raises(TypeError, match="the metric 'likeness' must return a number"):
+        _ = score.data
+
+
+def test_an_exception_of_a_metric_is_raised_where_it_is_read() -> None:
+    """A bug in user code stays visible, with the place it was asked for."""
+
+    def broken(got: str, wanted: str) -> float:
+        raise KeyError("no such key")
+
+    score, explanation = ops.deterministic_evaluator(Variable("a"), "b", broken, "likeness")
+    with pytest.raises(KeyError, match="no such key") as caught:
+        _ = score.data
+    assert "test_evaluators.py" in caught.value.__notes__[0]
+    with pytest.raises(KeyError):
+        _ = explanation.data
+
+
+def test_a_batch_needs_a_target_for_each_entry() -> None:
+    """Predictions are never silently paired with other targets, nor left out."""
+    with pytest.raises(ValueError, match="3 predictions has 2 targets"):
+        ops.exact_match_evaluator(Variable(["a", "b", "c"]), ["a", "b"])
+
+
+def test_exact_match_without_a_target_is_an_error() -> None:
+    """A missing label is no label 'None' that every answer gets wrong."""
+    with pytest.raises(TypeError, match="needs a target"):
+        ops.exact_match_evaluator(Variable("a"), None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("score", [1.01, -0.01, 10])
+def test_a_judge_must_keep_to_the_scale(score: float) -> None:
+    """A 10 on a scale to 1 is no very good answer."""
+    with pytest.raises(MalformedResponse, match=f"gave {score:g} on a scale from 0 to 1"):
+        _ = judged({"score": score, "explanation": "fine"})[0].data
+
+
+@pytest.mark.parametrize("text", ["8/10", '{"score": "high"}', '{"score": 1}', '{"score": NaN, "explanation": ""}'])
+def test_a_judge_that_does_not_answer_as_asked_gives_no_score(text: str) -> None:
+    """Nothing is guessed out of prose."""
+    with pytest.raises(MalformedResponse):
+        _ = judged(text)[0].data
+
+
+def test_exact_match_scores_and_explains() -> None:
+    """Right is 1 and says nothing; wrong is 0 and shows what was expected and what came."""
+    right, nothing = ops.exact_match_evaluator(Variable(" billing\n"), "billing")
+    wrong, words = ops.exact_match_evaluator(Variable("Billing"), "billing")
+    assert (right.data, nothing.data, wrong.data) == (1, "", 0)
+    assert words.data.index("Expected exactly:") < words.data.index("billing\n") < words.data.index("Billing\n")
+
+
+def test_a_number_matches_its_text() -> None:
+    """Targets out of CSV and JSON are of different types."""
+    assert ops.exact_match_evaluator(Variable("4"), 4)[0].data == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_success_sends_a_true_zero(start: int) -> None:
+    """From score or explanation: what is right hears nothing."""
+    prediction = wanting("billing")
+    ops.exact_match_evaluator(prediction + "", "billing")[start].backward()
+    assert prediction.grad == []
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_failure_sends_its_explanation_once(start: int) -> None:
+    """A pass may begin at either output, without a gradient of the user's."""
+    prediction = wanting("Billing")
+    outputs = ops.exact_match_evaluator(prediction + "", "billing")
+    outputs[start].backward()
+    assert said(prediction) == [outputs[1].data]
+    assert prediction.grad[0].source.score == 0.0
+
+
+def test_both_outputs_together_say_it_once() -> None:
+    """Beginning at both is one pass through one node."""
+    prediction = wanting("Billing")
+    tg.backward(list(ops.exact_match_evaluator(prediction + "", "billing")))
+    assert len(prediction.grad) == 1
+
+
+def test_words_of_the_users_come_behind_the_explanation() -> None:
+    """What is said about the loss itself is not lost."""
+    prediction = wanting("Billing")
+    ops.exact_match_evaluator(prediction + "", "billing")[0].backward("mind the case")
+    assert said(prediction)[1:] == ["mind the case"]
+
+
+def test_a_batch_is_reduced_and_explained_entry_by_entry() -> None:
+    """The score is one number, the explanation one text for each entry, empty where it was right."""
+    score, explanation = ops.exact_match_evaluator(Variable(["a", "b", "c"]), ["a", "x", "c"], reduction_fn=max)
+    assert score.data == 1
+    assert [bool(text) for text in explanation.data] == [False, True, False]
+    assert ops.exact_match_evaluator(Variable(["a", "b"]), "a")[0].data == 1
+
+
+def test_a_batch_that_is_all_right_is_a_zero() -> None:
+    """A list of empty texts is no feedback."""
+    prediction = wanting(["a", "b"])
+    ops.exact_match_evaluator(prediction.clone(), ["a", "b"])[0].backward()
+    assert prediction.grad == []
+
+
+def test_a_metric_runs_off_the_event_loop_and_the_callers_thread() -> None:
+    """A slow metric holds up neither the calls in flight nor the loop over the examples."""
+    threads: list[str] = []
+
+    def metric(got: str, wanted: str) -> tuple[float, str]:
+        threads.append(threading.current_thread().name)
+        return 0.5, f"{got} is not {wanted}"
+
+    score, explanation = ops.deterministic_evaluator(Variable("a"), "b", metric, "likeness")
+    assert score.data == 0.5
+    assert threads[0] not in (threading.main_thread().name, "textgrad_engine")
+    assert "scored 0.5 by a check of likeness" in explanation.data
+    assert "a is not b" in explanation.data
+
+
+def test_an_async_metric_is_awaited() -> None:
+    """Also where `inspect` does not see that it is one."""
+
+    async def metric(got: str, wanted: str, weight: float = 1.0) -> float:
+        return weight * (got == wanted)
+
+    for function in (metric, functools.partial(metric, weight=0.25), lambda got, wanted: metric(got, wanted, 0.25)):
+        score, _ = ops.deterministic_evaluator(Variable("a"), "a", function, "likeness")
+        assert score.data in (1.0, 0.25)
+
+
+def test_a_metric_on_a_batch_is_called_for_each_entry() -> None:
+    """Scores are reduced by the user's function; the metric never sees the list."""
+    seen: list[Any] = []
+
+    def metric(got: str, wanted: str) -> bool:
+        seen.append((got, wanted))
+        return got == wanted
+
+    mean = ops.deterministic_evaluator(
+        Variable(["a", "b"]), ["a", "c"], metric, "likeness", reduction_fn=lambda scores: sum(scores) / len(scores)
+    )[0]
+    assert mean.data == 0.5
+    assert seen == [("a", "a"), ("b", "c")]
+
+
+def test_success_is_the_users_to_define() -> None:
+    """A score that counts as success has no explanation and sends nothing."""
+    prediction = wanting("abc")
+    score, explanation = ops.deterministic_evaluator(
+        prediction + "", None, len, "length", success_fn=lambda length: length >= 3
+    )
+    assert (score.data, explanation.data) == (3, "")
+    score.backward()
+    assert prediction.grad == []
+
+
+def test_the_judge_is_shown_what_it_judges() -> None:
+    """Criteria, inputs, reference, answer and scale, fenced, in one request of purpose judge."""
+    model = ScriptedModel([{"score": 3, "explanation": "be warmer"}])
+    score, explanation = ops.judge(
+        wanting("Go away."),
+        "Is it kind?",
+        target="Please come back later.",
+        inputs={"question": Variable("May I come in?")},
+        scale=(1, 5),
+        model=model,
+    )
+    assert (score.data, explanation.data) == (3.0, "be warmer")
+    (request,) = model.requests
+    text = request.messages[-1].text
+    assert request.purpose == "judge"
+    words = ["Is it kind?", "question:", "May I come in?", "Please come back later.", "Go away.", "from 1 (worst) to 5"]
+    assert [text.count(word) for word in words] == [1] * len(words)
+    assert sorted(map(text.index, words)) == list(map(text.index, words))
+
+
+def test_the_reason_of_a_judge_goes_to_the_prediction_alone() -> None:
+    """Feedback goes to what was judged; the judge's own instructions hear nothing and no critic is paid."""
+    criteria = Variable("Is it kind?", role="criteria", requires_grad=True)
+    prediction = wanting("Go away.")
+    model = ScriptedModel([{"score": 0, "explanation": "be warmer"}])
+    with tg.use_models(forward=model):
+        ops.judge(prediction + "", criteria)[0].backward()
+    assert (said(prediction), said(criteria)) == (["be warmer"], [])
+    assert len(model.requests) == 1
+
+
+def test_full_marks_are_a_zero_whatever_the_judge_adds() -> None:
+    """Praise is not feedback."""
+    prediction = wanting("Welcome.")
+    score, explanation = judged({"score": 1, "explanation": "Perfect, well done!"}, prediction + "")
+    score.backward()
+    assert (explanation.data, prediction.grad) == ("", [])
+
+
+def test_a_bad_score_without_a_reason_still_says_something() -> None:
+    """A failed example never looks like a success to backward."""
+    prediction = wanting("Go away.")
+    judged({"score": 2, "explanation": " "}, prediction + "", scale=(1, 5))[0].backward()
+    assert said(prediction) == ["The judge gave 2 on a scale from 1 to 5, without a reason."]
+
+
+def test_a_judge_of_ones_own_words() -> None:
+    """Slots of the messages are filled; contents may be lists with Variables and braces survive."""
+    model = ScriptedModel([{"score": 4, "explanation": "shorter"}])
+    prediction = wanting("{target}")
+    score, _ = ops.lm_judge_evaluator(
+        model,
+        [
+            {"role": "system", "content": [Variable("Grade"), ' as {"score": 1}.']},
+            {"role": "user", "content": "{question} -> {prediction} (not {target})"},
+        ],
+        prediction + "",
+        "gold",
+        {"question": "2 + 2?"},
+        scale=(0, 10),
+    )
+    assert score.data == 4.0
+    assert [message.text for message in model.requests[0].messages] == [
+        'Grade as {"score": 1}.',
+        "2 + 2? -> {target} (not gold)",
+    ]
+    score.backward()
+    assert said(prediction) == ["shorter"]
+
+
+def test_a_judge_of_ones_own_words_may_leave_slots_out() -> None:
+    """Not every judge needs the reference."""
+    model = ScriptedModel([{"score": 1, "explanation": ""}])
+    messages = [{"role": "user", "content": "Kind? {prediction}"}]
+    assert ops.lm_judge_evaluator(model, messages, Variable("hi"), "gold")[0].data == 1.0
+
+
+def test_criticism_goes_to_the_prediction_as_it_is() -> None:
+    """A text loss is words; nothing to criticize is a zero."""
+    prediction = wanting("Go away.")
+    model = ScriptedModel([{"criticism": " be warmer "}, {"criticism": "  "}])
+    with tg.use_models(judge=model):
+        ops.text_loss(prediction + "", "Is it kind?", target="Come in.").backward()
+        loss = ops.text_loss(prediction + "", "Is it short?")
+        loss.backward()
+    assert said(prediction) == ["be warmer"]
+    assert loss.data == ""
+    assert "Come in." in model.requests[0].messages[-1].text
+    assert "reference" not in model.requests[1].messages[-1].text
+
+
+def test_an_unreadable_criticism_is_an_error() -> None:
+    """Nothing is made of a broken answer."""
+    model = resolve(ScriptedModel([Completion(text="rather rude")]), policy=RetryPolicy(answer_attempts=1))
+    loss = ops.text_loss(wanting("x"), "Is it kind?", model=model)
+    with pytest.raises(MalformedResponse):
+        _ = loss.data

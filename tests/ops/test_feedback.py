@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, nn, ops, templates
+from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.llm import Request, RetryPolicy, resolve
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.ops.feedback import Extract
+from textgrad_engine.testing import FunctionModel
+
+
+def critic(request: Request) -> dict[str, Any]:
+    """Says of each input which case it is."""
+    cases = request.config.response_format.json_schema["properties"]
+    return {case: {key: f"{key} of {case}" for key in schema["properties"]} for case, schema in cases.items()}
+
+
+def answering(request: Request) -> Any:
+    if request.purpose == "backward":
+        return critic(request)
+    return "wrong: " + request.messages[-1].text
+
+
+def asked(model: FunctionModel, purpose: str = "backward") -> list[Request]:
+    return [request for request in model.requests if request.purpose == purpose]
+
+
+def user_of(request: Request) -> str:
+    return request.messages[-1].text
+
+
+def said(variable: Variable) -> list[str]:
+    return [item.data for item in variable.grad]
+
+
+def run(program: nn.Module, model: FunctionModel, words: list[str], size: int = 1) -> list[str]:
+    """One backward pass through the program on each word, all of it wrong; the critic's requests."""
+    with tg.use_models(forward=model), ops.feedback_batch_size(size):
+        tg.backward([nn.ExactMatch()(program(word=word), "right") for word in words])
+    return [user_of(request) for request in asked(model)]
+
+
+def program(system: Any = None, user: Any = "Say {word}.") -> nn.ChatCompletion:
+    return nn.ChatCompletion(user, system=system or nn.Parameter("Be right.", role="system prompt"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "no JSON at all",
+        '{"case_1": {"system": "unclosed',
+        '{"case_1": {}}',
+        '{"case_1": {"system": 3}}',
+        '{"case_1": "Be brief."}',
+        '["case_1"]',
+        '{"case_2": {"system": "for another"}}',
+    ],
+)
+def test_a_malformed_answer_of_the_critic_leaves_nothing_behind(answer: str) -> None:
+    """Half a JSON is no feedback: the error is typed, and no parameter has heard anything."""
+    other = Variable("other", role="other", requires_grad=True)
+
+    def model(request: Request) -> Any:
+        return Completion(text=answer) if request.purpose == "backward" else "wrong"
+
+    asker = program()
+    with tg.use_models(forward=resolve(FunctionModel(model), policy=RetryPolicy(answer_attempts=1))):
+        loss = nn.ExactMatch()(asker(word="yes"), "right")
+        with pytest.raises(MalformedResponse):
+            tg.backward([loss, other + "!"], [None, "louder"])
+    assert (said(asker.system), said(other)) == ([], [])
+
+
+def test_a_failed_backward_can_be_tried_again_and_counts_once() -> None:
+    """Defect of section 9: a failed backward that, retried, counts feedback twice."""
+    answers = iter([Completion(text="broken")])
+
+    def model(request: Request) -> Any:
+        return next(answers, critic(request)) if request.purpose == "backward" else "wrong"
+
+    asker = program()
+    with tg.use_models(forward=resolve(FunctionModel(model), policy=RetryPolicy(answer_attempts=1))):
+        loss = nn.ExactMatch()(asker(word="yes"), "right")
+        with pytest.raises(MalformedResponse):
+            loss.backward()
+        loss.backward()
+    assert said(asker.system) == ["system of case_1"]
+
+
+def test_extract_says_what_it_could_not_read() -> None:
+    """The error of a direct use shows the answer and the missing key."""
+    with pytest.raises(MalformedResponse, match="critic's answer is no JSON object .*KeyError.*'b'"):
+        Extract.apply(Variable('{"a": "x"}', role="critic's answer"), (("b",),), ("role",))
+
+
+def test_the_batch_size_must_be_positive() -> None:
+    """Zero examples a call is a mistake that is named."""
+    with pytest.raises(ValueError, match="at least 1, got 0"), ops.feedback_batch_size(0):
+        pass
+
+
+def test_empty_feedback_of_the_critic_is_a_zero() -> None:
+    """An input that needs no change gets nothing, and blank space counts as nothing."""
+
+    def model(request: Request) -> Any:
+        return {"case_1": {"system": " \n "}} if request.purpose == "backward" else "wrong"
+
+    asker = program()
+    run(asker, FunctionModel(model), ["a"])
+    assert said(asker.system) == []
+
+
+def test_the_critic_sees_everything_once_in_order() -> None:
+    """Prompt, message, answer and feedback are each shown whole, fenced, once, in the order of the conversation."""
+    model = FunctionModel(answering)
+    system = nn.Parameter("Line one of the prompt.\n" + "Rule. " * 60 + "\nThe last line.", role="house rules")
+    (text,) = run(program(system), model, ["marmalade"])
+    assert asked(model)[0].messages[0].role == "system"
+    assert "Inputs to give feedback on:\n- `system`: house rules\n" in text
+    shown = re.search(r"system message \(contains `system`\):\n<message-(\w{8})>\n(.*?)\n</message-\1>", text, re.S)
+    assert shown is not None
+    assert shown[2] == system.data
+    assert re.search(r"user message:\n<message-(\w{8})>\nSay marmalade\.\n</message-\1>", text)
+    assert re.search(r"The model's answer:\n<answer-(\w{8})>\nwrong: Say marmalade\.\n</answer-\1>", text)
+    assert re.search(r"Feedback on the answer:\n<feedback-(\w{8})>\nThe answer is wrong\..*?</feedback-\1>", text, re.S)
+    parts = [system.data, "user message", "The model's answer", "Feedback on the answer", "Answer with a JSON object"]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert [text.count(part) for part in parts] == [1] * 5
+
+
+def test_the_example_of_an_answer_is_what_the_schema_wants() -> None:
+    """A model without structured output reads the shape from the example, so the two must agree."""
+    model = FunctionModel(answering)
+    (text,) = run(program(user=nn.Parameter("Say {word}.", role="user template")), model, ["a"])
+    form = asked(model)[0].config.response_format
+    shown = json.loads(text.splitlines()[-1])
+    assert {case: list(keys) for case, keys in shown.items()} == {
+        case: schema["required"] for case, schema in form.json_schema["properties"].items()
+    }
+
+
+def test_a_trained_template_is_shown_with_its_slots() -> None:
+    """Feedback on a template needs to see what is template and what a value: the filled message alone does not say."""
+    model = FunctionModel(answering)
+    (text,) = run(program("Obey.", nn.Parameter("Say {word}.", role="user template")), model, ["boo"])
+    assert re.search(r"- `user`: user template, which reads:\n<input-(\w{8})>\nSay \{word\}\.\n</input-\1>", text)
+    assert "Say boo." in text
+
+
+def test_examples_share_a_call_and_the_shared_messages() -> None:
+    """With a batch size of two, three examples cost two calls, and the prompt is shown once in each."""
+    model = FunctionModel(answering)
+    asker = program(nn.Parameter("Be right, whatever happens.", role="system prompt"))
+    first, second = run(asker, model, ["a", "b", "c"], size=2)
+    assert (first.count("Be right, whatever"), second.count("Be right, whatever")) == (1, 1)
+    assert (first.count("## Case"), second.count("## Case")) == (2, 1)
+    assert first.index("every case below begins with") < first.index("## Case 1")
+    assert (first.index("Say a.") < first.index("## Case 2") < first.index("Say b.")) is True
+    assert said(asker.system) == ["system of case_1", "system of case_2", "system of case_1"]
+
+
+def test_calls_deeper_in_a_chain_share_a_call_too() -> None:
+    """The second call of a program gets another draft for each example, and still is one place with one prompt."""
+    model = FunctionModel(answering)
+    draft = nn.ChatCompletion("{word}", system=nn.Parameter("Draft.", role="drafter"))
+    check = nn.ChatCompletion("Check: {draft}", system=nn.Parameter("Check.", role="checker"))
+    with tg.use_models(forward=model), ops.feedback_batch_size(8):
+        tg.backward([nn.ExactMatch()(check(draft=draft(word=word)), "right") for word in ("a", "b", "c")])
+    first, second = [user_of(request) for request in asked(model)]
+    assert (first.count("## Case"), second.count("## Case")) == (3, 3)
+    assert said(check.system) == [f"system of case_{n}" for n in (1, 2, 3)]
+    assert said(draft.system) == [f"system of case_{n}" for n in (1, 2, 3)]
+    assert first.count("user message (contains `draft`):") == 3
+    for number in (1, 2, 3):
+        assert f"draft of case_{number}" in second
+
+
+def test_two_places_of_a_program_do_not_share_a_call() -> None:
+    """Only calls with one prompt have messages to share."""
+    model = FunctionModel(answering)
+    one, other = program(), program()
+    with tg.use_models(forward=model), ops.feedback_batch_size(8):
+        tg.backward([nn.ExactMatch()(each(word="a"), "right") for each in (one, other)])
+    assert len(asked(model)) == 2
+
+
+def test_a_message_that_a_template_fills_names_all_its_inputs() -> None:
+    """Where a trained template holds a trained value, the critic is told of both."""
+    model = FunctionModel(answering)
+    user = nn.Parameter("First {draft}, again {draft}.", role="user template")
+    value = Variable("a draft", role="draft", requires_grad=True)
+    with tg.use_models(forward=model):
+        nn.ExactMatch()(nn.ChatCompletion(user)(draft=value), "right").backward()
+    assert "user message (contains `user`, `draft`):" in user_of(asked(model)[0])
+    assert (said(user), said(value)) == (["user of case_1"], ["draft of case_1"])
+
+
+def test_feedback_has_role_and_source() -> None:
+    """An optimizer and a report can say what was answered, where, and what it scored."""
+    model = FunctionModel(answering)
+    asker = program()
+    with tg.use_models(forward=model), tg.autograd.example("t1"):
+        nn.ExactMatch()(asker(word="a"), "right").backward()
+    (item,) = asker.system.grad
+    assert item.role == "feedback on the system prompt"
+    assert (item.source.example, item.source.output, item.source.score) == ("t1", "wrong: Say a.", 0.0)
+
+
+def test_the_words_said_to_the_critic_can_be_replaced(tmp_path: Any) -> None:
+    """Every text is a file; a folder of the user's wins."""
+    own = "---\nname: feedback\npurpose: mine\nslots: inputs, shared, cases, example\n---\n# System\nMine.\n# User\nGo.\n"
+    (tmp_path / "feedback.md").write_text(own)
+    model = FunctionModel(answering)
+    with tg.use_models(forward=model), templates.use_prompts(tmp_path):
+        nn.ExactMatch()(program()(word="a"), "right").backward()
+    assert [message.text for message in asked(model)[0].messages] == ["Mine.", "Go."]

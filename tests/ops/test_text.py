@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pytest
+
+from textgrad_engine import Variable, ops
+from textgrad_engine.testing import ScriptedModel
+
+
+def said(variable: Variable) -> list[str]:
+    return [item.data for item in variable.grad]
+
+
+def wanting(data: object, role: str = "") -> Variable:
+    return Variable(data, role=role, requires_grad=True)
+
+
+def test_text_and_number_do_not_add_up() -> None:
+    """A number that slips into a text is refused, not written out silently."""
+    with pytest.raises(TypeError, match=r"text and number do not add up .*str\(\)"):
+        ops.add("queue ", 3)
+
+
+def test_batches_of_different_length_do_not_add_up() -> None:
+    """Entries are never dropped by a zip."""
+    with pytest.raises(ValueError, match="batches of 2 and 3 entries"):
+        ops.add(Variable(["a", "b"]), Variable(["x", "y", "z"]))
+
+
+def test_format_names_the_slot_that_the_template_lacks() -> None:
+    """A value that would go nowhere is an error that names it and what there is."""
+    with pytest.raises(ValueError, match=r"no \{colour\}.*\['size'\]"):
+        ops.format("only {size}", colour="red")
+
+
+def test_sum_passes_each_gradient_on_once() -> None:
+    """Defect of section 9: a sum that doubles each gradient."""
+    a, b = wanting("a"), wanting("b")
+    ops.sum([a, b]).backward("too short")
+    assert said(a) == ["too short"]
+    assert said(b) == ["too short"]
+
+
+def test_a_variable_added_to_itself_hears_it_from_both_places() -> None:
+    """Two uses are two paths, as in PyTorch."""
+    a = wanting("a")
+    (a + a).backward("stop repeating")
+    assert said(a) == ["stop repeating"] * 2
+
+
+def test_sum_of_numbers_and_of_texts() -> None:
+    """Losses add up; texts go one below the other."""
+    assert ops.sum([Variable(1), Variable(0), 2.5]).data == 3.5
+    assert ops.sum([Variable("a"), "b"]).data == "a\nb"
+    assert ops.sum([Variable([1, 0]), Variable([1, 1])]).data == [2, 1]
+
+
+def test_a_batch_takes_one_value_for_every_entry() -> None:
+    """A scalar is added to each entry, from either side."""
+    assert ops.add(Variable(["a", "b"]), "!").data == ["a!", "b!"]
+    assert ops.add("> ", Variable(["a", "b"])).data == ["> a", "> b"]
+
+
+def test_values_of_a_format_are_never_scanned_again() -> None:
+    """Braces in a value are text: no injection of slots, no KeyError for JSON."""
+    made = ops.format('{"id": 1} {a} {b}', a="{b}", b='{"x": "{a}"}')
+    assert made.data == '{"id": 1} {b} {"x": "{a}"}'
+
+
+def test_feedback_on_a_format_reaches_template_and_values() -> None:
+    """Every input that wants feedback hears it once, frozen ones do not."""
+    template, frozen, value = wanting("{a} and {b}"), Variable("A"), wanting("B")
+    ops.format(template, a=frozen, b=value).backward("odd")
+    assert (said(template), said(frozen), said(value)) == (["odd"], [], ["odd"])
+
+
+def test_join_gives_feedback_to_the_parts() -> None:
+    """A separator is no part of the role; every part hears the feedback once."""
+    a, b = wanting("a", "question"), wanting("b", "answer")
+    whole = ops.join([a, b], Variable("; ", role="separator"))
+    assert (whole.data, whole.role) == ("a; b", "question and answer")
+    whole.backward("swap them")
+    assert (said(a), said(b)) == (["swap them"], ["swap them"])
+
+
+def test_split_says_which_part_the_feedback_is_about() -> None:
+    """The text hears of its parts by number, and nothing of parts without feedback."""
+    text = wanting("one\ntwo\nthree", "list")
+    parts = ops.split(text, "\n")
+    assert [part.role for part in parts] == [f"part {n} of list" for n in (1, 2, 3)]
+    parts[2].backward("misspelt", retain_graph=True)
+    assert said(text) == ["On part 3 of 3: misspelt"]
+
+
+def test_split_into_one_part_adds_no_words() -> None:
+    """There is nothing to tell apart."""
+    text = wanting("one")
+    ops.split(text, "\n")[0].backward("wrong")
+    assert said(text) == ["wrong"]
+
+
+def test_operations_on_pending_values_do_not_wait() -> None:
+    """Text made of an answer that is on its way is itself on its way."""
+    model = ScriptedModel(["4"])
+    answer = ops.chat_completion(model, [{"role": "user", "content": "2 + 2?"}])
+    line = ops.format("{n}!", n=ops.join([answer, "2"]) + "0")
+    assert line.data == "420!"
+
+
+def test_the_role_of_a_result_names_each_input_once() -> None:
+    """Roles do not grow with repeated use."""
+    a = Variable("a", role="question")
+    assert (a + a + Variable("b", role="answer") + "c").role == "question and answer"

@@ -1,0 +1,178 @@
+import re
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textgrad_engine import templates
+from textgrad_engine.errors import TemplateError
+
+NAMES = ["exact_match", "feedback", "judge", "metric", "optimizer_patch", "optimizer_rewrite", "text_loss"]
+HEADER = "---\nname: metric\npurpose: a test\nversion: 1\nslots: {slots}\n---\n"
+
+hostile = st.text(
+    alphabet=st.sampled_from("{}<>/#%&|\\'\"\n\0 abn") | st.characters(exclude_categories=["Cs"]), max_size=60
+)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes the prompt `metric` to a folder of the user's and loads it from there."""
+
+    def write(text, name="metric"):
+        (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
+        with templates.use_prompts(tmp_path):
+            return templates.load(name)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("# User\nhello", "begins with a header"),
+        ("---\nname metric\n---\n# User\n", r"metric\.md:2: expected 'key: value'"),
+        ("---\nname: metric\nslots:\n---\n# User\n", "the header lacks 'purpose'"),
+        (HEADER.format(slots="a") + "hello {{ a }}", "a part '# User'"),
+    ],
+)
+def test_a_malformed_file_is_named_with_what_is_wrong(written, text, problem):
+    """Who overrides a prompt learns the file and the repair."""
+    with pytest.raises(TemplateError, match=problem):
+        written(text)
+
+
+def test_missing_and_unknown_slots_are_errors(written):
+    """No prompt is sent with a hole in it, and no value is dropped."""
+    prompt = written(HEADER.format(slots="a, b") + "# User\n{{ a }} {{ b }}")
+    with pytest.raises(TemplateError, match=r"metric\.md: slot 'b' was given no value"):
+        prompt.render(a=1)
+    with pytest.raises(TemplateError, match="there is no slot 'c'; its header names a, b"):
+        prompt.render(a=1, b=2, c=3)
+
+
+@pytest.mark.parametrize("body", ["{{ other }}", "{{ a.missing }}", "{% if %}", "{{ a | no_such_filter }}"])
+def test_a_broken_template_is_an_error_that_names_the_file(written, body):
+    """Also when the mistake is only found while rendering; nothing undefined becomes an empty string."""
+    prompt = written(HEADER.format(slots="a") + "# User\n" + body)
+    with pytest.raises(TemplateError, match=r"metric\.md"):
+        prompt.render(a="text")
+
+
+def test_an_unknown_prompt_or_folder_is_an_error(tmp_path):
+    """A misspelt file name would otherwise override nothing, in silence."""
+    with pytest.raises(TemplateError, match="no prompt 'mertic'"):
+        templates.load("mertic")
+    with (
+        pytest.raises(TemplateError, match="no such folder"),
+        templates.use_prompts(tmp_path / "nowhere"),
+    ):
+        pass
+    (tmp_path / "mertic.md").write_text("")
+    with (
+        pytest.raises(TemplateError, match=r"the library has no prompt 'mertic'; it has .*metric"),
+        templates.use_prompts(tmp_path),
+    ):
+        pass
+
+
+def test_the_users_prompts_hold_inside_the_block_only(tmp_path):
+    """Other prompts stay the library's, and so does this one afterwards, also after an exception."""
+    (tmp_path / "metric.md").write_text(HEADER.format(slots="") + "# System\nBe kind.\n\n# User\nmine\n")
+
+    def inside():
+        with templates.use_prompts(tmp_path):
+            assert templates.load("metric").render() == "mine"
+            assert templates.load("metric").system == "Be kind."
+            assert templates.load("judge").path.parent != tmp_path
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        inside()
+    assert templates.load("metric").path.parent != tmp_path
+
+
+@settings(max_examples=50)
+@given(value=hostile)
+def test_values_are_never_scanned_again(value):
+    """Braces, tags and statements inside data stay data, byte for byte."""
+    prompt = templates.load("exact_match")
+    rendered = prompt.render(prediction=value, target="x")
+    assert templates.fence(value, "got") in rendered + "\n"
+
+
+@settings(max_examples=50)
+@given(text=hostile, label=st.sampled_from(["answer", "text"]))
+def test_a_text_never_holds_its_own_closing_tag(text, label):
+    """Whatever the text is, its fence closes once, at the end."""
+    fenced = templates.fence(text, label)
+    opening, closing = fenced[: fenced.index("\n")], fenced[fenced.rindex("\n") + 1 :]
+    assert re.fullmatch(rf"<{label}-[0-9a-f]{{8}}>", opening)
+    assert closing == opening.replace("<", "</")
+    assert fenced == f"{opening}\n{text}\n{closing}"
+    assert opening not in text
+    assert closing not in text
+    assert fenced == templates.fence(text, label)
+
+
+def test_a_text_that_holds_its_nonce_gets_another():
+    """An attacker who knows the hash gains nothing."""
+    text = "a"
+    for _ in range(3):
+        text += templates.fence(text)
+        opening = templates.fence(text).split("\n")[0]
+        assert opening not in text
+
+
+def test_a_lone_surrogate_can_be_fenced():
+    """The hash has no opinion on encodings; the caller checks what is sent."""
+    assert "\ud800" in templates.fence("\ud800")
+
+
+@settings(max_examples=50)
+@given(
+    pieces=st.lists(
+        st.sampled_from(["{a}", "{b}", "{{a}}", "{", "}", "{}", '{"json": 1}', "{0}", "{a.b}", " x "]), max_size=8
+    ),
+    a=hostile,
+    b=hostile,
+)
+def test_filling_is_one_pass_over_named_slots(pieces, a, b):
+    """Each slot is filled where it stands; JSON and other braces are text; `str.format` is not at work."""
+    template = " ".join(pieces)
+    expected = " ".join({"{a}": a, "{b}": b, "{{a}}": "{a}"}.get(piece, piece) for piece in pieces)
+    assert templates.fill(template, {"a": a, "b": b}) == expected
+    assert templates.slots_of(template) == tuple(
+        dict.fromkeys(piece[1:-1] for piece in pieces if piece in ("{a}", "{b}"))
+    )
+
+
+@settings(max_examples=50)
+@given(template=hostile)
+def test_a_template_without_values_stays_as_it_is(template):
+    """Nothing is unescaped or lost."""
+    assert templates.fill(template, {}) == template
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_prompt_declares_what_it_uses(name):
+    """The header tells the truth: the file's name, a purpose, a version, and exactly the slots of the template."""
+    prompt = templates.load(name)
+    used = templates._environment().undeclared_variables_in_str(prompt.user)
+    assert prompt.name == name
+    assert prompt.purpose
+    assert set(used) == set(prompt.slots)
+    assert re.search(r"^version: \d+$", prompt.path.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_every_shipped_prompt_is_known_here():
+    """A new prompt gets the checks above."""
+    assert sorted(path.stem for path in templates.load("metric").path.parent.glob("*.md")) == NAMES
+
+
+def test_the_digest_changes_with_the_words(written):
+    """A report can say which wording was used."""
+    one = written(HEADER.format(slots="") + "# User\none").digest
+    assert re.fullmatch(f"[{string.hexdigits}]{{12}}", one)
+    assert one != templates.load("metric").digest

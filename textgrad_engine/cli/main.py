@@ -1,0 +1,53 @@
+"""``textgrad-engine``: the program's commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from textgrad_engine.cli import evaluate, show, train
+from textgrad_engine.cli.output import EPILOG
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="textgrad-engine",
+    help="Make LLM prompts better from examples, and prove it on held-out data.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("train", epilog=EPILOG)(train.train)
+app.command("eval", epilog=EPILOG)(evaluate.evaluate)
+app.command("show", epilog=EPILOG)(show.show)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version  # 10 ms that only this option needs
+
+        import textgrad_engine
+
+        try:
+            number = version("textgrad-engine")
+        except PackageNotFoundError:  # run from a checkout that was never installed
+            number = textgrad_engine.__version__
+        typer.echo(f"textgrad-engine {number}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    app()

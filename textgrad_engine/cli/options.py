@@ -1,0 +1,47 @@
+"""The options that commands share, each described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["BaseUrl", "BudgetLimit", "ConfigPath", "Json", "ModelName", "Quiet", "RunDir", "RunPath", "Seed"]
+
+ConfigPath = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="A folder that holds config.toml, or a .toml file.", show_default=False)
+]
+RunPath = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder that train wrote, e.g. runs/tickets-1.", show_default=False)
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="Use this model for everything, e.g. openai/gpt-5-mini, instead of the config's models.",
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url", metavar="URL", help="An OpenAI-compatible endpoint, e.g. http://localhost:11434/v1 for Ollama."
+    ),
+]
+BudgetLimit = Annotated[
+    float | None,
+    typer.Option("--budget", metavar="DOLLARS", min=0.0, help="Stop before more than this is spent (US dollars)."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", help="Seed of the order of the examples and of the models."),
+]
+RunDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--run-dir", metavar="DIR", help="Where to write the run; a new or empty folder. Default: runs/NAME-N."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and one line at the end.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else there.")]

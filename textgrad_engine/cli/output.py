@@ -1,0 +1,124 @@
+"""What all commands share: exit codes, errors in plain words, and where to write."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+import typer
+
+from textgrad_engine.errors import BudgetExceeded, TextgradError
+
+__all__ = [
+    "BUDGET_SPENT",
+    "EPILOG",
+    "FAILED",
+    "INTERRUPTED",
+    "OK",
+    "WRONG",
+    "CommandFailed",
+    "checking",
+    "colors",
+    "command",
+    "complain",
+    "say",
+    "width",
+    "write",
+]
+
+OK = 0
+FAILED = 1
+WRONG = 2
+BUDGET_SPENT = 3
+INTERRUPTED = 130
+
+EPILOG = (
+    "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data (nothing was paid for); "
+    "3 the budget was spent (the result so far was printed); 130 interrupted (the result so far was printed)."
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class CommandFailed(Exception):
+    """An error of the library, and the exit code that it means here."""
+
+    def __init__(self, error: TextgradError, code: int) -> None:
+        super().__init__(str(error))
+        self.error, self.code = error, code
+
+
+@contextlib.contextmanager
+def checking() -> Iterator[None]:
+    """Inside the block nothing has been paid for yet: errors mean wrong usage, config or data."""
+    try:
+        yield
+    except TextgradError as error:
+        raise CommandFailed(error, WRONG) from error
+
+
+def command(function: Callable[P, R]) -> Callable[P, R]:
+    """A command whose errors are said in plain words; TEXTGRAD_DEBUG=1 shows where they came from."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except CommandFailed as failed:
+            _end(failed.error, failed.code)
+        except TextgradError as error:
+            _end(error, BUDGET_SPENT if isinstance(error, BudgetExceeded) else FAILED)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run
+
+
+def _end(error: TextgradError, code: int) -> NoReturn:
+    if os.environ.get("TEXTGRAD_DEBUG", "") not in ("", "0"):
+        raise error
+    complain(f"error: {error}")
+    for note in getattr(error, "__notes__", ()):
+        complain(f"  {note}")
+    raise typer.Exit(code)
+
+
+def complain(message: str) -> None:
+    """Write a line for people to stderr."""
+    sys.stderr.write(message.rstrip("\n") + "\n")
+    sys.stderr.flush()
+
+
+def say(message: str, quiet: bool) -> None:
+    """Write a line for people to stderr, unless they want to hear nothing."""
+    if not quiet:
+        complain(message)
+
+
+def write(text: str) -> None:
+    """Write a result to stdout. What its encoding cannot express is replaced, which is better than dying over it."""
+    stream: Any = sys.stdout
+    if not text.endswith("\n"):
+        text += "\n"
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding, "replace"))
+    stream.flush()
+
+
+def width() -> int:
+    """Columns of the terminal, or of COLUMNS; 80 where there is neither."""
+    return max(40, shutil.get_terminal_size((80, 24)).columns)
+
+
+def colors() -> bool:
+    """Whether stdout is a terminal that wants colors (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+

@@ -1,0 +1,84 @@
+"""``textgrad-engine train``: make a config's prompt better, and show what came of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from textgrad_engine import report
+from textgrad_engine.cli import build, runs
+from textgrad_engine.cli.config import Config, load_config, read_data
+from textgrad_engine.cli.options import BaseUrl, BudgetLimit, ConfigPath, Json, ModelName, Quiet, RunDir, Seed
+from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, OK, checking, colors, command, say, width, write
+from textgrad_engine.cli.progress import progress_for
+from textgrad_engine.store import RunFolder
+from textgrad_engine.train import Trainer, TrainResult
+
+__all__ = ["train"]
+
+_CODES = {"finished": OK, "interrupted": INTERRUPTED, "budget": BUDGET_SPENT}
+
+
+@command
+def train(
+    config: ConfigPath,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    budget: BudgetLimit = None,
+    seed: Seed = None,
+    run_dir: RunDir = None,
+    no_feedback: Annotated[
+        bool,
+        typer.Option("--no-feedback", help="Withhold the feedback from the optimizer: a control to compare with."),
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train prompts on examples: keep what does best on validation, report on test.
+
+    Everything that can be checked is checked before the first call of a model. Ctrl-C once stops sending, keeps what
+    was found, and prints the result so far.
+    """
+    with checking():
+        found = load_config(config).with_overrides(model=model, base_url=base_url, budget=budget, seed=seed)
+    path, result = _run(found, run_dir, feedback=not no_feedback, quiet=quiet or as_json)
+    if as_json:
+        write(json.dumps({"run": str(path), **report.as_json(result)}, ensure_ascii=False, indent=2))
+    elif quiet:
+        write(f"{path}: {report.one_line(result)}")
+    else:
+        write(report.render(result, title=str(path), width=width(), color=colors()))
+        say(f"\nRun folder {path}; the best prompt is in {runs.best_files(path, result.best)}.\n", quiet=False)
+    raise typer.Exit(_CODES[result.status])
+
+
+def _run(config: Config, run_dir: Path | None, *, feedback: bool, quiet: bool) -> tuple[Path, TrainResult]:
+    """Check all that can be checked, then train."""
+    with checking():
+        train_set, val_set, test_set = read_data(config)
+        program = build.make_program(config)
+        metric = build.make_metric(config)
+        optimizer = build.make_optimizer(config, program, feedback=feedback)
+        models = build.make_models(config)
+        build.check_models(config, models)
+        with build.prompts_of(config):
+            pass
+        path = runs.claim(config, run_dir)
+        folder = RunFolder(path, config=runs.describe(config, path, feedback=feedback))
+    say(f"{runs.name_of(config)}: {runs.summary(config, train_set, val_set, test_set)}\nRun folder: {path}", quiet)
+    settings = config.train
+    with build.surroundings(config, models), progress_for(quiet) as progress:
+        trainer = Trainer(
+            max_epochs=settings.max_epochs,
+            batch_size=settings.batch_size,
+            max_steps=settings.max_steps,
+            patience=settings.patience,
+            feedback_batch_size=settings.feedback_batch_size,
+            target=config.data.target,
+            seed=config.seed,
+            callbacks=(folder, *progress),
+        )
+        return path, trainer.fit(program, metric, optimizer, train_set, val_set, test_set)

@@ -1,0 +1,104 @@
+"""The difference between two prompts, line by line, and why each line changed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from textgrad_engine.optim import Evidence, Origin
+from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
+from textgrad_engine.train.events import ParameterChange, StepEnded
+
+__all__ = ["DiffLine", "diff_of", "origins_from_steps"]
+
+
+@dataclass(frozen=True)
+class DiffLine:
+    """One line of a diff.
+
+    Attributes:
+        op: ``"same"``, ``"added"`` or ``"removed"``.
+        text: the line.
+        step: the optimizer step that did it; None for lines that stayed, or when nobody knows.
+        reason: the optimizer's reason.
+        evidence: the feedback that asked for it.
+    """
+
+    op: Literal["same", "added", "removed"]
+    text: str
+    step: int | None = None
+    reason: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+
+def diff_of(
+    name: str, seed: str, best: str, origins: Sequence[Origin | None], steps: Sequence[StepEnded]
+) -> tuple[DiffLine, ...]:
+    """The difference between the seed and the best text of a parameter.
+
+    Args:
+        name: the parameter's name.
+        seed: its text before the run.
+        best: its text after the run.
+        origins: of each line of the best text.
+        steps: of the run; they say what removed a line.
+    """
+    old, new = seed.split("\n"), best.split("\n")
+    removals = _removals(name, steps)
+    lines: list[DiffLine] = []
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if tag == "equal":
+            lines += [DiffLine("same", text) for text in old[old_start:old_end]]
+            continue
+        for text in old[old_start:old_end]:
+            found = removals.get(text)
+            lines.append(_line("removed", text, found.pop(0) if found else None))
+        for position in range(new_start, new_end):
+            lines.append(_line("added", new[position], origins[position] if position < len(origins) else None))
+    return tuple(lines)
+
+
+def origins_from_steps(name: str, seed: str, steps: Sequence[StepEnded]) -> list[Origin | None]:
+    """The origin of each line of the best text, worked out again from the steps that were kept."""
+    origins: list[Origin | None] = [None] * len(seed.split("\n"))
+    for step, change in _kept(name, steps):
+        if change.edits:
+            origins = apply_patch(change.before, origins, change.edits, change.feedback, step)[1]
+        else:
+            origins = origins_of_rewrite(change.before, origins, change.after, "", change.feedback, step)
+    return origins
+
+
+def _line(op: Literal["added", "removed"], text: str, origin: Origin | None) -> DiffLine:
+    if origin is None:
+        return DiffLine(op, text)
+    return DiffLine(op, text, origin.step, origin.reason, origin.evidence)
+
+
+def _kept(name: str, steps: Sequence[StepEnded]) -> list[tuple[int, ParameterChange]]:
+    return [
+        (step.step, change)
+        for step in steps
+        if step.kept
+        for change in step.changes
+        if change.name == name and change.after != change.before
+    ]
+
+
+def _removals(name: str, steps: Sequence[StepEnded]) -> dict[str, list[Origin]]:
+    """Why lines went away, by their text, oldest first."""
+    found: dict[str, list[Origin]] = {}
+    for step, change in _kept(name, steps):
+        before = change.before.split("\n")
+        for edit in change.edits:
+            if edit.op != "add":
+                evidence = tuple(change.feedback[number - 1] for number in edit.feedback)
+                found.setdefault(before[edit.line - 1], []).append(Origin(step, edit.reason, evidence))
+        if not change.edits:
+            for entry in difflib.ndiff(before, change.after.split("\n")):
+                if entry.startswith("- "):
+                    found.setdefault(entry[2:], []).append(Origin(step, "", change.feedback))
+    return found

@@ -1,0 +1,74 @@
+"""The report for machines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.difference import diff_of
+from textgrad_engine.train import Evaluation, TrainResult
+
+__all__ = ["as_json", "evaluation_as_json", "usage_as_json"]
+
+
+def as_json(result: TrainResult) -> dict[str, Any]:
+    """The report as plain JSON values; what was not measured is null.
+
+    Args:
+        result: of a run, or read back from its folder.
+    """
+    found = result.comparison
+    return {
+        "status": result.status,
+        "verdict": None if found is None or result.seed == result.best else found.verdict,
+        "val": {"seed": evaluation_as_json(result.seed_val), "best": evaluation_as_json(result.best_val)},
+        "test": {"seed": evaluation_as_json(result.seed_test), "best": evaluation_as_json(result.best_test)},
+        "comparison": None if found is None else {"on": result.compared_on, **asdict(found)},
+        "candidates": result.candidates,
+        "usage": {purpose: usage_as_json(usage) for purpose, usage in result.usage.items()},
+        "total": usage_as_json(result.total),
+        "seconds": round(result.seconds, 3),
+        "parameters": {
+            name: {
+                "seed": seed,
+                "best": result.best[name],
+                "diff": [
+                    asdict(line)
+                    for line in diff_of(name, seed, result.best[name], result.origins.get(name, []), result.steps)
+                ],
+            }
+            for name, seed in result.seed.items()
+        },
+        "steps": [
+            {
+                "step": step.step,
+                "epoch": step.epoch,
+                "train": step.train_mean,
+                "val": step.val_mean,
+                "kept": step.kept,
+                "best_val": step.best_val,
+                "feedback": step.feedback,
+                "unanswered": step.unanswered,
+                "problems": [change.problem for change in step.changes if change.problem],
+            }
+            for step in result.steps
+        ],
+    }
+
+
+def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
+    """Mean, 95% interval and size; the scores themselves are in the run folder."""
+    if evaluation is None:
+        return None
+    return {
+        "mean": evaluation.mean,
+        "interval": list(evaluation.interval),
+        "examples": len(evaluation),
+        "unanswered": len(evaluation.failures),
+    }
+
+
+def usage_as_json(usage: Usage) -> dict[str, Any]:
+    """Calls, tokens and dollars; null dollars for an unknown price."""
+    return usage.model_dump()

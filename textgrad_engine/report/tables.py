@@ -1,0 +1,276 @@
+"""The report for people: in a terminal, in a pipe, 80 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from textgrad_engine.optim import Evidence
+from textgrad_engine.report.difference import DiffLine, diff_of, origins_from_steps
+from textgrad_engine.report.view import ParameterView, View, view_of
+from textgrad_engine.report.words import count, duration, in_order, money, plural, score
+from textgrad_engine.train import TrainResult
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from textgrad_engine.store import Run
+
+__all__ = ["WIDEST", "one_line", "render", "render_unfinished"]
+
+WIDEST = 100
+"""Columns; lines longer than this are hard to read, however wide the terminal is."""
+
+CONTEXT = 2
+"""Lines that stayed are shown up to so far from a changed one."""
+
+SHOWN_EXAMPLES = 8
+SHOWN_ITEMS = 4
+SHOWN_CHARACTERS = 320
+
+
+def render(result: TrainResult, *, title: str = "", width: int = 80, color: bool = False) -> str:
+    """The report as text: scores and verdict, cost, and the prompt's diff with what asked for each line.
+
+    Args:
+        result: of a run, or read back from its folder.
+        title: what the report is about, e.g. the run folder.
+        width: columns.
+        color: with the terminal's codes for colors.
+    """
+    view = view_of(result)
+    parts: list[RenderableType] = [_headline(title, view.headline), "", _scores(view), ""]
+    for note in view.notes:
+        parts.append(_indented(note, 2, "dim"))
+    parts += ["", _usage(view), ""]
+    for parameter in view.parameters:
+        parts += [*_diff(parameter, alone=len(view.parameters) == 1), ""]
+    if view.problems:
+        parts.append(_styled("Not everything went well", "bold"))
+        parts += [_indented(problem, 2) for problem in view.problems[:10]]
+        if len(view.problems) > 10:
+            parts.append(_indented(f"and {len(view.problems) - 10} more, in events.jsonl", 2))
+        parts.append("")
+    return _printed(parts, width, color)
+
+
+def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
+    """What is known of a run that has no result, because it was killed or is still going.
+
+    Args:
+        run: the run folder.
+        width: columns.
+        color: with the terminal's codes for colors.
+    """
+    from rich.table import Table  # heavy, and wanted only when something is shown
+
+    table = Table("step", "train", "validation", "", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    first = next((each for each in run.evaluations if each.step == 0 and each.phase == "validate"), None)
+    if first is not None:
+        table.add_row("seed", "", score(first.evaluation.mean), "")
+    for step in run.steps:
+        train = "" if step.train_mean is None else score(step.train_mean)
+        val = "no change" if step.val_mean is None else score(step.val_mean)
+        table.add_row(str(step.step), train, val, "kept" if step.kept else "")
+    parts: list[RenderableType] = [
+        _headline(str(run.path), f"no result; it was killed or still runs ({plural(len(run.steps), 'step')} so far)"),
+        "",
+        _padded(table, 2),
+        "",
+    ]
+    for name, seed in run.seed.items():
+        origins = origins_from_steps(name, seed, run.steps)
+        lines = diff_of(name, seed, run.best[name], origins, run.steps)
+        parts += [*_diff(ParameterView(name, lines), alone=len(run.seed) == 1), ""]
+    return _printed(parts, width, color)
+
+
+def one_line(result: TrainResult) -> str:
+    """The result in one line.
+
+    Args:
+        result: of a run.
+    """
+    parts = []
+    if result.status != "finished":
+        parts.append({"interrupted": "interrupted", "budget": "budget spent"}[result.status])
+    for name, seed, best in (
+        ("val", result.seed_val, result.best_val),
+        ("test", result.seed_test, result.best_test),
+    ):
+        if seed is not None and best is not None:
+            parts.append(f"{name} {score(seed.mean)} -> {score(best.mean)}")
+    if result.seed == result.best:
+        parts.append("no change did better")
+    elif result.comparison is not None:
+        found = result.comparison
+        parts.append(f"{found.verdict} on {result.compared_on} ({score(found.difference, True)})")
+    total = result.total
+    parts.append(f"{count(total.calls)} calls, {money(total.dollars)}")
+    return "; ".join(parts)
+
+
+def _headline(title: str, headline: str) -> Text:
+    text = _styled(f"{title}: " if title else "", "bold")
+    return text.append(headline if title else headline.capitalize())
+
+
+def _scores(view: View) -> RenderableType:
+    from rich.table import Table
+
+    best = {"good": "bold green", "bad": "bold red", "plain": "bold"}[view.tone]
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("")
+    table.add_column("seed prompt", no_wrap=True)
+    table.add_column("best prompt", no_wrap=True, style=best)
+    table.add_column("", style="dim")
+    for row in view.scores:
+        table.add_row(row.name, row.seed, row.best, row.size)
+    grid = Table.grid(padding=(0, 3, 0, 0))
+    grid.add_column(width=10)
+    grid.add_column()
+    grid.add_row("verdict", _styled(view.verdict, best))
+    return _padded(_group([table, grid]), 2)
+
+
+def _usage(view: View) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("", min_width=10)
+    for name in ("calls", "tokens", "cost", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in view.usage:
+        last = row is view.usage[-1]
+        table.add_row(
+            row.purpose,
+            count(row.usage.calls),
+            count(row.usage.total_tokens),
+            money(row.usage.dollars),
+            duration(view.seconds) if last else "",
+            style="bold" if last else None,
+        )
+    return _padded(table, 2)
+
+
+def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
+    what = "the prompt" if alone else parameter.name
+    if not parameter.changed:
+        yield _styled(f"What changed in {what}: nothing", "bold")
+        return
+    counts = ", ".join(
+        f"{plural(parameter.number_of(op), 'line')} {word}"
+        for op, word in (("added", "added"), ("removed", "removed"), ("same", "as before"))
+        if parameter.number_of(op)
+    )
+    yield _styled(f"What changed in {what}: ", "bold").append(counts, style="not bold")
+    yield ""
+    shown = _near_changes(parameter.lines)
+    skipped = 0
+    for line, near in zip(parameter.lines, shown):
+        if not near:
+            skipped += 1
+            continue
+        if skipped:
+            yield _indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
+            skipped = 0
+        yield from _diff_line(line)
+    if skipped:
+        yield _indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
+
+
+def _near_changes(lines: Sequence[DiffLine]) -> list[bool]:
+    changed = [position for position, line in enumerate(lines) if line.op != "same"]
+    near = {at for position in changed for at in range(position - CONTEXT, position + CONTEXT + 1)}
+    return [position in near for position in range(len(lines))]
+
+
+def _diff_line(line: DiffLine) -> Iterator[RenderableType]:
+    mark, style = {"same": (" ", ""), "added": ("+", "green"), "removed": ("-", "red")}[line.op]
+    yield _hanging(f"  {mark} ", line.text, style)
+    if line.op == "same":
+        return
+    if line.step is not None:
+        yield _hanging(f"      step {line.step}: ", line.reason or "no reason given", "dim")
+    if line.step is not None and not line.evidence:
+        yield _indented("no feedback was named for this line", 6, "dim")
+    for item in _merged(line.evidence)[:SHOWN_ITEMS]:
+        yield _hanging("      ", f"{_names(item.examples)}: {_shortened(item.text)}", "dim")
+    more = len(_merged(line.evidence)) - SHOWN_ITEMS
+    if more > 0:
+        yield _indented(f"and {plural(more, 'more piece')} of feedback", 6, "dim")
+
+
+def _merged(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Equal texts once, with all their examples."""
+    by_text: dict[str, set[str]] = {}
+    for item in evidence:
+        by_text.setdefault(" ".join(item.text.split()), set()).update(item.examples)
+    return [Evidence(text, tuple(in_order(examples))) for text, examples in by_text.items()]
+
+
+def _names(examples: tuple[str, ...]) -> str:
+    shown = ", ".join(examples[:SHOWN_EXAMPLES]) or "no example"
+    more = len(examples) - SHOWN_EXAMPLES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1].rstrip() + "…"
+
+
+def _styled(text: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    # Control characters in a prompt or in feedback must not reach the terminal.
+    return Text("".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text), style)
+
+
+def _indented(text: str, by: int, style: str = "") -> RenderableType:
+    return _padded(_styled(text, style), by)
+
+
+def _hanging(mark: str, text: str, style: str = "") -> RenderableType:
+    """Text behind a mark; its further lines begin where the first one did."""
+    from rich.table import Table
+
+    grid = Table.grid()
+    grid.add_column(width=len(mark), no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(_styled(mark, style), _styled(text, style))
+    return grid
+
+
+def _padded(what: RenderableType, by: int) -> RenderableType:
+    from rich.padding import Padding
+
+    return Padding(what, (0, 0, 0, by))
+
+
+def _group(parts: Sequence[RenderableType]) -> RenderableType:
+    from rich.console import Group
+
+    return Group(*parts)
+
+
+def _printed(parts: Sequence[RenderableType], width: int, color: bool) -> str:
+    from rich.console import Console
+
+    console = Console(
+        file=StringIO(),
+        width=min(width, WIDEST),
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+    )
+    for part in parts:
+        console.print(part)
+    assert isinstance(console.file, StringIO)
+    lines = console.file.getvalue().split("\n")
+    return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"

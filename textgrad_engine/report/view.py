@@ -1,0 +1,187 @@
+"""What a report says, as plain values, before anybody decides how it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.difference import DiffLine, diff_of
+from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
+from textgrad_engine.train import Comparison, Evaluation, TrainResult
+
+__all__ = ["ParameterView", "ScoreRow", "UsageRow", "View", "view_of"]
+
+Tone = Literal["good", "bad", "plain"]
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """The scores on one set.
+
+    Attributes:
+        name: the set.
+        seed: the seed prompt's mean and interval, in words.
+        best: the same of the best prompt.
+        size: how many examples it has, in words; "" when it was never measured.
+    """
+
+    name: str
+    seed: str
+    best: str
+    size: str
+
+
+@dataclass(frozen=True)
+class UsageRow:
+    """What the calls of one purpose used; the last row is the sum."""
+
+    purpose: str
+    usage: Usage
+
+
+@dataclass(frozen=True)
+class ParameterView:
+    """What became of one parameter."""
+
+    name: str
+    lines: tuple[DiffLine, ...]
+
+    def number_of(self, op: Literal["same", "added", "removed"]) -> int:
+        """How many lines were added, removed, or stayed."""
+        return sum(line.op == op for line in self.lines)
+
+    @property
+    def changed(self) -> bool:
+        """Whether any line is not as it was."""
+        return self.number_of("same") < len(self.lines)
+
+
+@dataclass(frozen=True)
+class View:
+    """A report on a run.
+
+    Attributes:
+        headline: how it ended.
+        scores: a row for each set.
+        verdict: what may be said about best against seed, in words.
+        tone: whether that is good news.
+        notes: what a reader must know to judge the scores.
+        usage: calls, tokens and cost by purpose, and their sum.
+        seconds: how long it took.
+        parameters: what became of each trained text.
+        problems: proposals that were dropped, and examples that went unanswered.
+    """
+
+    headline: str
+    scores: tuple[ScoreRow, ...]
+    verdict: str
+    tone: Tone
+    notes: tuple[str, ...]
+    usage: tuple[UsageRow, ...]
+    seconds: float
+    parameters: tuple[ParameterView, ...]
+    problems: tuple[str, ...]
+
+
+def view_of(result: TrainResult) -> View:
+    """What a report on a run says.
+
+    Args:
+        result: of a run, or read back from its folder.
+    """
+    verdict, tone = _verdict(result)
+    rows = [UsageRow(purpose, usage) for purpose, usage in result.usage.items()]
+    return View(
+        headline=_headline(result),
+        scores=(
+            _row("validation", result.seed_val, result.best_val),
+            _row("test", result.seed_test, result.best_test),
+        ),
+        verdict=verdict,
+        tone=tone,
+        notes=_notes(result),
+        usage=(*rows, UsageRow("all", result.total)),
+        seconds=result.seconds,
+        parameters=tuple(
+            ParameterView(name, diff_of(name, seed, result.best[name], result.origins.get(name, []), result.steps))
+            for name, seed in result.seed.items()
+        ),
+        problems=_problems(result),
+    )
+
+
+def _headline(result: TrainResult) -> str:
+    after = f"after {plural(len(result.steps), 'step')}" if result.steps else "before the first step"
+    return {
+        "finished": f"finished {after}",
+        "interrupted": f"interrupted {after}; this is the result so far",
+        "budget": f"the budget was spent {after}; this is the result so far",
+    }[result.status]
+
+
+def _row(name: str, seed: Evaluation | None, best: Evaluation | None) -> ScoreRow:
+    known = best or seed
+    return ScoreRow(name, _measured(seed), _measured(best), "" if known is None else plural(len(known), "example"))
+
+
+def _measured(evaluation: Evaluation | None) -> str:
+    if evaluation is None:
+        return NOT_MEASURED
+    return f"{score(evaluation.mean)} {interval(evaluation.interval)}"
+
+
+def _verdict(result: TrainResult) -> tuple[str, Tone]:
+    if result.seed == result.best:
+        return "the best prompt is the seed prompt: no change did better", "plain"
+    found = result.comparison
+    if found is None or result.compared_on is None:
+        return "not measured: the run ended before both prompts were tested", "plain"
+    on = {"test": "on test", "val": "on validation only, which chose this prompt"}[result.compared_on]
+    tone: Tone = "plain" if result.compared_on == "val" else _TONES[found.verdict]
+    return f"{_said(found)} {on}", tone
+
+
+_TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain"}
+
+
+def _said(found: Comparison) -> str:
+    word = {"not shown": "no difference shown"}.get(found.verdict, found.verdict)
+    return f"{word}: {score(found.difference, True)} {interval(found.interval, True)}, {p_value(found.p_value)},"
+
+
+def _notes(result: TrainResult) -> tuple[str, ...]:
+    notes = []
+    tried = plural(result.candidates, "changed prompt")
+    if result.candidates:
+        were = "was" if result.candidates == 1 else "were"
+        notes.append(
+            f"{tried} {were} tried on the validation set and the best one kept, so its validation score flatters it."
+        )
+    if result.best_test is not None and result.seed != result.best:
+        notes.append("The test set chose nothing: each of the two prompts saw it once, at the end.")
+    elif result.seed != result.best:
+        notes.append("Without a test score, nobody knows how much of the gain is luck.")
+    for name, evaluation in (
+        ("seed prompt, validation", result.seed_val),
+        ("best prompt, validation", result.best_val),
+        ("seed prompt, test", result.seed_test),
+        ("best prompt, test", result.best_test),
+    ):
+        if evaluation is not None and evaluation.failures:
+            lost = plural(len(evaluation.failures), "example")
+            notes.append(f"{name}: {lost} without an answer left out, e.g. {next(iter(evaluation.failures.items()))}.")
+    return tuple(notes)
+
+
+def _problems(result: TrainResult) -> tuple[str, ...]:
+    found = []
+    for step in result.steps:
+        if step.unanswered:
+            found.append(f"step {step.step}: {plural(step.unanswered, 'example')} of the minibatch had no answer")
+        found += [
+            f"step {step.step}: the proposal for {change.name} was dropped: {change.problem}"
+            for change in step.changes
+            if change.problem
+        ]
+    return tuple(found)

@@ -1,0 +1,117 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["NOT_MEASURED", "count", "duration", "in_order", "interval", "money", "p_value", "plural", "score", "short"]
+
+NOT_MEASURED = "not measured"
+
+
+def score(value: float, signed: bool = False) -> str:
+    """A score, or a difference of two, with three decimals.
+
+    Example:
+        >>> score(0.92), score(0.46, signed=True)
+        ('0.920', '+0.460')
+    """
+    return f"{value:+.3f}" if signed else f"{value:.3f}"
+
+
+def interval(bounds: tuple[float, float], signed: bool = False) -> str:
+    """An interval.
+
+    Example:
+        >>> interval((0.855, 0.957))
+        '[0.855, 0.957]'
+    """
+    low, high = bounds
+    return f"[{score(low, signed)}, {score(high, signed)}]"
+
+
+def p_value(value: float) -> str:
+    """A p-value with no more digits than it deserves.
+
+    Example:
+        >>> p_value(9e-13), p_value(0.0213)
+        ('p < 0.001', 'p = 0.021')
+    """
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def count(value: int) -> str:
+    """A whole number with its thousands apart.
+
+    Example:
+        >>> count(1696)
+        '1,696'
+    """
+    return f"{value:,}"
+
+
+def plural(value: int, word: str, many: str = "") -> str:
+    """A number and its noun.
+
+    Example:
+        >>> plural(1, "step"), plural(12, "step")
+        ('1 step', '12 steps')
+    """
+    return f"{count(value)} {word if value == 1 else many or word + 's'}"
+
+
+def short(value: int) -> str:
+    """A count in three digits or so.
+
+    Example:
+        >>> short(950), short(2_130), short(210_345), short(12_345_678)
+        ('950', '2.1k', '210k', '12.3M')
+    """
+    for unit, size in (("M", 10**6), ("k", 10**3)):
+        if value >= size:
+            scaled = value / size
+            return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.1f}{unit}"
+    return str(value)
+
+
+def money(dollars: float | None) -> str:
+    """What something costs; "unknown" when nobody knows, and never $0.00 for what is not free.
+
+    Example:
+        >>> money(0.0), money(1.234), money(0.00042), money(None)
+        ('$0.00', '$1.23', '$0.00042', 'unknown')
+    """
+    if dollars is None:
+        return "unknown"
+    if dollars and abs(dollars) < 0.01:
+        return f"${dollars:.5f}" if dollars >= 0.00001 else "under $0.00001"
+    return f"${dollars:,.2f}"
+
+
+def duration(seconds: float) -> str:
+    """How long something took or will take.
+
+    Example:
+        >>> duration(0.63), duration(42.2), duration(754), duration(7300)
+        ('0.6 s', '42 s', '12 min 34 s', '2 h 2 min')
+    """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def in_order(names: set[str]) -> list[str]:
+    """Names sorted so that ``t9`` comes before ``t10``.
+
+    Example:
+        >>> in_order({"t10", "t9"})
+        ['t9', 't10']
+    """
+    return sorted(
+        names, key=lambda name: [(not p.isdecimal(), int(p) if p.isdecimal() else 0, p) for p in re.split(r"(\d+)", name)]
+    )
