@@ -54,6 +54,8 @@ class Variable:
         "_grad_fn",
         "_hooks",
         "_index",
+        "_inner",
+        "_layer",
         "_origin",
         "_post_hooks",
         "_requires_grad",
@@ -81,6 +83,8 @@ class Variable:
         self._accumulator: weakref.ref[AccumulateGrad] | None = None
         self._combined = False
         self._origin: Variable | None = None
+        self._layer: Any = None  # the transform that this value belongs to, and what it stands for one level below
+        self._inner: Any = None
         self.output_nr: int = 0
         self.source: Source | None = None
 
@@ -341,6 +345,7 @@ class Variable:
         other._hooks = other._post_hooks = other._accumulator = None
         other._combined = False
         other._origin = self if self._origin is None else self._origin
+        other._layer, other._inner = self._layer, self._inner
         other.source = self.source
         return other
 

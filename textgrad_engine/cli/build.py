@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
-from textgrad_engine.errors import ModelError
+from textgrad_engine.errors import ConfigError, ModelError
 from textgrad_engine.llm.budget import Budget, budget
 from textgrad_engine.llm.model import Model, innermost
 from textgrad_engine.llm.openai import DEFAULT_BASE_URL, OpenAIModel
@@ -21,7 +21,7 @@ from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Parameter
 from textgrad_engine.optim import TGD, Optimizer
 
-__all__ = ["check_models", "make_metric", "make_models", "make_optimizer", "make_program", "prompts_of", "surroundings"]
+__all__ = ["check_prices", "make_metric", "make_models", "make_optimizer", "make_program", "prompts_of", "surroundings"]
 
 
 def make_program(config: Config) -> Module:
@@ -75,11 +75,15 @@ def make_optimizer(config: Config, program: Module, *, feedback: bool = True) ->
     return TGD(trained, **config.optimizer.given(), use_feedback=feedback)
 
 
-def make_models(config: Config) -> dict[str, Model]:
+def make_models(config: Config, option: str | None = None) -> dict[str, Model]:
     """The model of each role; roles of one name share one model, and its limit.
 
+    Args:
+        config: names them.
+        option: the name that ``--model`` gave, if it did; errors then speak of it.
+
     Raises:
-        UnknownModelError: nothing answers to a name.
+        ConfigError: nothing answers to a name, or its endpoint has no key.
     """
     settings = config.models.config.given()
     seed = settings.pop("seed", config.seed)
@@ -89,36 +93,51 @@ def make_models(config: Config) -> dict[str, Model]:
         if name not in made:
             try:
                 made[name] = resolve(name, base_url=config.models.base_url, seed=seed, **settings)
-            except ModelError as error:
-                config.fail(f"[models] {role} = {name!r}: {error}", "models", role)
+            except (ModelError, ValueError) as error:  # the latter for an address that is none
+                _fail(config, option, role, name, f": {error}")
         roles[role] = made[name]
+        inside = innermost(roles[role])
+        official = isinstance(inside, OpenAIModel) and inside.base_url == DEFAULT_BASE_URL
+        if official and not os.environ.get("OPENAI_API_KEY", "").strip():
+            _fail(
+                config,
+                option,
+                role,
+                name,
+                " needs a key, and the environment variable OPENAI_API_KEY is not set; set it, or name a server that "
+                "needs none with --base-url http://localhost:11434/v1",
+            )
     return roles
 
 
-def check_models(config: Config, roles: dict[str, Model]) -> None:
-    """Find out before the first call what the first call would find out: that there is a key, and a price.
+def check_prices(config: Config, roles: dict[str, Model], option: float | None = None) -> None:
+    """Check that a limit in dollars can be kept.
+
+    Args:
+        config: names the limit.
+        roles: the models.
+        option: the limit that ``--budget`` gave, if it did.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is such a limit, and the price of a model is not known.
     """
-    for role, model in roles.items():
-        inside = innermost(model)
-        official = isinstance(inside, OpenAIModel) and inside.base_url == DEFAULT_BASE_URL
-        if official and not os.environ.get("OPENAI_API_KEY", "").strip():
-            config.fail(
-                f"[models] {role} = {inside.name!r} needs a key, and the environment variable OPENAI_API_KEY is not "
-                "set; set it, or name a server that needs none with --base-url http://localhost:11434/v1",
-                "models",
-                role,
+    if config.budget.dollars is None:
+        return
+    for model in roles.values():
+        if price_of(model, Usage(input_tokens=1, output_tokens=1, calls=1)) is None:
+            problem = (
+                f"the price of {innermost(model).name!r} is not known, so a limit in dollars cannot be kept; limit "
+                "calls or tokens in the config's [budget] instead"
             )
-        one = Usage(input_tokens=1, output_tokens=1, calls=1)
-        if config.budget.dollars is not None and price_of(model, one) is None:
-            config.fail(
-                f"[budget] dollars: the price of {inside.name!r} is not known, so a limit in dollars cannot be kept; "
-                "limit calls or tokens instead",
-                "budget",
-                "dollars",
-            )
+            if option is not None:
+                raise ConfigError(f"--budget {option:g}: {problem}")
+            config.fail(f"[budget] dollars: {problem}", "budget", "dollars")
+
+
+def _fail(config: Config, option: str | None, role: str, name: str, problem: str) -> NoReturn:
+    if option is not None:
+        raise ConfigError(f"--model {name}{problem}")
+    config.fail(f"[models] {role} = {name!r}{problem}", "models", role)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,179 @@
-"""``textgrad-engine eval``."""
+"""``textgrad-engine eval``: use what a run found on a dataset, and say how good it is there."""
+
 from __future__ import annotations
-from textgrad_engine.cli.options import RunPath
-from textgrad_engine.cli.output import command
+
+import json
+import textwrap
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from textgrad_engine.autograd import no_grad
+from textgrad_engine.cli import build, runs
+from textgrad_engine.cli.config import Config, check_columns
+from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, ModelName, Quiet, RunPath
+from textgrad_engine.cli.output import INTERRUPTED, checking, command, complain, width, write
+from textgrad_engine.cli.progress import score_bar
+from textgrad_engine.data import Dataset, load
+from textgrad_engine.errors import CallCancelled, RunError, Stopped
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.usage import meter
+from textgrad_engine.nn import Module
+from textgrad_engine.report.document import evaluation_as_json, usage_as_json
+from textgrad_engine.report.words import count, duration, interval, money, plural, score
+from textgrad_engine.store import Run, append_evaluation, read_run
+from textgrad_engine.train import Evaluation
+from textgrad_engine.train import evaluate as scored
+from textgrad_engine.train.interrupt import stopping_on_interrupt
+
+__all__ = ["evaluate"]
+
+_SPLITS = {"train": "training", "val": "validation", "test": "test"}
+
+
 @command
-def evaluate(run: RunPath) -> None:
-    """Evaluate."""
+def evaluate(
+    run: RunPath,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", metavar="FILE", help="The examples (.jsonl, .json, .csv). Default: the run's test split."
+        ),
+    ] = None,
+    seed_prompt: Annotated[
+        bool, typer.Option("--seed-prompt", help="Evaluate the prompt as it was before the run, not the best one.")
+    ] = False,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    budget: BudgetLimit = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Evaluate the best prompt of a run: mean score with its 95% interval.
+
+    Models, metric and seed are those of the run's config. Each time the test split is opened, that is counted.
+    """
+    with checking():
+        found = read_run(run)
+        config = runs.config_of(found, found.seed if seed_prompt else found.best)
+        config = runs.changed(config, model=model, base_url=base_url, budget=budget)
+        path, dataset = _dataset(config, data)
+        program = build.make_program(config)
+        load_texts(program, found.seed if seed_prompt else found.best, found)
+        metric = build.make_metric(config)
+        models = build.make_models(config, model)
+        build.check_prices(config, models, budget)
+    began = time.monotonic()
+    with (
+        build.surroundings(config, models),
+        meter() as used,
+        score_bar(len(dataset), quiet or as_json) as on_score,
+        stopping_on_interrupt(),
+    ):
+        try:
+            evaluation = scored(program, dataset, metric, target=config.data.target, on_score=on_score)
+        except (Stopped, CallCancelled):
+            complain("interrupted: the evaluation is not complete, so there is no score")
+            raise typer.Exit(INTERRUPTED) from None
+    split = runs.split_of(found, dataset)
+    entry = {
+        "data": str(path) if data is not None else config.data.test,
+        "split": split,
+        "digest": runs.digest_of(dataset),
+        "prompt": "seed" if seed_prompt else "best",
+        "models": config.models.roles(),
+        "seed": config.seed,
+        **(evaluation_as_json(evaluation) or {}),
+        "usage": usage_as_json(used.total),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    openings = runs.openings(found) + 1 if split == "test" else None
+    append_evaluation(found.path, entry)
+    _print(found, entry, evaluation, used.total, openings, quiet=quiet, as_json=as_json)
+
+
+def load_texts(program: Module, texts: Mapping[str, str], run: Run) -> None:
+    """Put the texts of a run into a program.
+
+    Raises:
+        RunError: the program has not the parameters that the run trained.
+    """
+    parameters = dict(program.named_parameters())
+    with no_grad():
+        for name, text in texts.items():
+            if name not in parameters:
+                raise RunError(
+                    f"{run.path}: the run trained {name!r}, and the program of its config now has "
+                    f"{', '.join(parameters) or 'no parameters'}; it was changed since, so put it back as it was"
+                )
+            parameters[name].data = text
+
+
+def _dataset(config: Config, data: Path | None) -> tuple[Path, Dataset]:
+    if data is None and config.data.test is None:
+        raise RunError("the run's config names no test split; name a file with --data FILE")
+    path = data if data is not None else config.file(config.data.test or "")
+    dataset = load(path)
+    check_columns(config, dataset)
+    return path, dataset
+
+
+def _print(
+    run: Run,
+    entry: dict[str, Any],
+    evaluation: Evaluation,
+    used: Usage,
+    openings: int | None,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    measured = f"{score(evaluation.mean)} {interval(evaluation.interval)}"
+    if as_json:
+        scores = [
+            {"id": name, "score": value, "prediction": said}
+            for name, value, said in zip(evaluation.ids, evaluation.scores, evaluation.predictions)
+        ]
+        document = {"run": str(run.path), **entry, "test_openings": openings, "scores": scores}
+        write(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+    elif quiet:
+        write(f"{run.path}: {entry['prompt']} prompt {measured} on {entry['data']}")
+    else:
+        where = f"the run's {_SPLITS[entry['split']]} split" if entry["split"] else "no split of the run"
+        lines = [
+            "",
+            f"{run.path}: {entry['prompt']} prompt on {entry['data']} ({where})",
+            "",
+            f"  score   {measured}   {plural(len(evaluation), 'example')}",
+            f"  model   {', '.join(dict.fromkeys(entry['models'].values()))}",
+            f"  used    {_used(used)}, {duration(entry['seconds'])}",
+            *_remarks(entry, evaluation, openings),
+        ]
+        write("\n".join(lines))
+
+
+def _used(used: Usage) -> str:
+    return f"{plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}"
+
+
+def _remarks(entry: dict[str, Any], evaluation: Evaluation, openings: int | None) -> Iterator[str]:
+    """What a reader must know to judge the score."""
+    remarks = []
+    if evaluation.failures:
+        name, error = next(iter(evaluation.failures.items()))
+        remarks.append(
+            f"{plural(len(evaluation.failures), 'example')} without an answer left out, e.g. {name}: {error}"
+        )
+    if openings is not None:
+        remarks.append(
+            f"The test split was opened {plural(openings, 'time')} so far, by the run and by eval. The more often one "
+            "looks at it and then chooses, the more its score flatters."
+        )
+    elif entry["split"] and entry["prompt"] == "best":
+        remarks.append(f"The run worked with its {_SPLITS[entry['split']]} split, so this score flatters the prompt.")
+    for remark in remarks:
+        yield ""
+        yield from textwrap.wrap(remark, min(width(), 100), initial_indent="  ", subsequent_indent="  ")

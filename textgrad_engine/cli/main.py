@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ app = typer.Typer(
     help="Make LLM prompts better from examples, and prove it on held-out data.",
     epilog=EPILOG,
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -27,15 +29,7 @@ app.command("show", epilog=EPILOG)(show.show)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version  # 10 ms that only this option needs
-
-        import textgrad_engine
-
-        try:
-            number = version("textgrad-engine")
-        except PackageNotFoundError:  # run from a checkout that was never installed
-            number = textgrad_engine.__version__
-        typer.echo(f"textgrad-engine {number}")
+        typer.echo(f"textgrad-engine {sys.modules['textgrad_engine'].__version__}")
         raise typer.Exit
 
 

@@ -120,5 +120,3 @@ def width() -> int:
 def colors() -> bool:
     """Whether stdout is a terminal that wants colors (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-

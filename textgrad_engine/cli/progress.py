@@ -7,135 +7,159 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING
 
-from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.usage import usage_of
-from textgrad_engine.report.words import count, duration, money, plural, score, short
+from textgrad_engine.cli.output import complain
+from textgrad_engine.cli.tally import Tally, line_of
+from textgrad_engine.report.words import count, duration, money, plural, short
 from textgrad_engine.train.events import (
-    CallEnded,
     Callback,
-    Evaluated,
+    CallEnded,
     Event,
+    Phase,
     PhaseAdvanced,
     PhaseEnded,
     PhaseStarted,
-    RunEnded,
     RunStarted,
     StepEnded,
 )
 
-__all__ = ["Lines", "Tally", "progress_for"]
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import TaskID
 
+__all__ = ["Bars", "Lines", "on_interrupt", "progress_for", "score_bar"]
 
-class Tally:
-    """Adds up what has happened so far.
-
-    Attributes:
-        steps: how many there will be at most.
-        step: how many are over.
-        best: the best validation score so far; None before the first.
-        usage: calls, tokens and dollars.
-        seconds: since the run began.
-    """
-
-    def __init__(self) -> None:
-        self.steps = self.step = self.tests = 0
-        self.best: float | None = None
-        self.usage = Usage()
-        self.changed = False
-        self._began = self._first_step = time.monotonic()
-        self._validation = 0.0
-        self._val = 1
-        self._phase_began = self._began
-        self._testing = False
-
-    def on_event(self, event: Event) -> None:
-        """Count an event in."""
-        if isinstance(event, CallEnded):
-            self._add(event)
-        elif isinstance(event, RunStarted):
-            self.steps, self.tests, self._val = event.steps, event.test, max(1, event.val)
-            self._began = self._first_step = time.monotonic()
-        elif isinstance(event, PhaseStarted):
-            self._phase_began = time.monotonic()
-            self._testing = self._testing or event.phase == "test"
-        elif isinstance(event, Evaluated) and event.phase == "validate":
-            self._validation = time.monotonic() - self._phase_began
-            if event.step == 0:
-                self.best = event.evaluation.mean
-                self._first_step = time.monotonic()
-        elif isinstance(event, StepEnded):
-            self.step, self.best = event.step, event.best_val
-            self.changed = self.changed or event.kept
-
-    def _add(self, event: CallEnded) -> None:
-        answer, failure = event.record.completion, event.record.error
-        used = answer.usage if answer is not None else None if failure is None else usage_of(failure)
-        if used is not None:
-            self.usage += used
-
-    @property
-    def seconds(self) -> float:
-        """Since the run began."""
-        return time.monotonic() - self._began
-
-    @property
-    def left(self) -> float | None:
-        """Seconds that it will still take, as far as anybody can tell after a step; None before."""
-        if not self.step or self._testing:
-            return None
-        now = time.monotonic()
-        a_step = (now - self._first_step) / (self.step + 0.5)
-        testing = self._validation / self._val * self.tests * (2 if self.changed else 1)
-        return max(0.0, a_step * (self.steps - self.step - 0.5)) + testing
-
-    def spent(self) -> str:
-        """Calls, tokens and cost in words."""
-        used = self.usage
-        return f"calls {count(used.calls)}  tokens {short(used.total_tokens)}  {money(used.dollars)}"
+STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
 
 
 class Lines:
     """One plain line for each step, for whoever reads a log.
 
     Args:
-        write: what takes a line, without its line break.
+        write: takes a line, without its line break.
     """
 
-    def __init__(self, write: Any) -> None:
+    def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self.tally = Tally()
 
     def on_event(self, event: Event) -> None:
         """Write a line when there is something to say."""
         self.tally.on_event(event)
-        line = step_line(event, self.tally)
-        if line:
+        if line := line_of(event, self.tally):
             self._write(line)
+        if isinstance(event, RunStarted):
+            on_interrupt(lambda: _write_from_signal(STOPPING))
 
 
-def step_line(event: Event, tally: Tally) -> str:
-    """What a log says of an event; "" for nothing."""
-    if isinstance(event, Evaluated) and event.phase == "validate" and event.step == 0:
-        return f"{_at(0, tally)}  seed prompt  val {score(event.evaluation.mean)}  {tally.spent()}"
-    if isinstance(event, StepEnded):
-        train = "  -  " if event.train_mean is None else score(event.train_mean)
-        if event.val_mean is None:
-            val = "no change           " if not any(c.problem for c in event.changes) else "proposal dropped    "
-        else:
-            val = f"val {score(event.val_mean)} ({'kept' if event.kept else 'not kept'})".ljust(20)
-        return f"{_at(event.step, tally)}  train {train}  {val} best {score(event.best_val)}  {tally.spent()}"
-    if isinstance(event, PhaseStarted) and event.phase == "test":
-        return f"{'test':<{len(_at(0, tally))}}  {plural(event.total, 'example')}"
-    return ""
+class Bars:
+    """A bar for each phase, a line for what it has cost and how long it will take, and a line for each step above.
+
+    Args:
+        console: of stderr.
+    """
+
+    def __init__(self, console: Console) -> None:
+        from rich.live import Live  # heavy, and wanted only in a terminal
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self.tally = Tally()
+        self.stopping = False
+        self._bars = Progress(
+            TextColumn("{task.description:<9}"),
+            BarColumn(bar_width=36),
+            TextColumn("{task.fields[shown]}", justify="right"),
+            console=console,
+            auto_refresh=False,
+        )
+        self._tasks: dict[Phase, TaskID] = {}
+        self._phases: dict[int, tuple[Phase, int]] = {}
+        self.live = Live(
+            console=console,
+            get_renderable=self._renderable,
+            refresh_per_second=8,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def on_event(self, event: Event) -> None:
+        """Move the bars."""
+        self.tally.on_event(event)
+        if isinstance(event, RunStarted):
+            self._start(event)
+        elif isinstance(event, PhaseStarted):
+            self._phases[event.number] = (event.phase, event.total)
+            if event.phase == "forward":
+                for phase in ("backward", "optimize", "validate"):
+                    self._clear(phase)
+            self._move(event.phase, 0, event.total)
+        elif isinstance(event, PhaseAdvanced):
+            self._move(*_at(self._phases[event.number], event.done))
+        elif isinstance(event, CallEnded) and event.phase in self._phases:
+            phase, total = self._phases[event.phase]
+            if not total:  # how much backward has to do is not known beforehand
+                self._bars.update(self._tasks[phase], shown=plural(self._bump(event.phase), "call"))
+        elif isinstance(event, PhaseEnded):
+            phase, total = self._phases.pop(event.number)
+            self._bars.update(self._tasks[phase], total=total or 1, completed=total or 1)
+            if total:
+                self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
+        if line := line_of(event, self.tally):
+            self.live.console.print(line, style="bold" if isinstance(event, StepEnded) and event.kept else None)
+
+    def _start(self, event: RunStarted) -> None:
+        totals: dict[Phase, int] = {"validate": event.val, "forward": 0, "backward": 0, "optimize": 1}
+        if event.test:
+            totals["test"] = event.test
+        order: tuple[Phase, ...] = ("forward", "backward", "optimize", "validate", "test")
+        for phase in order:
+            if phase in totals:
+                self._tasks[phase] = self._bars.add_task(phase, total=totals[phase] or 1, shown="")
+        on_interrupt(self._interrupted)
+
+    def _interrupted(self) -> None:
+        self.stopping = True
+
+    def _clear(self, phase: Phase) -> None:
+        self._bars.update(self._tasks[phase], completed=0, total=1, shown="")
+
+    def _move(self, phase: Phase, done: int, total: int) -> None:
+        shown = f"{done}/{total}" if total else ""
+        self._bars.update(self._tasks[phase], completed=done, total=total or None, shown=shown)
+
+    def _bump(self, number: int) -> int:
+        self._calls = (number, self._calls[1] + 1 if self._calls[0] == number else 1)
+        return self._calls[1]
+
+    _calls: tuple[int, int] = (0, 0)
+
+    def _renderable(self) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        return Group(self._bars, Text(self.status()))
+
+    def status(self) -> str:
+        """The line below the bars."""
+        if self.stopping:
+            return STOPPING
+        tally, used = self.tally, self.tally.usage
+        parts = [f"step {min(tally.step + 1, tally.steps)} of {tally.steps}" if not tally.tested else "testing"]
+        if tally.best is not None:
+            parts.append(f"best {tally.best:.3f}")
+        parts += [f"{count(used.calls)} calls", f"{short(used.total_tokens)} tokens"]
+        parts.append("cost unknown" if used.dollars is None else money(used.dollars))
+        left = tally.left
+        parts.append(f"{duration(tally.seconds)} so far" if left is None else f"about {duration(left)} left")
+        return ", ".join(parts)
 
 
-def _at(step: int, tally: Tally) -> str:
-    return f"step {step:>{len(str(tally.steps))}}/{tally.steps}"
+def _at(phase: tuple[Phase, int], done: int) -> tuple[Phase, int, int]:
+    return phase[0], done, phase[1]
 
 
 @contextlib.contextmanager
@@ -144,4 +168,61 @@ def progress_for(quiet: bool) -> Iterator[tuple[Callback, ...]]:
     if quiet:
         yield ()
         return
-    yield (Lines(lambda line: print(line, file=sys.stderr, flush=True)),)
+    console = _terminal()
+    if console is None:
+        yield (Lines(complain),)
+        return
+    bars = Bars(console)
+    with bars.live:
+        yield (bars,)
+
+
+@contextlib.contextmanager
+def score_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar for one evaluation in a terminal; yields what to call when an example is done."""
+    console = None if quiet else _terminal()
+    if console is None:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("evaluate"), BarColumn(bar_width=36), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda _: progress.advance(task)
+
+
+def on_interrupt(tell: Callable[[], None]) -> None:
+    """Have `tell` called at the first Ctrl-C, before whoever listens to it now; for as long as they listen.
+
+    The Trainer puts back what was there before it began, and with it takes this away.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    before = signal.getsignal(signal.SIGINT)
+    told = False
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            tell()
+        if callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, handler)
+
+
+def _write_from_signal(message: str) -> None:
+    # A signal may come while Python writes to stderr, where a second write through its buffer is an error.
+    with contextlib.suppress(OSError):
+        os.write(2, f"\n{message}\n".encode())
+
+
+def _terminal() -> Console | None:
+    """The console of stderr, if that is a terminal that can move its cursor."""
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        return None
+    from rich.console import Console  # heavy, and wanted only in a terminal
+
+    return Console(stderr=True, highlight=False)

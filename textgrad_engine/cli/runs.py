@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from textgrad_engine.cli.config import Config
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import Run
+from textgrad_engine.store.records import dumps
 
-__all__ = ["best_files", "claim", "config_of", "describe", "name_of", "summary"]
+__all__ = [
+    "best_files",
+    "changed",
+    "claim",
+    "config_of",
+    "describe",
+    "digest_of",
+    "name_of",
+    "openings",
+    "split_of",
+    "summary",
+    "title_of",
+]
 
 
 def name_of(config: Config) -> str:
@@ -46,22 +62,31 @@ def claim(config: Config, run_dir: Path | None) -> Path:
         raise RunError(f"{home}: no run folder can be made: {reason}; name a place with --run-dir") from None
 
 
-def describe(config: Config, path: Path, *, feedback: bool) -> dict[str, Any]:
-    """What ``config.json`` of a run folder says: every setting, and where the config's own folder is from there."""
+def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], *, feedback: bool) -> dict[str, Any]:
+    """What ``config.json`` of a run folder says: every setting, and where the config's own folder is from there.
+
+    Args:
+        config: of the run.
+        path: the run folder.
+        splits: the data by split; a digest of each is kept.
+        feedback: whether the optimizer gets feedback.
+    """
     return {
         "name": name_of(config),
         "folder": _from(path, config.folder),
         "feedback": feedback,
+        "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},
         "config": config.resolved(),
     }
 
 
-def config_of(run: Run) -> Config:
-    """The config that a run was made with; its files are looked for when they are read.
+def config_of(run: Run, texts: Mapping[str, str]) -> Config:
+    """The config that a run was made with, its system prompt replaced by that of `texts`.
+
+    Files that it names are looked for when they are read, so that a run folder is of use without the training data.
 
     Raises:
-        RunError: the run keeps none, because it was started from Python.
-        ConfigError: it was damaged.
+        RunError: the run keeps none, because it was started from Python; or it was damaged.
     """
     kept = run.config
     if kept is None:
@@ -70,10 +95,49 @@ def config_of(run: Run) -> Config:
             "from Python, with tg.evaluate"
         )
     try:
-        values, folder = kept["config"], kept["folder"]
-        return Config.of(values, run.path / folder / "config.toml")
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{run.path / 'config.json'}: lacks {error}, so the file was damaged; restore it") from None
+        values, folder = dict(kept["config"]), kept["folder"]
+        if "class" not in values["program"]:
+            values["program"] = {"user": values["program"]["user"], "system": texts["system"]}
+        config = Config.model_validate(values)
+    except (KeyError, TypeError, ValidationError) as error:
+        raise RunError(f"{run.path / 'config.json'}: was damaged ({error}); restore it") from None
+    config._path = _shown(run.path.resolve() / folder) / "config.toml"
+    return config
+
+
+def changed(config: Config, *, model: str | None, base_url: str | None, budget: float | None) -> Config:
+    """The config with what the command line says."""
+    models = config.models
+    if model is not None:
+        models = models.model_copy(update={"forward": model, "backward": None, "optimizer": None, "judge": None})
+    if base_url is not None:
+        models = models.model_copy(update={"base_url": base_url})
+    limits = config.budget if budget is None else config.budget.model_copy(update={"dollars": budget})
+    return config.model_copy(update={"models": models, "budget": limits})
+
+
+def digest_of(dataset: Dataset) -> str:
+    """Sixteen hexadecimal digits that tell datasets apart by their examples, wherever they are kept."""
+    content = b"\n".join(dumps(row) for row in dataset)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def split_of(run: Run, dataset: Dataset) -> str | None:
+    """Which of the run's splits a dataset is: "train", "val", "test", or None."""
+    known: Mapping[str, str] = (run.config or {}).get("digests", {})
+    digest = digest_of(dataset)
+    return next((name for name, its in known.items() if its == digest), None)
+
+
+def openings(run: Run) -> int:
+    """How often the run's test split was looked at: by the run itself, and by evaluations since."""
+    own = any(each.phase == "test" for each in run.evaluations)
+    return int(own) + sum(1 for entry in run.evals if entry.get("split") == "test")
+
+
+def title_of(path: Path, *, feedback: bool) -> str:
+    """What the report on a run is headed with."""
+    return str(path) if feedback else f"{path} (control: the optimizer got no feedback)"
 
 
 def best_files(path: Path, best: Mapping[str, str]) -> str:
@@ -93,6 +157,13 @@ def _from(path: Path, folder: Path) -> str:
         return Path(os.path.relpath(folder.resolve(), path.resolve())).as_posix()
     except ValueError:  # another drive on Windows: there is no relative path
         return folder.resolve().as_posix()
+
+
+def _shown(folder: Path) -> Path:
+    """A folder as a person would write it: relative when it is below the working directory."""
+    folder = Path(os.path.normpath(folder))
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _escaped(name: str) -> str:

@@ -7,6 +7,7 @@ import json
 import typer
 
 from textgrad_engine import report
+from textgrad_engine.cli import runs
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write
 from textgrad_engine.store import read_run
@@ -30,4 +31,5 @@ def show(run: RunPath, as_json: Json = False) -> None:
     if as_json:
         write(json.dumps({"run": str(run), **report.as_json(found.result)}, ensure_ascii=False, indent=2))
     else:
-        write(report.render(found.result, title=str(run), width=width(), color=colors()))
+        title = runs.title_of(run, feedback=(found.config or {}).get("feedback", True))
+        write("\n" + report.render(found.result, title=title, width=width(), color=colors()))

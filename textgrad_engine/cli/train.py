@@ -12,8 +12,20 @@ from textgrad_engine import report
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, load_config, read_data
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, ConfigPath, Json, ModelName, Quiet, RunDir, Seed
-from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, OK, checking, colors, command, say, width, write
+from textgrad_engine.cli.output import (
+    BUDGET_SPENT,
+    INTERRUPTED,
+    OK,
+    checking,
+    colors,
+    command,
+    complain,
+    say,
+    width,
+    write,
+)
 from textgrad_engine.cli.progress import progress_for
+from textgrad_engine.errors import TextgradError
 from textgrad_engine.store import RunFolder
 from textgrad_engine.train import Trainer, TrainResult
 
@@ -44,30 +56,34 @@ def train(
     """
     with checking():
         found = load_config(config).with_overrides(model=model, base_url=base_url, budget=budget, seed=seed)
-    path, result = _run(found, run_dir, feedback=not no_feedback, quiet=quiet or as_json)
+    path, result = _run(found, model, budget, run_dir, feedback=not no_feedback, quiet=quiet or as_json)
     if as_json:
         write(json.dumps({"run": str(path), **report.as_json(result)}, ensure_ascii=False, indent=2))
     elif quiet:
         write(f"{path}: {report.one_line(result)}")
     else:
-        write(report.render(result, title=str(path), width=width(), color=colors()))
-        say(f"\nRun folder {path}; the best prompt is in {runs.best_files(path, result.best)}.\n", quiet=False)
+        title = runs.title_of(path, feedback=not no_feedback)
+        write("\n" + report.render(result, title=title, width=width(), color=colors()))
+        complain(f"\n{report.one_line(result)}\nThe best prompt is in {runs.best_files(path, result.best)}")
     raise typer.Exit(_CODES[result.status])
 
 
-def _run(config: Config, run_dir: Path | None, *, feedback: bool, quiet: bool) -> tuple[Path, TrainResult]:
+def _run(
+    config: Config, model: str | None, budget: float | None, run_dir: Path | None, *, feedback: bool, quiet: bool
+) -> tuple[Path, TrainResult]:
     """Check all that can be checked, then train."""
     with checking():
         train_set, val_set, test_set = read_data(config)
         program = build.make_program(config)
         metric = build.make_metric(config)
         optimizer = build.make_optimizer(config, program, feedback=feedback)
-        models = build.make_models(config)
-        build.check_models(config, models)
+        models = build.make_models(config, model)
+        build.check_prices(config, models, budget)
         with build.prompts_of(config):
             pass
         path = runs.claim(config, run_dir)
-        folder = RunFolder(path, config=runs.describe(config, path, feedback=feedback))
+        splits = {"train": train_set, "val": val_set, "test": test_set}
+        folder = RunFolder(path, config=runs.describe(config, path, splits, feedback=feedback))
     say(f"{runs.name_of(config)}: {runs.summary(config, train_set, val_set, test_set)}\nRun folder: {path}", quiet)
     settings = config.train
     with build.surroundings(config, models), progress_for(quiet) as progress:
@@ -81,4 +97,8 @@ def _run(config: Config, run_dir: Path | None, *, feedback: bool, quiet: bool) -
             seed=config.seed,
             callbacks=(folder, *progress),
         )
-        return path, trainer.fit(program, metric, optimizer, train_set, val_set, test_set)
+        try:
+            return path, trainer.fit(program, metric, optimizer, train_set, val_set, test_set)
+        except TextgradError as error:
+            error.add_note(f"what was paid for until then is in {path}, and `show {path}` prints what is known")
+            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,8 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import Module
 from textgrad_engine.ops.chat_completion import ChatCompletion as _ChatCompletion
-from textgrad_engine.ops.chat_completion import ChatSettings, config_from
+from textgrad_engine.ops.chat_completion import config_from
+from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 
 __all__ = ["ChatCompletion"]
 
@@ -62,11 +64,10 @@ class ChatCompletion(Module):
     def forward(self, **values: Variable | str) -> Variable:
         """Fill the slots and ask."""
         self._check(values)
-        messages: list[dict[str, Any]] = []
-        if self.system is not None:
-            messages.append({"role": "system", "content": [self.system]})
-        messages.append({"role": "user", "content": [self.user]})
-        result: Variable = _ChatCompletion.apply(messages, values, self.settings)
+        texts = (self.user,) if self.system is None else (self.system, self.user)
+        result: Variable = _ChatCompletion.apply(
+            self.settings, _plan(self.system is not None, tuple(values)), *texts, *values.values()
+        )
         return result
 
     def _check(self, values: Mapping[str, Any]) -> None:
@@ -81,3 +82,10 @@ class ChatCompletion(Module):
                 f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template has "
                 f"{list(slots)}"
             )
+
+
+@functools.cache
+def _plan(has_system: bool, names: tuple[str, ...]) -> Plan:
+    roles = ("system", "user") if has_system else ("user",)
+    messages = tuple([(role, (Hole(index),)) for index, role in enumerate(roles)])
+    return Plan(messages, tuple([(name, len(roles) + index) for index, name in enumerate(names)]))

@@ -19,8 +19,9 @@ from textgrad_engine.autograd import Function, Source, Variable, is_seed
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
-from textgrad_engine.ops.chat_completion import ChatCompletion, ChatSettings, ask, message_from
+from textgrad_engine.ops.chat_completion import ChatCompletion, ask
 from textgrad_engine.ops.feedback import object_schema
+from textgrad_engine.ops.messages import ChatSettings, plan_of
 from textgrad_engine.ops.text import Compute
 
 __all__ = [
@@ -291,7 +292,8 @@ def lm_judge_evaluator(
     values = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
     config = GenerateConfig(response_format=ResponseFormat(name="judge", json_schema=_VERDICT_SCHEMA))
     settings = ChatSettings(model=model, config=config, purpose="judge", role="answer of the judge")
-    answer = ChatCompletion.apply([message_from(m) for m in messages], values, settings)
+    plan, holes = plan_of(messages, values)
+    answer = ChatCompletion.apply(settings, plan, *holes)
     score, explanation = _Verdict.apply(prediction, answer, _Scale(*scale, success_fn))
     return score, explanation
 

@@ -7,8 +7,9 @@ that leads to the critic's instructions.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,19 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.ops.messages import Hole, Plan
 from textgrad_engine.ops.text import Compute
 
-__all__ = ["FEEDBACK_BATCH_SIZE", "Case", "Extract", "Part", "feedback_batch_size", "feedback_on", "object_schema"]
+__all__ = [
+    "FEEDBACK_BATCH_SIZE",
+    "Case",
+    "Extract",
+    "Part",
+    "case_of",
+    "feedback_batch_size",
+    "feedback_on",
+    "object_schema",
+]
 
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
 
@@ -43,10 +54,18 @@ def feedback_batch_size(size: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Part:
-    """An input that wants feedback: its key in the critic's answer, and whether it is a whole message."""
+    """An input that wants feedback.
+
+    Attributes:
+        key: its key in the critic's answer.
+        position: its position among the values of the call.
+        role: what it is for.
+        whole: whether it is a whole message; else its text is shown beside the message made of it.
+    """
 
     key: str
-    variable: Variable
+    position: int
+    role: str
     whole: bool
 
 
@@ -55,22 +74,57 @@ class Case:
     """One call of a model as the critic sees it.
 
     Attributes:
+        plan: its messages, with holes.
+        values: what is in the holes.
         parts: the inputs that want feedback.
-        messages: for each message its role, the keys of the parts in it, and a function that gives its text.
+        keys: for each message, the keys of the parts in it.
         answer: what the model answered.
         feedback: the items of feedback on the answer.
-        leaves: all values of messages and inputs, in order.
     """
 
+    plan: Plan
+    values: list[Any]
     parts: list[Part]
-    messages: list[tuple[str, str, Callable[[], str]]]
+    keys: list[list[str]]
     answer: Variable
     feedback: list[Variable]
-    leaves: list[Any]
 
 
-def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[str, Variable]]:
-    """Ask the critic once about all cases; for each case its feedback by the key of the part, pending.
+def case_of(plan: Plan, values: list[Any], needs: Sequence[bool], answer: Variable, feedback: list[Variable]) -> Case:
+    """One call as the critic sees it: one variable in several places is asked about once."""
+    parts: list[Part] = []
+    known: dict[int, str] = {}
+    taken: set[str] = set()
+
+    def key_of(wish: str, position: int, whole: bool) -> str:
+        variable = values[position]
+        same = id(variable if variable._origin is None else variable._origin)
+        if same not in known:
+            free = (wish if n == 1 else f"{wish}_{n}" for n in itertools.count(1))
+            known[same] = next(key for key in free if key not in taken)
+            taken.add(known[same])
+            parts.append(Part(known[same], position, variable.role, whole))
+        return known[same]
+
+    by_input = {name: key_of(name, index, False) for name, index in plan.inputs if needs[index]}
+    names = [name for name, _ in plan.inputs]
+    keys: list[list[str]] = []
+    for role, pieces in plan.messages:
+        inside: list[str] = []
+        for piece in pieces:
+            if not isinstance(piece, Hole):
+                continue
+            # A template with slots is shown as it is, besides the message made of it.
+            filled = [name for name in templates.slots_of(str(_data(values[piece.at]))) if name in names]
+            if needs[piece.at]:
+                inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
+            inside.extend(by_input[name] for name in filled if name in by_input)
+        keys.append(list(dict.fromkeys(inside)))
+    return Case(plan, values, parts, keys, answer, feedback)
+
+
+def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[int, Variable]]:
+    """Ask the critic once about all cases; for each case its feedback by position of the value, pending.
 
     Args:
         cases: the calls that feedback is wanted on.
@@ -78,14 +132,18 @@ def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[st
     """
     names = [f"case_{number}" for number in range(1, len(cases) + 1)]
     fields = {name: object_schema({part.key: _STRING for part in case.parts}) for name, case in zip(names, cases)}
-    tracked = [[case.leaves, case.answer, case.feedback] for case in cases]
-    user = Compute.apply(lambda _: _render(cases), tracked, "request to the critic")
+    values = [[case.values, case.answer, case.feedback] for case in cases]
+    user = Compute.apply(lambda data: _render(cases, data), values, "request to the critic")
     answer = ask("feedback", user, object_schema(fields), purpose="backward", role="answer of the critic")
     paths = tuple([(name, part.key) for name, case in zip(names, cases) for part in case.parts])
-    roles = tuple([f"feedback on the {part.variable.role or part.key}" for case in cases for part in case.parts])
+    roles = tuple([f"feedback on the {part.role or part.key}" for case in cases for part in case.parts])
     found = Extract.apply(answer, paths, roles)
-    values = iter(found if isinstance(found, tuple) else (found,))
-    return [{part.key: next(values) for part in case.parts} for case in cases]
+    texts = iter(found if isinstance(found, tuple) else (found,))
+    return [{part.position: next(texts) for part in case.parts} for case in cases]
+
+
+def _data(value: Any) -> Any:
+    return value.data if isinstance(value, Variable) else value
 
 
 _STRING = {"type": "string"}
@@ -147,34 +205,36 @@ class Extract(Function):
         return items, None, None
 
 
-def _render(cases: list[Case]) -> str:
-    """The user part of the request; messages that all cases begin with are shown once."""
-    shown = [[{"role": r, "keys": keys, "text": text()} for r, keys, text in case.messages] for case in cases]
+def _render(cases: list[Case], data: list[Any]) -> str:
+    """The user part of the request, from the data of each case: its values, its answer, the feedback on it.
+
+    Messages that all cases begin with are shown once.
+    """
+    shown = [
+        [
+            {"role": role, "keys": ", ".join(f"`{key}`" for key in keys), "text": text}
+            for (role, _), keys, text in zip(case.plan.messages, case.keys, case.plan.texts(values))
+        ]
+        for case, (values, _, _) in zip(cases, data)
+    ]
     common = 0
     if len(cases) > 1:
         while all(len(m) > common for m in shown) and all(m[common] == shown[0][common] for m in shown):
             common += 1
-    parts: dict[str, Any] = {}
-    for case in cases:
+    inputs: dict[str, Any] = {}
+    for case, (values, _, _) in zip(cases, data):
         for part in case.parts:
-            texts = parts.setdefault(
-                part.key, {"key": part.key, "role": part.variable.role or "an input", "texts": set()}
-            )
-            texts["texts"].add(None if part.whole else str(part.variable.data))
-    inputs = [
-        {"key": p["key"], "role": p["role"], "text": next(iter(p["texts"])) if len(p["texts"]) == 1 else None}
-        for p in parts.values()
-    ]
+            entry = inputs.setdefault(part.key, {"key": part.key, "role": part.role or "an input", "texts": set()})
+            entry["texts"].add(None if part.whole else str(values[part.position]))
     return templates.load("feedback").render(
-        inputs=inputs,
+        inputs=[
+            {**entry, "text": next(iter(entry["texts"])) if len(entry["texts"]) == 1 else None}
+            for entry in inputs.values()
+        ],
         shared=shown[0][:common],
         cases=[
-            {
-                "messages": messages[common:],
-                "answer": case.answer.data,
-                "feedback": [str(item.data) for item in case.feedback if item.data],
-            }
-            for messages, case in zip(shown, cases)
+            {"messages": messages[common:], "answer": answer, "feedback": [str(text) for text in feedback if text]}
+            for messages, (_, answer, feedback) in zip(shown, data)
         ],
         example=json.dumps({f"case_{n}": {part.key: "..." for part in case.parts} for n, case in enumerate(cases, 1)}),
     )

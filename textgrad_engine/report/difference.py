@@ -11,7 +11,9 @@ from textgrad_engine.optim import Evidence, Origin
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
-__all__ = ["DiffLine", "diff_of", "origins_from_steps"]
+__all__ = ["DiffLine", "Op", "diff_of", "origins_from_steps"]
+
+Op = Literal["same", "added", "removed"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class DiffLine:
         evidence: the feedback that asked for it.
     """
 
-    op: Literal["same", "added", "removed"]
+    op: Op
     text: str
     step: int | None = None
     reason: str = ""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING
 
 from textgrad_engine.optim import Evidence
-from textgrad_engine.report.difference import DiffLine, diff_of, origins_from_steps
+from textgrad_engine.report.difference import DiffLine, Op, diff_of, origins_from_steps
 from textgrad_engine.report.view import ParameterView, View, view_of
 from textgrad_engine.report.words import count, duration, in_order, money, plural, score
 from textgrad_engine.train import TrainResult
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.text import Text
 
     from textgrad_engine.store import Run
@@ -42,8 +43,7 @@ def render(result: TrainResult, *, title: str = "", width: int = 80, color: bool
     """
     view = view_of(result)
     parts: list[RenderableType] = [_headline(title, view.headline), "", _scores(view), ""]
-    for note in view.notes:
-        parts.append(_indented(note, 2, "dim"))
+    parts += [_indented(note, 2, "dim") for note in view.notes]
     parts += ["", _usage(view), ""]
     for parameter in view.parameters:
         parts += [*_diff(parameter, alone=len(view.parameters) == 1), ""]
@@ -160,11 +160,9 @@ def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
     if not parameter.changed:
         yield _styled(f"What changed in {what}: nothing", "bold")
         return
-    counts = ", ".join(
-        f"{plural(parameter.number_of(op), 'line')} {word}"
-        for op, word in (("added", "added"), ("removed", "removed"), ("same", "as before"))
-        if parameter.number_of(op)
-    )
+    words: tuple[tuple[Op, str], ...] = (("added", "added"), ("removed", "removed"), ("same", "as before"))
+    numbers = [(parameter.number_of(op), word) for op, word in words]
+    counts = ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)
     yield _styled(f"What changed in {what}: ", "bold").append(counts, style="not bold")
     yield ""
     shown = _near_changes(parameter.lines)
@@ -189,15 +187,16 @@ def _near_changes(lines: Sequence[DiffLine]) -> list[bool]:
 
 def _diff_line(line: DiffLine) -> Iterator[RenderableType]:
     mark, style = {"same": (" ", ""), "added": ("+", "green"), "removed": ("-", "red")}[line.op]
-    yield _hanging(f"  {mark} ", line.text, style)
+    yield _hanging(f"  {mark} ", "", line.text, style)
     if line.op == "same":
         return
     if line.step is not None:
-        yield _hanging(f"      step {line.step}: ", line.reason or "no reason given", "dim")
-    if line.step is not None and not line.evidence:
-        yield _indented("no feedback was named for this line", 6, "dim")
+        reason = line.reason or "no reason given"
+        yield _hanging(
+            " " * 6, " " * 2, f"step {line.step}: {reason}" + ("" if line.evidence else " (cites no feedback)"), "dim"
+        )
     for item in _merged(line.evidence)[:SHOWN_ITEMS]:
-        yield _hanging("      ", f"{_names(item.examples)}: {_shortened(item.text)}", "dim")
+        yield _hanging(" " * 6, " " * 2, f"{_names(item.examples)}: {_shortened(item.text)}", "dim")
     more = len(_merged(line.evidence)) - SHOWN_ITEMS
     if more > 0:
         yield _indented(f"and {plural(more, 'more piece')} of feedback", 6, "dim")
@@ -225,22 +224,32 @@ def _styled(text: str, style: str = "") -> Text:
     from rich.text import Text
 
     # Control characters in a prompt or in feedback must not reach the terminal.
-    return Text("".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text), style)
+    return Text(
+        "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text), style
+    )
 
 
 def _indented(text: str, by: int, style: str = "") -> RenderableType:
     return _padded(_styled(text, style), by)
 
 
-def _hanging(mark: str, text: str, style: str = "") -> RenderableType:
-    """Text behind a mark; its further lines begin where the first one did."""
-    from rich.table import Table
+def _hanging(mark: str, further: str, text: str, style: str = "") -> RenderableType:
+    """Text behind a mark; its further lines begin below the text, and `further` to the right of that."""
+    return _Hanging(mark, further, text, style)
 
-    grid = Table.grid()
-    grid.add_column(width=len(mark), no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row(_styled(mark, style), _styled(text, style))
-    return grid
+
+@dataclass(frozen=True)
+class _Hanging:
+    mark: str
+    further: str
+    text: str
+    style: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = max(20, options.max_width - len(self.mark) - len(self.further))
+        for number, line in enumerate(_styled(self.text).wrap(console, room)):
+            margin = self.mark if number == 0 else " " * len(self.mark) + self.further
+            yield _styled(margin + line.plain.rstrip(), self.style)
 
 
 def _padded(what: RenderableType, by: int) -> RenderableType:

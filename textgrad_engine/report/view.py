@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.report.difference import DiffLine, diff_of
+from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
 
@@ -47,7 +47,7 @@ class ParameterView:
     name: str
     lines: tuple[DiffLine, ...]
 
-    def number_of(self, op: Literal["same", "added", "removed"]) -> int:
+    def number_of(self, op: Op) -> int:
         """How many lines were added, removed, or stayed."""
         return sum(line.op == op for line in self.lines)
 

@@ -113,5 +113,6 @@ def in_order(names: set[str]) -> list[str]:
         ['t9', 't10']
     """
     return sorted(
-        names, key=lambda name: [(not p.isdecimal(), int(p) if p.isdecimal() else 0, p) for p in re.split(r"(\d+)", name)]
+        names,
+        key=lambda name: [(not p.isdecimal(), int(p) if p.isdecimal() else 0, p) for p in re.split(r"(\d+)", name)],
     )

@@ -140,7 +140,9 @@ class _Lines:
         self._open(os.O_EXCL)
 
     def _open(self, flags: int) -> None:
-        self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | flags, 0o666)
+        self._fd = os.open(
+            self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | flags, 0o666
+        )
         self._close = weakref.finalize(self, os.close, self._fd)
 
     def append(self, line: bytes) -> None:

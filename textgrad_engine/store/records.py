@@ -192,7 +192,7 @@ def result_from_json(body: Mapping[str, Any]) -> TrainResult:
 
 
 @functools.cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     # Made on first use: it takes milliseconds, which importing should not.
     return TypeAdapter(kind)
 
@@ -210,7 +210,9 @@ def _request_to_json(request: Request) -> dict[str, Any]:
     settings = request.config.model_dump(mode="json")
     return {
         "messages": [message.model_dump(mode="json", exclude_none=True) for message in request.messages],
-        "config": {key: value for key, value in settings.items() if value is not None and (key, value) != ("extra", {})},
+        "config": {
+            key: value for key, value in settings.items() if value is not None and (key, value) != ("extra", {})
+        },
     }
 
 

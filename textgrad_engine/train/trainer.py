@@ -17,7 +17,7 @@ from textgrad_engine.errors import BudgetExceeded, CallCancelled, DataError, Sto
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
-from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
 from textgrad_engine.train.evaluator import UNANSWERED, Evaluation, as_score, compare, evaluate
 from textgrad_engine.train.events import (
@@ -203,6 +203,7 @@ class _Run:
         self.trained = {name: p for name, p in program.named_parameters() if p.requires_grad}
         self.seed = self.texts()
         self.best = dict(self.seed)
+        self.origins = self.origins_now()
         self.seed_val: Evaluation | None = None
         self.best_val: Evaluation | None = None
         self.seed_test: Evaluation | None = None
@@ -214,6 +215,10 @@ class _Run:
     def texts(self) -> dict[str, str]:
         """The trained texts as they are now."""
         return {name: str(parameter.data) for name, parameter in self.trained.items()}
+
+    def origins_now(self) -> dict[str, list[Origin | None]]:
+        """Why each line of the trained texts reads as it does."""
+        return {name: self.optimizer.origins(parameter) for name, parameter in self.trained.items()}
 
     def load(self, texts: dict[str, str]) -> None:
         """Put texts into the program."""
@@ -352,6 +357,7 @@ class _Run:
         before = self.best_val.mean
         if kept:
             self.best, self.best_val = self.texts(), val
+            self.origins = self.origins_now()
         else:
             self.load(self.best)
             self.optimizer.load_state_dict({**held, "steps": self.optimizer.steps})
@@ -451,7 +457,7 @@ class _Run:
             status=status,
             seed=self.seed,
             best=self.best,
-            origins={name: self.optimizer.origins(parameter) for name, parameter in self.trained.items()},
+            origins=self.origins,
             seed_val=self.seed_val,
             best_val=self.best_val,
             seed_test=self.seed_test if self.best_test is not None else None,

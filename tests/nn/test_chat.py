@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pydantic
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn
+from textgrad_engine.llm import Request, ResponseFormat
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+
+def test_a_missing_slot_is_named_before_anything_is_sent() -> None:
+    """A call that leaves a slot out would send the braces."""
+    model = ScriptedModel([])
+    with pytest.raises(TypeError, match=r"the slot \{draft\}, and no value was given"):
+        nn.ChatCompletion("{ticket}: {draft}", model=model)(ticket="x")
+    assert model.requests == []
+
+
+def test_an_unknown_slot_is_named() -> None:
+    """A value that goes nowhere is a typo."""
+    with pytest.raises(TypeError, match=r"'tickt', which is no slot.*\['ticket'\]"):
+        nn.ChatCompletion("{ticket}", model=ScriptedModel([]))(ticket="x", tickt="y")
+
+
+def test_an_unknown_setting_raises_when_the_module_is_made() -> None:
+    """Not at the hundredth call."""
+    with pytest.raises(TypeError, match="unknown sampling setting 'max_token'"):
+        nn.ChatCompletion("{x}", max_token=3)
+
+
+def test_slots_of_both_templates_are_filled_once() -> None:
+    """Values with braces, JSON in prompts and literal braces all survive."""
+    model = ScriptedModel(["ok"])
+    chat = nn.ChatCompletion('{a} {"id": {b}} {{a}}', system='Reply {"ok": true}, {tone}.', model=model)
+    assert chat.slots == ("a", "b")
+    assert chat(a="{b}", b="{a}", tone="kindly").data == "ok"
+    assert [m.text for m in model.requests[0].messages] == ['Reply {"ok": true}, kindly.', '{b} {"id": {a}} {a}']
+
+
+def test_without_a_system_prompt_none_is_sent() -> None:
+    """An empty system message is no system message."""
+    model = ScriptedModel(["ok"])
+    nn.ChatCompletion("{a}", model=model, temperature=0.25)(a="x").data  # noqa: B018  waits for the call
+    (request,) = model.requests
+    assert ([m.role for m in request.messages], request.config.temperature) == (["user"], 0.25)
+
+
+def test_a_pydantic_class_as_response_format() -> None:
+    """The answer is JSON of that class."""
+
+    class Queue(pydantic.BaseModel):
+        queue: str
+
+    model = ScriptedModel([{"queue": "billing"}])
+    answer = nn.ChatCompletion("{a}", model=model, response_format=Queue)(a="x")
+    assert Queue.model_validate_json(answer.data).queue == "billing"
+    assert model.requests[0].config.response_format == ResponseFormat.of(Queue)
+
+
+def test_parameters_are_registered_and_hear_feedback() -> None:
+    """System prompt and user template of one module, each its own feedback, from one call."""
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "backward":
+            return {"case_1": {"system": "for the system", "user": "for the template"}}
+        return "an answer"
+
+    chat = nn.ChatCompletion(nn.Parameter("Sort {x}."), system=nn.Parameter("Be quick."))
+    assert [name for name, _ in chat.named_parameters()] == ["system", "user"]
+    model = FunctionModel(answer)
+    with tg.use_models(forward=model):
+        chat(x="this").backward("wrong")
+    assert [item.data for item in chat.system.grad] == ["for the system"]
+    assert [item.data for item in chat.user.grad] == ["for the template"]
+    assert len(model.requests) == 2
+
+
+def test_the_module_of_the_api_page() -> None:
+    """The nn.Module of API.md as it stands: one parameter, though it is reachable by two names."""
+
+    class Triage(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.instructions = nn.Parameter(
+                "Sort the ticket into one queue.", role="system prompt of the ticket sorter"
+            )
+            self.chat = nn.ChatCompletion(system=self.instructions, user="{ticket}", response_format=None)
+
+        def forward(self, ticket: Any) -> Any:
+            return self.chat(ticket=ticket)
+
+    program = Triage()
+    assert [name for name, _ in program.named_parameters()] == ["instructions"]
+    with tg.use_models(forward=ScriptedModel(["billing"])):
+        assert str(program("My bill is wrong.")) == "billing"
+
+
+def test_a_changed_parameter_is_what_the_next_call_sends() -> None:
+    """The module reads its texts when it is called."""
+    model = FunctionModel(lambda request: request.messages[0].text)
+    chat = nn.ChatCompletion("{x}", system=nn.Parameter("old"), model=model)
+    before = chat(x="1")
+    with tg.no_grad():
+        chat.system.data = "new"
+    assert (before.data, chat(x="1").data) == ("old", "new")

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from textgrad_engine import Variable, nn
+
+
+class Add(nn.Module):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = nn.Parameter(text, role=text)
+
+    def forward(self, value: Variable | str) -> Variable:
+        return self.text + value
+
+
+def names(module: nn.Module) -> list[str]:
+    return [name for name, _ in module.named_parameters()]
+
+
+def test_a_place_that_is_not_there_raises() -> None:
+    """Containers fail as lists and dicts do."""
+    with pytest.raises(IndexError):
+        nn.Sequential(Add("a"))[1]
+    with pytest.raises(IndexError):
+        nn.ModuleList()[0]
+    with pytest.raises(KeyError):
+        nn.ModuleDict({"a": Add("a")})["b"]
+
+
+def test_sequential_passes_on_and_feedback_comes_back_through_all() -> None:
+    """The first module is called first; each hears of the end result once."""
+    chain = nn.Sequential(Add("b"), Add("a"))
+    result = chain("c")
+    assert (result.data, len(chain), names(chain)) == ("abc", 2, ["0.text", "1.text"])
+    result.backward("longer")
+    assert [[item.data for item in p.grad] for p in chain.parameters()] == [["longer"], ["longer"]]
+    assert chain[-1] is list(chain)[1]
+
+
+def test_the_same_module_twice_is_called_twice() -> None:
+    """Repeating a step is no mistake; its parameter is still one."""
+    step = Add("a")
+    chain = nn.Sequential(step, step)
+    assert (chain("").data, names(chain)) == ("aa", ["0.text"])
+
+
+def test_a_list_registers_what_it_holds() -> None:
+    """Parameters in a ModuleList belong to the module that holds it, those in a plain list do not."""
+
+    class Program(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps = nn.ModuleList([Add("a")])
+            self.hidden = [Add("x")]
+
+    program = Program()
+    assert program.steps.append(Add("b")).extend([Add("c")]) is program.steps
+    assert names(program) == ["steps.0.text", "steps.1.text", "steps.2.text"]
+    assert [step.text.data for step in program.steps] == ["a", "b", "c"]
+    assert program.steps[2].text.data == "c"
+
+
+def test_a_dict_registers_by_name() -> None:
+    """Names are paths; iteration is over names, as of a dict."""
+    parts = nn.ModuleDict({"draft": Add("a")})
+    parts["check"] = Add("b")
+    assert names(parts) == ["draft.text", "check.text"]
+    assert (list(parts), len(parts), "check" in parts, "x" in parts) == (["draft", "check"], 2, True, False)
+    assert [name for name, _ in parts.items()] == list(parts.keys())
+    assert [module.text.data for module in parts.values()] == ["a", "b"]
+
+
+def test_states_of_containers_round_trip() -> None:
+    """A program of containers can be saved and loaded."""
+    program = nn.Sequential(nn.Sequential(Add("a")), Add("b"))
+    other = nn.Sequential(nn.Sequential(Add("x")), Add("y"))
+    other.load_state_dict(program.state_dict())
+    assert other("").data == "ba"

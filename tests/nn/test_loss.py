@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, nn
+from textgrad_engine.testing import ScriptedModel
+
+
+def wanting(data: str) -> Variable:
+    return Variable(data, role="answer", requires_grad=True)
+
+
+def said(variable: Variable) -> list[Any]:
+    return [item.data for item in variable.grad]
+
+
+@pytest.mark.parametrize("scale", [(1, 1), (5, 1)])
+def test_a_judge_needs_a_scale_that_goes_up(scale: tuple[int, int]) -> None:
+    """A scale the wrong way round would turn good into bad."""
+    with pytest.raises(ValueError, match="from the lowest to the highest"):
+        nn.Judge("Is it kind?", scale=scale)
+
+
+def test_exact_match_refuses_a_missing_target() -> None:
+    """A row without a label is a data error, not a wrong answer."""
+    with pytest.raises(TypeError, match="needs a target"):
+        nn.ExactMatch()(Variable("x"), None)  # type: ignore[arg-type]
+
+
+def test_exact_match_is_one_variable_that_backward_can_begin_at() -> None:
+    """`.backward()` needs nothing else."""
+    prediction = wanting("technical")
+    loss = nn.ExactMatch()(prediction + "", "billing")
+    loss.backward()
+    assert loss.data == 0
+    assert "billing" in said(prediction)[0]
+
+
+def test_a_metric_takes_its_purpose_and_success_along() -> None:
+    """The critic is told what was checked; success is the user's to define."""
+    metric = nn.Metric(lambda got, wanted: (len(got) / 10, f"{len(got)} letters"), "length", lambda score: score >= 0.5)
+    short, long = wanting("abc"), wanting("abcdef")
+    tg.backward([metric(short + "", "x"), metric(long + "", "x")])
+    assert long.grad == []
+    assert "scored 0.3 by a check of length" in said(short)[0]
+    assert "3 letters" in said(short)[0]
+
+
+def test_a_metric_without_target_takes_the_prediction_alone() -> None:
+    """A check of form needs no label."""
+    assert nn.Metric(str.isupper, "capitals")(Variable("ABC")).data is True
+
+
+def test_a_judge_keeps_its_criteria_scale_and_model() -> None:
+    """The module is one judge, whatever models are set around it."""
+    model = ScriptedModel([{"score": 7, "explanation": "a bit long"}, {"score": 9, "explanation": "fine"}])
+    loss = nn.Judge("Is it short?", scale=(0, 10), success_fn=lambda score: score >= 8, model=model)
+    prediction = wanting("well, ...")
+    with tg.use_models(judge=ScriptedModel([])):
+        scores = [loss(prediction + "", "ref", {"question": "why?"}) for _ in range(2)]
+        tg.backward(scores)
+    assert [score.data for score in scores] == [7.0, 9.0]
+    assert said(prediction) == ["a bit long"]
+    assert "why?" in model.requests[0].messages[-1].text
+
+
+def test_a_text_loss_is_words() -> None:
+    """It has no score, and it says so by what it is."""
+    model = ScriptedModel([{"criticism": "too long"}])
+    prediction = wanting("well, ...")
+    loss = nn.TextLoss("Is it short?", model=model)(prediction + "")
+    loss.backward()
+    assert (loss.data, said(prediction)) == ("too long", ["too long"])
+
+
+def test_trained_criteria_of_a_judge_belong_to_the_module() -> None:
+    """A Parameter as instructions is saved with the program, though feedback goes to what is judged."""
+    loss = nn.Judge(nn.Parameter("Is it kind?", role="criteria"))
+    assert [name for name, _ in loss.named_parameters()] == ["instructions"]

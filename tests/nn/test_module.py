@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from textgrad_engine import Variable, nn, no_grad
+
+
+class Leaf(nn.Module):
+    def __init__(self, text: str = "text") -> None:
+        super().__init__()
+        self.prompt = nn.Parameter(text, role="prompt")
+
+    def forward(self, value: Any) -> Any:
+        return self.prompt + value
+
+
+class Tree(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Parameter("head", role="head", requires_grad=False)
+        self.left, self.right = Leaf("left"), Leaf("right")
+        self.register_buffer("memory", Variable("nothing yet", role="memory"))
+
+
+def test_a_parameter_before_super_init_says_what_to_do() -> None:
+    """The mistake is named where it is made, not as a missing attribute later."""
+
+    class Broken(nn.Module):
+        def __init__(self) -> None:
+            self.prompt = nn.Parameter("x")
+
+    with pytest.raises(AttributeError, match=r"Broken\.prompt was assigned before super\(\).__init__\(\)"):
+        Broken()
+
+
+def test_assigning_a_text_over_a_parameter_is_refused() -> None:
+    """A prompt that silently stops being trained is the worst kind of typo."""
+    leaf = Leaf()
+    for value in ("new", 3, Variable("new")):
+        with pytest.raises(TypeError, match=r"Leaf\.prompt is a Parameter and was assigned .*\.prompt\.data = "):
+            leaf.prompt = value
+    assert leaf.prompt.data == "text"
+    leaf.prompt = nn.Parameter("other")
+    assert [p.data for p in leaf.parameters()] == ["other"]
+
+
+@pytest.mark.parametrize("name", ["", "a.b"])
+def test_names_that_dotted_paths_cannot_hold_are_refused(name: str) -> None:
+    """Keys of a state are unique paths."""
+    with pytest.raises(KeyError, match="without dots"):
+        Leaf().register_parameter(name, nn.Parameter("x"))
+
+
+def test_an_unknown_attribute_is_named() -> None:
+    """With the class that lacks it."""
+    with pytest.raises(AttributeError, match="Leaf has no attribute 'promt'"):
+        _ = Leaf().promt
+
+
+def test_a_module_without_forward_says_so() -> None:
+    """Instead of returning None."""
+    with pytest.raises(NotImplementedError, match="Module needs a `forward`"):
+        nn.Module()("x")
+
+
+def test_load_state_dict_names_every_key_that_does_not_fit() -> None:
+    """Strict loading names all missing and unexpected keys and changes nothing."""
+    tree = Tree()
+    state = tree.state_dict()
+    state["wrong"] = state.pop("left.prompt")
+    state["head"] = {**state["head"], "data": "changed"}
+    with pytest.raises(KeyError, match=r"missing \['left.prompt'\], unexpected \['wrong'\].*strict=False"):
+        tree.load_state_dict(state)
+    assert tree.head.data == "head"
+    tree.load_state_dict(state, strict=False)
+    assert (tree.head.data, tree.left.prompt.data) == ("changed", "left")
+
+
+@pytest.mark.parametrize("broken", [{"data": object(), "role": "", "requires_grad": True}, {"data": "x"}])
+def test_a_broken_state_changes_nothing(broken: dict[str, Any]) -> None:
+    """All entries are read before the first is used."""
+    tree = Tree()
+    state = {"head": {"data": "changed", "role": "", "requires_grad": True}, "left.prompt": broken}
+    with pytest.raises((TypeError, KeyError)):
+        tree.load_state_dict(state, strict=False)
+    assert (tree.head.data, tree.head.requires_grad) == ("head", False)
+
+
+def test_state_dict_round_trip_does_not_freeze() -> None:
+    """Defect of section 9: load_state_dict that freezes parameters. Text, role and requires_grad come back."""
+    tree, other = Tree(), Tree()
+    with no_grad():
+        tree.left.prompt.data = "changed\n{slot}"
+    tree.right.prompt.requires_grad = False
+    tree.head.requires_grad = True
+    state = tree.state_dict()
+    assert list(state) == ["head", "memory", "left.prompt", "right.prompt"]
+    assert state["left.prompt"] == {"data": "changed\n{slot}", "role": "prompt", "requires_grad": True}
+    parameter = other.left.prompt
+    other.load_state_dict(state)
+    assert other.left.prompt is parameter
+    assert other.state_dict() == state
+    assert [p.requires_grad for p in other.parameters()] == [True, True, False]
+
+
+def test_a_state_does_not_follow_later_changes() -> None:
+    """A state is a copy, or going back to it would go nowhere."""
+    leaf = Leaf()
+    state = leaf.state_dict()
+    with no_grad():
+        leaf.prompt.data = "changed"
+    assert state["prompt"]["data"] == "text"
+
+
+def test_parameters_by_dotted_name_in_order() -> None:
+    """Own ones first, then the parts', in order of assignment; buffers are none."""
+    assert [name for name, _ in Tree().named_parameters()] == ["head", "left.prompt", "right.prompt"]
+    assert [name for name, _ in Tree().named_parameters(recurse=False)] == ["head"]
+    assert [name for name, _ in Tree().named_buffers()] == ["memory"]
+    assert [name for name, _ in Tree().named_modules()] == ["", "left", "right"]
+
+
+def test_a_shared_parameter_comes_once() -> None:
+    """Or an optimizer would change one text twice. The state names it at each place."""
+    tree = Tree()
+    tree.right.prompt = tree.left.prompt
+    assert [name for name, _ in tree.named_parameters()] == ["head", "left.prompt"]
+    assert {"left.prompt", "right.prompt"} <= set(tree.state_dict())
+    tree.load_state_dict(tree.state_dict())
+
+
+def test_a_module_that_holds_itself_is_walked_once() -> None:
+    """A cycle is no endless loop."""
+    leaf = Leaf()
+    leaf.again = leaf
+    assert [name for name, _ in leaf.named_parameters()] == ["prompt"]
+
+
+def test_reassigning_and_deleting_unregisters() -> None:
+    """A part that is gone has no parameters."""
+    tree = Tree()
+    tree.left = "no module any more"
+    del tree.right
+    assert [name for name, _ in tree.named_parameters()] == ["head"]
+    assert tree.left == "no module any more"
+    with pytest.raises(AttributeError):
+        _ = tree.right
+
+
+def test_a_plain_variable_is_no_parameter() -> None:
+    """As a plain tensor is none."""
+    leaf = Leaf()
+    leaf.note = Variable("x", requires_grad=True)
+    assert [name for name, _ in leaf.named_parameters()] == ["prompt"]
+
+
+def test_modes_and_freezing_reach_every_part() -> None:
+    """train, eval and requires_grad_ recurse and return the module."""
+    tree = Tree()
+    assert tree.eval() is tree
+    assert [module.training for module in tree.modules()] == [False] * 3
+    assert tree.train().left.training
+    assert not any(p.requires_grad for p in tree.requires_grad_(False).parameters())
+
+
+def test_zero_grad_leaves_nothing_behind() -> None:
+    """Defect of section 9: zero_grad that leaves context behind."""
+    tree = Tree()
+    (tree.left.prompt + tree.right.prompt).backward("longer")
+    held = tree.left.prompt.grad
+    tree.zero_grad()
+    assert [p.grad for p in tree.parameters()] == [[], [], []]
+    assert len(held) == 1
+
+
+def test_forward_hooks_run_in_order_and_may_replace() -> None:
+    """Pre hooks change arguments, hooks the result; a removed one is gone."""
+    leaf = Leaf("hello ")
+    first = leaf.register_forward_pre_hook(lambda module, args: (args[0].upper(),))
+    leaf.register_forward_pre_hook(lambda module, args: args[0] + "!")
+    last = leaf.register_forward_hook(lambda module, args, result: result + f" (from {args[0]})")
+    leaf.register_forward_hook(lambda module, args, result: None)
+    assert leaf("bob").data == "hello BOB! (from BOB!)"
+    first.remove()
+    first.remove()
+    last.remove()
+    assert leaf("bob").data == "hello bob!"
+
+
+def test_repr_shows_the_tree() -> None:
+    """What is in a program can be looked at."""
+    shown = repr(Tree())
+    assert shown.startswith("Tree(\n  (head): Parameter('head'")
+    assert "\n  (left): Leaf(\n    (prompt): Parameter('left'" in shown

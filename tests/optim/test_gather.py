@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine import Variable
+from textgrad_engine.autograd import Source
+from textgrad_engine.llm import tokens
+from textgrad_engine.optim.gather import gather
+
+
+def item(text: str, example: str = "", output: str = "") -> Variable:
+    variable = Variable(text)
+    variable.source = Source(example=example, output=output)
+    return variable
+
+
+def test_an_item_that_does_not_fit_is_left_out_whole_and_counted() -> None:
+    """Nothing is cut in the middle, and what is missing is known."""
+    items = [item("word " * 10), item("word " * 11), item("short")]
+    kept, left_out = gather(items, 13)
+    assert ([each.text for each in kept], left_out) == ([("word " * 10).strip(), "short"], 1)
+
+
+def test_at_least_one_item_is_shown() -> None:
+    """A budget that is too small does not turn feedback into none."""
+    kept, left_out = gather([item("word " * 50), item("word word word")], 1)
+    assert (len(kept), left_out) == (1, 1)
+
+
+def test_what_was_said_most_often_goes_first_but_the_order_stays() -> None:
+    """The budget goes by weight; what is shown is in the order of the gradient."""
+    items = [item("one two three four"), item("a b"), item("c d"), item("c  d\n"), item("e f")]
+    kept, left_out = gather(items, 4)
+    assert ([(each.text, each.times) for each in kept], left_out) == ([("a b", 1), ("c d", 2)], 2)
+
+
+def test_equal_texts_are_one_item_with_all_their_examples() -> None:
+    """White space aside; the answer is shown only where there is one."""
+    kept, _ = gather([item("Be brief.", "t2", "long"), item(" Be\nbrief. ", "t1", "longer"), item("Be brief.", "t2")], 99)
+    (only,) = kept
+    assert (only.text, only.times, only.answer, only.examples) == ("Be brief.", 3, "", ("t2", "t1"))
+
+
+def test_an_id_with_a_comma_stays_one_id() -> None:
+    """Ids are the user's, and may read 'Smith, John'."""
+    kept, _ = gather([item("x", "Smith, John")], 99)
+    assert kept[0].examples == ("Smith, John",)
+
+
+def test_blank_items_are_none() -> None:
+    """White space says nothing."""
+    assert gather([item(" "), item("\n")], 99) == ([], 0)
+
+
+def test_a_long_answer_is_shortened_and_says_so() -> None:
+    """The feedback itself is never cut; the answer beside it is, with how much is missing."""
+    text = "feedback " * 300
+    kept, _ = gather([item(text, "t1", "x" * 1500)], 10_000)
+    assert kept[0].text == text.strip()
+    assert kept[0].answer == "x" * 400 + " […1,100 more characters]"
+
+
+@given(st.lists(st.sampled_from(["a", "b b", "c c c", " ", "a "])), st.integers(1, 9))
+def test_nothing_is_lost_uncounted(texts: list[str], limit: int) -> None:
+    """Law: each different text is either shown or counted as left out, and the budget is kept."""
+    kept, left_out = gather([item(text) for text in texts], limit)
+    assert len(kept) + left_out == len({text.strip() for text in texts if text.strip()})
+    assert len(kept) <= 1 or sum(tokens.count(each.text) for each in kept) <= limit

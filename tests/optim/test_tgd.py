@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import Variable
+from textgrad_engine.autograd import Source
+from textgrad_engine.errors import AuthenticationFailed, MalformedResponse
+from textgrad_engine.llm import Request, RetryPolicy, resolve
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.optim import TGD
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+
+def prompt(text: str = "Sort the mail.\nBe polite.", *feedback: str, role: str = "system prompt") -> Variable:
+    variable = Variable(text, role=role, requires_grad=True)
+    variable.grad = [Variable(item) for item in feedback]
+    return variable
+
+
+def edit(op: str = "add", line: int = 1, text: str = "New line.", feedback: Any = (1,)) -> dict[str, Any]:
+    return {"op": op, "line": line, "text": text, "reason": "asked for", "feedback": list(feedback)}
+
+
+def patch(*edits: dict[str, Any]) -> dict[str, Any]:
+    return {"edits": list(edits)}
+
+
+def shown(model: ScriptedModel | FunctionModel, number: int = -1) -> str:
+    return model.requests[number].messages[-1].text
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"mode": "delete"}, "mode is 'patch' or 'rewrite'"),
+        ({"momentum": -1}, "momentum must be at least 0"),
+        ({"max_edits": 0}, "max_edits must be at least 1"),
+        ({"max_tokens": 0}, "max_tokens must be at least 1"),
+        ({"max_feedback_tokens": 0}, "max_feedback_tokens must be at least 1"),
+    ],
+)
+def test_settings_are_checked_for_all_and_for_groups(setting: dict[str, Any], message: str) -> None:
+    """A setting of a group is a setting."""
+    with pytest.raises(ValueError, match=message):
+        TGD([prompt()], **setting)
+    with pytest.raises(ValueError, match=message):
+        TGD([{"params": [prompt()], **setting}])
+
+
+@pytest.mark.parametrize("constraints", ["Be brief.", [print]])
+def test_constraints_are_checked_when_they_are_given(constraints: Any) -> None:
+    """One text is no list of texts: its letters would be constraints."""
+    with pytest.raises(TypeError, match="constraint"):
+        TGD([prompt()], constraints=constraints)
+
+
+@pytest.mark.parametrize("feedback", [[], [" "], ["\n", "  \t"]])
+@pytest.mark.parametrize("use_feedback", [True, False])
+def test_without_feedback_nothing_is_asked(feedback: list[str], use_feedback: bool) -> None:
+    """Defect of section 9: rewriting with no feedback at all. Blank feedback is none."""
+    model = ScriptedModel([])
+    text = prompt("Sort.", *feedback)
+    TGD([text], model=model, use_feedback=use_feedback).step()
+    assert (model.requests, text.data) == ([], "Sort.")
+
+
+def test_what_is_frozen_is_left_alone() -> None:
+    """Defect of section 9: rewriting what does not require grad, even where it holds feedback."""
+    model = ScriptedModel([])
+    text = prompt("Sort.", "wrong")
+    text.requires_grad = False
+    TGD([text], model=model).step()
+    assert (model.requests, text.data) == ([], "Sort.")
+
+
+@pytest.mark.parametrize("sick", [0, 1, 2])
+def test_all_parameters_change_or_none(sick: int) -> None:
+    """Defect of section 9: a step that changes the first parameter and fails on the second."""
+
+    def model(request: Request) -> Any:
+        if f"role {sick}" in request.messages[-1].text:
+            raise AuthenticationFailed("no", status=401)
+        return patch(edit())
+
+    texts = [prompt("Sort.", "wrong", role=f"role {n}") for n in range(3)]
+    optimizer = TGD(texts, model=FunctionModel(model))
+    with pytest.raises(AuthenticationFailed):
+        optimizer.step()
+    assert [text.data for text in texts] == ["Sort."] * 3
+    assert (optimizer.changes, optimizer.state) == ([], {})
+
+
+@pytest.mark.parametrize("answer", ['{"edits": [', '{"edits": [{"op": "burn"}]}', '{"text": "<new>Sort', "Sort better."])
+def test_half_an_answer_is_no_new_text(answer: str) -> None:
+    """Defect of section 9: an unclosed tag that accepts half a prompt. Broken JSON is an error, not a value."""
+    for mode in ("patch", "rewrite"):
+        text = prompt("Sort.", "wrong")
+        model = resolve(ScriptedModel([Completion(text=answer)]), policy=RetryPolicy(answer_attempts=1))
+        with pytest.raises(MalformedResponse):
+            TGD([text], model=model, mode=mode).step()  # type: ignore[arg-type]
+        assert text.data == "Sort."
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (patch(edit(line=9)), "there is no line 9 to add; the text has lines 0 to 2"),
+        (patch(edit("replace", 2, "a"), edit("remove", 2, "")), "line 2 is edited twice"),
+        (patch(edit(), edit(), edit()), "there are 3 edits, and 2 are allowed"),
+        (patch(edit("replace", 2, "No slot.")), "the placeholder {mail} is missing"),
+        (patch(edit(text="Use {tone}.")), "the placeholder {tone} is new"),
+        (patch(edit(text="word " * 60)), "tokens, and 40 are allowed"),
+        (patch(edit("remove", 1, ""), edit("remove", 2, "")), "the new text is empty"),
+    ],
+)
+def test_a_broken_contract_is_asked_about_once_more_then_dropped(bad: dict[str, Any], reason: str) -> None:
+    """The second request has the reason; the text stays, and the change says why."""
+    text = prompt("Sort.\nThe mail: {mail}", "wrong")
+    model = ScriptedModel([bad, bad])
+    optimizer = TGD([text], model=model, max_edits=2, max_tokens=40)
+    optimizer.step()
+    assert text.data == "Sort.\nThe mail: {mail}"
+    assert len(model.requests) == 2
+    assert "could not be used" not in shown(model, 0)
+    assert f"Your last proposal could not be used: {reason}"[:60] in shown(model, 1)
+    (change,) = optimizer.changes
+    assert reason in change.problem
+    assert (change.before, change.after, change.edits) == (text.data, text.data, ())
+    assert optimizer.origins(text) == [None, None]
+
+
+def test_the_second_try_is_used_when_it_keeps_the_contract() -> None:
+    """One slip costs one call, not the step; another parameter's proposal is untouched by it."""
+
+    def model(request: Request) -> Any:
+        user = request.messages[-1].text
+        slips = "user template" in user and "could not be used" not in user
+        return patch(edit("replace", 1, "No slot." if slips else "The mail: {mail}!"))
+
+    first, second = prompt("{mail}", "wrong", role="user template"), prompt("Old: {mail}", "wrong")
+    optimizer = TGD([first, second], model=FunctionModel(model))
+    optimizer.step()
+    assert (first.data, second.data) == ("The mail: {mail}!",) * 2
+    assert [change.problem for change in optimizer.changes] == ["", ""]
+
+
+def test_a_contract_of_the_users_is_told_and_checked() -> None:
+    """Any object with describe and problem will do."""
+
+    class NoExclamation:
+        def describe(self, before: str) -> str:
+            return "No exclamation marks."
+
+        def problem(self, before: str, after: str) -> str | None:
+            return "there is an exclamation mark" if "!" in after else None
+
+    text = prompt("Sort.", "wrong")
+    model = ScriptedModel([patch(edit(text="Now!")), patch(edit(text="Now."))])
+    TGD([text], model=model, constraints=[NoExclamation(), "Write plain English."]).step()
+    assert text.data == "Sort.\nNow."
+    assert "- No exclamation marks.\n- Write plain English.\n" in shown(model, 0)
+    assert "there is an exclamation mark" in shown(model, 1)
+
+
+def test_the_whole_text_is_shown_once() -> None:
+    """Defect of section 9: an optimizer that sees the variable cut to twenty words."""
+    lines = [f"Rule {n}: " + "word " * 30 + f"end of {n}." for n in range(1, 31)]
+    for mode, answer in (("patch", patch()), ("rewrite", {"text": "Sort.", "reason": ""})):
+        text = prompt("\n".join(lines), "wrong")
+        model = ScriptedModel([answer])
+        TGD([text], model=model, mode=mode).step()  # type: ignore[arg-type]
+        user = shown(model)
+        assert all(user.count(line) == 1 for line in lines)
+        assert "The text is the system prompt" in user
+        assert ("\n30| Rule 30" in user) is (mode == "patch")
+
+
+def test_each_item_is_shown_once_with_its_answer_and_count() -> None:
+    """Equal items are one, numbered in the order of the gradient."""
+    text = prompt("Sort.", "Be brief.", "Name the queue.", " Be  brief. ")
+    text.grad[1].source = Source(example="t1", output="It is billing, I think.")
+    model = ScriptedModel([patch(edit(feedback=[2]))])
+    optimizer = TGD([text], model=model)
+    optimizer.step()
+    user = shown(model)
+    assert "Feedback on it, 2 items:" in user
+    assert user.index("[1] (2 times)") < user.index("Be brief.") < user.index("[2] The answer was: <answer-")
+    assert (user.count("Be brief."), user.count("Name the queue."), user.count("It is billing")) == (1, 1, 1)
+    (_, origin) = optimizer.origins(text)
+    assert origin is not None
+    assert [(evidence.text, evidence.examples) for evidence in origin.evidence] == [("Name the queue.", ("t1",))]
+
+
+def test_a_token_budget_leaves_out_whole_items_and_counts_them() -> None:
+    """What is shown is whole; what is not is known."""
+    text = prompt("Sort.", *[f"Item {n}: " + "word " * 20 for n in range(10)])
+    model = ScriptedModel([patch()])
+    optimizer = TGD([text], model=model, max_feedback_tokens=60)
+    optimizer.step()
+    (change,) = optimizer.changes
+    assert change.left_out == 10 - len(change.items) > 0
+    assert f"Feedback on it, {len(change.items)} items:" in shown(model)
+    for number in range(10):
+        whole = f"Item {number}: " + ("word " * 20).strip()
+        assert (whole in shown(model)) is (number < len(change.items))
+        assert (f"Item {number}:" in shown(model)) is (number < len(change.items))
+
+
+def test_withheld_feedback_is_really_withheld() -> None:
+    """The control sees the text and the rules, and not one word of feedback or answer."""
+    text = prompt("Sort.", "Be brief.")
+    text.grad[0].source = Source(output="It is billing.")
+    model = ScriptedModel([patch(edit(feedback=[1]))])
+    optimizer = TGD([text], model=model, use_feedback=False)
+    optimizer.step()
+    assert "There is no feedback on it." in shown(model)
+    assert "Be brief." not in shown(model)
+    assert "billing" not in shown(model)
+    (_, origin) = optimizer.origins(text)
+    assert origin is not None
+    assert origin.evidence == ()
+
+
+def test_momentum_reaches_the_prompt_with_the_outcome() -> None:
+    """Defect of section 9: memory that never reaches the prompt. Only the last steps are shown."""
+    text = prompt("Sort.")
+    model = ScriptedModel([patch(edit(text=f"Line {n}.")) for n in range(4)])
+    optimizer = TGD([text], model=model, momentum=2)
+    for outcome in ("kept: 0.1 -> 0.2", "taken back: 0.2 -> 0.1", "kept: 0.2 -> 0.3", ""):
+        text.grad = Variable("more")
+        optimizer.step()
+        optimizer.record_outcome(outcome)
+    assert "tried before" not in shown(model, 0)
+    assert "- added 'Line 0.' — kept: 0.1 -> 0.2" in shown(model, 1)
+    assert "Line 0." not in shown(model, 3).split("tried before")[1]
+    assert shown(model, 3).index("- added 'Line 1.' — taken back") < shown(model, 3).index("- added 'Line 2.' — kept")
+
+
+def test_without_momentum_nothing_of_the_past_is_shown() -> None:
+    """The default is no memory."""
+    text = prompt("Sort.")
+    model = ScriptedModel([patch(edit()), patch(edit())])
+    optimizer = TGD([text], model=model)
+    for _ in range(2):
+        text.grad = Variable("more")
+        optimizer.step()
+        optimizer.record_outcome("kept")
+    assert "tried before" not in shown(model)
+
+
+def test_a_rewrite_keeps_origins_of_lines_that_stay() -> None:
+    """After a patch and a rewrite each line still names the step that wrote it."""
+    text = prompt("Sort.\nBe polite.", "first")
+    optimizer = TGD([text], model=ScriptedModel([patch(edit(text="Be brief."))]))
+    optimizer.step()
+    state = optimizer.state_dict()
+    state["param_groups"][0]["mode"] = "rewrite"
+    second = TGD([text], model=ScriptedModel([{"text": "\nSort!\nBe brief.\nBe polite.\n", "reason": "louder"}]))
+    second.load_state_dict(state)
+    text.grad = Variable("second")
+    second.step()
+    assert text.data == "Sort!\nBe brief.\nBe polite."
+    origins = second.origins(text)
+    assert [(o.step, o.reason) if o else None for o in origins] == [(2, "louder"), (1, "asked for"), None]
+
+
+@pytest.mark.parametrize(
+    ("mode", "answer"),
+    [
+        ("patch", patch()),
+        ("patch", patch(edit("replace", 1, "Sort."))),
+        ("rewrite", {"text": "Sort.", "reason": "fine as it is"}),
+    ],
+)
+def test_a_proposal_of_no_change_changes_nothing(mode: Any, answer: dict[str, Any]) -> None:
+    """Neither the text nor its version, nor the memory; the line end of a file is no change."""
+    text = prompt("Sort.\n", "wrong")
+    version = text._version
+    optimizer = TGD([text], model=ScriptedModel([answer]), mode=mode, momentum=1)
+    optimizer.step()
+    optimizer.record_outcome("kept")
+    (change,) = optimizer.changes
+    assert (text.data, text._version, change.problem, optimizer.state) == ("Sort.\n", version, "", {})
+
+
+def test_a_step_changes_no_call_already_made() -> None:
+    """Backward through a text that was changed since says so."""
+    text = prompt("Sort.", "wrong")
+    answer = tg.ops.chat_completion(ScriptedModel(["x"]), [{"role": "system", "content": text}])
+    TGD([text], model=ScriptedModel([patch(edit())])).step()
+    with tg.use_models(forward=ScriptedModel([])), pytest.raises(tg.errors.AutogradError, match="was changed"):
+        answer.backward("wrong")
+
+
+def test_the_optimizers_model_is_asked_with_its_purpose() -> None:
+    """Without a model of its own, that of use_models."""
+    model, other = ScriptedModel([patch()]), ScriptedModel([])
+    with tg.use_models(forward=other, optimizer=model):
+        TGD([prompt("Sort.", "wrong")]).step()
+    assert [request.purpose for request in model.requests] == ["optimizer"]

@@ -1,0 +1,117 @@
+"""What has happened so far in a run: steps, scores, calls, cost, and how long it will still take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.usage import usage_of
+from textgrad_engine.report.words import money, short
+from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseStarted, RunStarted, StepEnded
+
+__all__ = ["Tally", "line_of"]
+
+
+class Tally:
+    """Adds up the events of a run.
+
+    Args:
+        clock: the time in seconds, from any beginning.
+
+    Attributes:
+        steps: how many there will be at most.
+        step: how many are over.
+        best: the best validation score so far; None before the first.
+        usage: calls, tokens and dollars.
+        tested: how many prompts have been tested.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.steps = self.step = self.tested = 0
+        self.best: float | None = None
+        self.usage = Usage()
+        self._clock = clock
+        self._began = clock()
+        self._tests = 0
+        self._val = 1
+        self._kept = False
+        self._validation = 0.0
+        self._first_step: float | None = None
+        self._last_step = self._phase = self._began
+
+    def on_event(self, event: Event) -> None:
+        """Count an event in."""
+        now = self._clock()
+        if isinstance(event, CallEnded):
+            self._add(event)
+        elif isinstance(event, RunStarted):
+            self.steps, self._tests, self._val = event.steps, event.test, max(1, event.val)
+            self._began = now
+        elif isinstance(event, PhaseStarted):
+            self._phase = now
+            if event.phase == "forward" and self._first_step is None:
+                self._first_step = now
+        elif isinstance(event, Evaluated):
+            if event.phase == "test":
+                self.tested += 1
+            else:
+                self._validation = now - self._phase
+            if event.step == 0:
+                self.best = event.evaluation.mean
+        elif isinstance(event, StepEnded):
+            self.step, self.best, self._last_step = event.step, event.best_val, now
+            self._kept = self._kept or event.kept
+
+    def _add(self, event: CallEnded) -> None:
+        answer, failure = event.record.completion, event.record.error
+        used = answer.usage if answer is not None else None if failure is None else usage_of(failure)
+        if used is not None:
+            self.usage += used
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return self._clock() - self._began
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that it will still take, if all steps are taken; None before the first step is over."""
+        if self._first_step is None or not self.step:
+            return None
+        since = self._clock() - self._last_step
+        steps = (self._last_step - self._first_step) / self.step * (self.steps - self.step)
+        tests = self._validation / self._val * self._tests * (2 if self._kept else 1)
+        return max(0.0, steps + tests - since)
+
+    def spent(self) -> str:
+        """Calls, tokens and cost in words."""
+        used = self.usage
+        cost = "cost unknown" if used.dollars is None else money(used.dollars)
+        return f"{short(used.calls)} calls  {short(used.total_tokens)} tok  {cost}"
+
+
+def line_of(event: Event, tally: Tally) -> str:
+    """What a log says of an event; "" for nothing.
+
+    Args:
+        event: what happened.
+        tally: of the run so far, this event included.
+    """
+    if isinstance(event, StepEnded):
+        train = "   -" if event.train_mean is None else f"{event.train_mean:.2f}"
+        dropped = any(change.problem for change in event.changes)
+        val = "edit dropped " if dropped else "no change    "
+        if event.val_mean is not None:
+            val = f"val {event.val_mean:.2f} {'kept' if event.kept else '    '}"
+        return f"{_step(event.step, tally)}  train {train}  {val}  best {event.best_val:.2f}  {tally.spent()}"
+    if not isinstance(event, Evaluated) or (event.phase == "validate" and event.step):
+        return ""
+    if event.phase == "validate":
+        return f"{_step(0, tally)}  seed prompt val {event.evaluation.mean:.2f}{' ' * 18}{tally.spent()}"
+    which = "best" if tally.tested == 1 else "seed"
+    return f"{'test':<{len(_step(0, tally))}}  {which} prompt {event.evaluation.mean:.2f}{' ' * 22}{tally.spent()}"
+
+
+def _step(step: int, tally: Tally) -> str:
+    return f"step {step:>{len(str(tally.steps))}}/{tally.steps}"

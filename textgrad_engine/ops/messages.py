@@ -1,0 +1,145 @@
+"""Messages with holes: what stays the same over the calls of one place in a program, apart from their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from textgrad_engine import pytree, templates
+from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request
+
+__all__ = ["ChatSettings", "Hole", "Plan", "plan_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class ChatSettings:
+    """What stays the same over the calls of one place in a program.
+
+    Attributes:
+        model: asks this model; None stands for the one of `use_models` for the purpose.
+        config: sampling settings.
+        purpose: why it is asked.
+        role: the role of the answer.
+        strict: an input that no message has a slot for is an error.
+    """
+
+    model: str | Model | None = None
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+    purpose: Purpose = "forward"
+    role: str = ""
+    strict: bool = False
+
+
+class Hole(NamedTuple):
+    """The place of a value, by its position among the values of a call."""
+
+    at: int
+
+
+class Plan(NamedTuple):
+    """Messages with holes.
+
+    Attributes:
+        messages: for each message its role and its content: holes for texts, and content parts (dicts with holes).
+        inputs: for each slot its name and the position of its value.
+    """
+
+    messages: tuple[tuple[Any, tuple[Any, ...]], ...]
+    inputs: tuple[tuple[str, int], ...]
+
+    def request(self, data: Sequence[Any], settings: ChatSettings) -> Request:
+        """The request, with the data of all values.
+
+        Raises:
+            ValueError: the settings are strict, and no message has a slot for an input.
+        """
+        filled = {name: str(data[index]) for name, index in self.inputs}
+        if settings.strict:
+            self.check_inputs(data)
+        messages = tuple(
+            [Message(role=role, content=self._content(parts, data, filled)) for role, parts in self.messages]
+        )
+        return Request(messages=messages, config=settings.config, purpose=settings.purpose)
+
+    def check_inputs(self, data: Sequence[Any]) -> None:
+        """Check that every input has a slot somewhere.
+
+        Raises:
+            ValueError: one has none.
+        """
+        texts = [str(data[part.at]) for _, parts in self.messages for part in parts if isinstance(part, Hole)]
+        slots = dict.fromkeys(slot for text in texts for slot in templates.slots_of(text))
+        if unused := [name for name, _ in self.inputs if name not in slots]:
+            raise ValueError(
+                f"a value was given for {unused[0]!r}, and no message has the slot {{{unused[0]}}}; "
+                f"they have {list(slots)}"
+            )
+
+    def texts(self, data: Sequence[Any]) -> list[str]:
+        """The text of each message as it was sent; images are named, not shown."""
+        filled = {name: str(data[index]) for name, index in self.inputs}
+        return [
+            "".join(
+                [
+                    _filled(data[part.at], filled) if isinstance(part, Hole) else f"[{part.get('type', 'part')}]"
+                    for part in parts
+                ]
+            )
+            for _, parts in self.messages
+        ]
+
+    def _content(self, parts: tuple[Any, ...], data: Sequence[Any], filled: dict[str, str]) -> Any:
+        if len(parts) == 1 and isinstance(parts[0], Hole):
+            return _filled(data[parts[0].at], filled)
+        if all(isinstance(part, Hole) for part in parts):
+            return "".join([_filled(data[part.at], filled) for part in parts])
+        return [
+            {"type": "text", "text": _filled(data[part.at], filled)} if isinstance(part, Hole) else _put(part, data)
+            for part in parts
+        ]
+
+
+def _filled(text: Any, values: dict[str, str]) -> str:
+    return templates.fill(str(text), values) if values else str(text)
+
+
+def _put(part: Any, data: Sequence[Any]) -> Any:
+    """A content part with its holes filled."""
+    if isinstance(part, Hole):
+        return data[part.at]
+    if isinstance(part, dict):
+        return {key: _put(value, data) for key, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [_put(value, data) for value in part]
+    return part
+
+
+def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
+    """The plan of some messages, and the values for its holes.
+
+    Raises:
+        ValueError: a message lacks a role or content, or has more than these.
+    """
+    values: list[Any] = []
+
+    def hole(value: Any) -> Hole:
+        values.append(value)
+        return Hole(len(values) - 1)
+
+    def part(piece: Any) -> Any:
+        if isinstance(piece, dict):
+            return pytree.map_leaves(lambda leaf: hole(leaf) if isinstance(leaf, Variable) else leaf, piece)
+        return hole(piece)
+
+    planned = []
+    for message in messages:
+        if set(message) != {"role", "content"}:
+            raise ValueError(f"a message has 'role' and 'content', got {sorted(message)}")
+        content = message["content"]
+        pieces = content if isinstance(content, list | tuple) else [content]
+        planned.append((message["role"], tuple([part(piece) for piece in pieces])))
+    named = tuple([(name, hole(value).at) for name, value in inputs.items()])
+    return Plan(tuple(planned), named), values
