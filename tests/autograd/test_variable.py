@@ -136,7 +136,7 @@ def test_the_representation_never_waits_and_is_short():
     with pytest.raises(ValueError, match="down"):
         _ = pending.data
     assert repr(pending).startswith("Variable(<failed>")
-    assert "(999,980 more" in repr(tg.Variable("x" * 1_000_000)) or len(repr(tg.Variable("x" * 1_000_000))) < 200
+    assert repr(tg.Variable("x" * 1_000_000)).endswith("… (1,000,000 characters))")
 
 
 # pending values
@@ -338,9 +338,7 @@ def test_a_value_edited_since_its_forward_is_named():
     prompt = tg.Variable("old", role="prompt", requires_grad=True)
     result = Keep.apply(prompt)
     prompt.data = "new"
-    with pytest.raises(
-        AutogradError, match=r"Variable 'prompt' was changed after it was used \(version 1, .*version 0"
-    ):
+    with pytest.raises(AutogradError, match=r"'prompt' was changed after it was used \(version 1, .*version 0"):
         result.backward("f")
     assert prompt.grad == []
 

@@ -95,7 +95,7 @@ def test_a_failed_backward_can_be_tried_again_and_counts_once() -> None:
 
 def test_extract_says_what_it_could_not_read() -> None:
     """The error of a direct use shows the answer and the missing key."""
-    with pytest.raises(MalformedResponse, match="critic's answer is no JSON object .*KeyError.*'b'"):
+    with pytest.raises(MalformedResponse, match=r"critic's answer is no JSON object .*KeyError.*'b'"):
         Extract.apply(Variable('{"a": "x"}', role="critic's answer"), (("b",),), ("role",))
 
 
@@ -215,7 +215,9 @@ def test_feedback_has_role_and_source() -> None:
 
 def test_the_words_said_to_the_critic_can_be_replaced(tmp_path: Any) -> None:
     """Every text is a file; a folder of the user's wins."""
-    own = "---\nname: feedback\npurpose: mine\nslots: inputs, shared, cases, example\n---\n# System\nMine.\n# User\nGo.\n"
+    own = (
+        "---\nname: feedback\npurpose: mine\nslots: inputs, shared, cases, example\n---\n# System\nMine.\n# User\nGo.\n"
+    )
     (tmp_path / "feedback.md").write_text(own)
     model = FunctionModel(answering)
     with tg.use_models(forward=model), templates.use_prompts(tmp_path):

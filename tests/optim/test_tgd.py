@@ -93,7 +93,9 @@ def test_all_parameters_change_or_none(sick: int) -> None:
     assert (optimizer.changes, optimizer.state) == ([], {})
 
 
-@pytest.mark.parametrize("answer", ['{"edits": [', '{"edits": [{"op": "burn"}]}', '{"text": "<new>Sort', "Sort better."])
+@pytest.mark.parametrize(
+    "answer", ['{"edits": [', '{"edits": [{"op": "burn"}]}', '{"text": "<new>Sort', "Sort better."]
+)
 def test_half_an_answer_is_no_new_text(answer: str) -> None:
     """Defect of section 9: an unclosed tag that accepts half a prompt. Broken JSON is an error, not a value."""
     for mode in ("patch", "rewrite"):
@@ -125,7 +127,8 @@ def test_a_broken_contract_is_asked_about_once_more_then_dropped(bad: dict[str, 
     assert text.data == "Sort.\nThe mail: {mail}"
     assert len(model.requests) == 2
     assert "could not be used" not in shown(model, 0)
-    assert f"Your last proposal could not be used: {reason}"[:60] in shown(model, 1)
+    (told,) = [line for line in shown(model, 1).splitlines() if "Your last proposal could not be used:" in line]
+    assert reason in told
     (change,) = optimizer.changes
     assert reason in change.problem
     assert (change.before, change.after, change.edits) == (text.data, text.data, ())

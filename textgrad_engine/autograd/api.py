@@ -134,11 +134,31 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[Gra
                 f"{root._name()} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
                 "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad()."
             )
-        items = [SEED] if gradient is None else as_items(gradient, "the caller")
-        if gradient is None:
-            _check_starts_by_itself(root)
-        pairs.append((root._gradient_edge(), items))
+        pairs.append((root._gradient_edge(), starting_items(root, "the caller", gradient)))
     return pairs
+
+
+def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
+    """The gradient that a pass begins with at one root.
+
+    Args:
+        root: where it begins.
+        call: who asks, for messages.
+        gradient: the feedback on it in words (for a batch, a list with one text for each entry), or None for a loss.
+
+    Raises:
+        AutogradError: it is text and got no gradient.
+    """
+    if gradient is None:
+        _check_starts_by_itself(root)
+        return [SEED]
+    if isinstance(gradient, list | tuple) and all(isinstance(text, str) for text in gradient) and _is_batch(root):
+        return [Variable(list(gradient), role=f"feedback on the {root.role or 'batch'}")]
+    return as_items(gradient, call)
+
+
+def _is_batch(root: Variable) -> bool:
+    return root._layer is None and isinstance(root.data, list)
 
 
 def _single(gradients: Any) -> Any:
@@ -150,6 +170,10 @@ def _single(gradients: Any) -> Any:
 
 def _check_starts_by_itself(root: Variable) -> None:
     node = root._grad_fn
+    if root._layer is not None and isinstance(root._inner, list):
+        for entry in root._inner:
+            _check_starts_by_itself(entry)
+        return
     if node is not None and node.function.starts_backward:
         return
     data = root.data

@@ -71,9 +71,18 @@ def run_backward(
         The gradient at each of `captures`.
     """
     with set_grad_enabled(create_graph):
-        work = Pass(roots, captures, create_graph)
+        work = Pass(roots, captures)
         work.run()
         return work.commit(accumulate=accumulate, retain_graph=retain_graph)
+
+
+def run_on_tape(
+    roots: Sequence[tuple[GradientEdge, Items]], targets: Sequence[GradientEdge]
+) -> dict[GradientEdge, Items]:
+    """The gradients at some edges of the tape of a transform; the grad mode stays, so that an outer one records."""
+    work = Pass(roots, targets)
+    work.run()
+    return work.commit(accumulate=False, retain_graph=True)
 
 
 class Pass:
@@ -83,9 +92,7 @@ class Pass:
         self,
         roots: Sequence[tuple[GradientEdge, Items]],
         captures: Sequence[GradientEdge] | None,
-        create_graph: bool,
     ) -> None:
-        self._create_graph = create_graph
         self._captured: dict[GradientEdge, Items] = {edge: [] for edge in captures or ()}
         self._only = None if captures is None else set(captures)
         self._visits: dict[Node, _Visit] = {}
@@ -250,7 +257,7 @@ class Pass:
                 if item.source is None and item is not SEED:
                     item.source = _source(node, visit.arrived)
                 if item._call is not None:
-                    pending.append(item._call)
+                    pending.extend(item._pending())
             visit.returned.append(items)
         if pending:
             self._settle(visit, pending)
@@ -292,6 +299,7 @@ class Pass:
         groups, self._groups = self._groups, {}
         for visits in groups.values():
             visits.sort(key=lambda visit: visit.number)
+        for visits in sorted(groups.values(), key=lambda visits: visits[0].number):
             first = visits[0].node
             assert isinstance(first, FunctionNode)
             size = first.function.backward_group_size(first.ctx)

@@ -124,6 +124,46 @@ class Function:
         """`backward` for several nodes at once, in graph order: for each node what its `backward` would return."""
         raise NotImplementedError("a Function with a backward_group needs a `backward_many`")
 
+    generate_vmap_rule: ClassVar[bool | None] = None
+    """False refuses `func.vmap` unless there is a static method `vmap`; otherwise one is generated where it lacks."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
+        """Handle a whole batch at once; without it, forward is run once per example.
+
+        Args:
+            info: `batch_size` and `randomness`.
+            in_dims: for each argument 0 where it is a batch (a Variable whose data is a list), None where it is not.
+            args: the arguments.
+
+        Returns:
+            ``(outputs, out_dims)``: out_dims is 0 for an output that is a batch, else None; a tuple for a tuple.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Turn described edits of the inputs into described changes of the outputs, for `func.jvp`.
+
+        Args:
+            ctx: what `setup_context` saved.
+            tangents: for each argument a Variable that says how it is edited, or None where it stays.
+
+        Returns:
+            For each output a Variable that says how it changes, or None where it stays.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def is_random(cls, *args: Any) -> bool:
+        """Whether two calls with these arguments may give different results."""
+        return False
+
+    @classmethod
+    def resample(cls, args: tuple[Any, ...], number: int) -> tuple[Any, ...]:
+        """The arguments for another sample; only asked when `is_random`."""
+        return args
+
     @classmethod
     def count_outputs(cls, *args: Any) -> int:
         """How many Variables a dispatched forward of these arguments returns; `num_outputs` unless overridden."""
@@ -161,13 +201,14 @@ class Function:
 def _bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
     """The bottom of the stack: run or dispatch the forward, record the node."""
     style = cls._style
-    inputs, layout = _inputs(args)
-    recording = False
-    if GRAD_ENABLED.get():
-        for variable in inputs:
-            if variable._requires_grad:
-                recording = True
-                break
+    inputs, layout = layout_of(args)
+    recording = leaked = False
+    for variable in inputs:
+        recording = recording or variable._requires_grad
+        leaked = leaked or variable._layer is not None
+    if leaked:  # kept by the user beyond the transform that made it: its plain value goes on
+        return _bottom(cls, pytree.map_leaves(plain_value, args))
+    recording = recording and GRAD_ENABLED.get()
     ctx = Context()
     ctx.needs_input_grad = _needs(layout, inputs) if recording else (False,) * len(args)
     edges = tuple([v._gradient_edge() if v._requires_grad else None for v in inputs]) if recording else ()
@@ -196,6 +237,21 @@ def _bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
     return outs[0] if single else outs
 
 
+def plain_value(leaf: Any) -> Any:
+    """What a value of a transform stands for below all transforms; anything else as it is.
+
+    Raises:
+        AutogradError: it is a batch of a `vmap` that is over.
+    """
+    while isinstance(leaf, Variable) and leaf._layer is not None:
+        if isinstance(leaf._inner, list):
+            raise AutogradError(
+                f"{leaf._name()} is a value inside vmap and was kept beyond it; return it from the function instead"
+            )
+        leaf = leaf._primal()
+    return leaf
+
+
 def _dispatch(
     cls: type[Function],
     ctx: Context,
@@ -213,6 +269,10 @@ def _dispatch(
     if style.roles is not None and all(v._role is not None for v in inputs):  # else only the running inputs can tell
         named = style.roles(*args)
         roles = (named,) if isinstance(named, str) else tuple(named)
+        if len(roles) != count:
+            raise AutogradError(
+                f"{cls.__name__}.output_role gave {len(roles)} roles for {count} outputs: {named!r:.80}"
+            )
         label = f"{roles[0]!r} ({cls.__name__})"
     call = dispatch.submit(
         lambda: _run(cls, ctx, taken, outs),
@@ -220,7 +280,7 @@ def _dispatch(
         label=label,
         where=dispatch.caller_line(),
     )
-    for number, (out, role) in enumerate(zip(outs, roles, strict=True)):
+    for number, (out, role) in enumerate(zip(outs, roles)):
         out._call, out._index, out._role = call, number, role
     if not style.takes_ctx:
         token = GRAD_ENABLED.set(False)
@@ -285,7 +345,28 @@ def _unsettled(variable: Variable) -> bool:
     return call is not None and (not call.done or call.failed)
 
 
-def _inputs(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
+def generates_vmap_rule(function: type[Function], call: str) -> bool:
+    """Whether a Function's vmap rule is generated, rather than its own.
+
+    Raises:
+        AutogradError: it has none and refuses, or has one and says that it should be generated.
+    """
+    own = function.vmap is not Function.vmap
+    if own and function.generate_vmap_rule:
+        raise AutogradError(
+            f"{call}: {function.__name__} has both a static method `vmap` and generate_vmap_rule = True. "
+            "Remove one of them."
+        )
+    if not own and function.generate_vmap_rule is False:
+        raise AutogradError(
+            f"{call}: {function.__name__} has no vmap rule and says generate_vmap_rule = False. Either write a static "
+            "method vmap(info, in_dims, *args) -> (outputs, out_dims), or set generate_vmap_rule = True to run forward "
+            "once per example."
+        )
+    return not own
+
+
+def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
     """The variables among the arguments, and for each argument where they stand.
 
     An entry of the layout is None (no variable), an index (the argument is one), or a pair of a tree's shape and the

@@ -25,12 +25,7 @@ def is_seed(gradient: Variable) -> bool:
 
 def without_zeros(items: Items) -> Items:
     """The items that say something."""
-    return [item for item in items if item is SEED or not _is_zero(item.data)]
-
-
-def _is_zero(data: Any) -> bool:
-    """Nothing is said; of a batch, about no entry."""
-    return not any(part != "" for part in data) if type(data) is list else data == ""
+    return [item for item in items if item is SEED or not item._says_nothing()]
 
 
 class _Join(Function):
@@ -51,7 +46,9 @@ class _Join(Function):
 
 def combine(items: Items) -> Variable:
     """One Variable for a list of items: `data` their texts in order, `grad` the list; recorded if anything is."""
-    if GRAD_ENABLED.get() and any(item._requires_grad for item in items):
+    if any(item._layer is not None for item in items) or (
+        GRAD_ENABLED.get() and any(item._requires_grad for item in items)
+    ):
         whole: Variable = items[0]._alias() if len(items) == 1 else _Join.apply(items)
     elif len(items) == 1:
         whole = Variable(items[0].data)

@@ -65,7 +65,9 @@ class Variable:
         "source",
     )
 
-    add_rule: ClassVar[Callable[[Any, Any], Variable]] = staticmethod(lambda a, b: _first_addition(a, b))
+    add_rule: ClassVar[Callable[[Any, Any], Variable]] = staticmethod(
+        lambda a, b: _first_addition(a, b)  # noqa: PLW0108  it is defined further down
+    )
     """What ``+`` does; `ops.text` registers it when it is loaded, which the first addition sees to."""
 
     def __init__(self, data: Any, role: str = "", requires_grad: bool = False) -> None:
@@ -251,7 +253,7 @@ class Variable:
         """The same value, cut off from the graph."""
         other = self._alias()
         other._requires_grad = False
-        other._edge = None
+        other._grad_fn, other.output_nr, other._edge = None, 0, None
         other._origin = None  # a value of its own from here on: editing either does not spoil the other
         return other
 
@@ -321,7 +323,28 @@ class Variable:
             parts.append("requires_grad=True")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    # inner workings, shared with function.py and engine.py
+    # inner workings, shared with function.py, engine.py and the transforms
+
+    def _pending(self) -> list[Call]:
+        """The calls that the value waits for, whether it is computed or not; of a batch, those of all entries."""
+        if self._layer is None:
+            return [] if self._call is None else [self._call]
+        parts = self._inner if isinstance(self._inner, list | tuple) else [self._inner]
+        return [call for part in parts if isinstance(part, Variable) for call in part._pending()]
+
+    def _says_nothing(self) -> bool:
+        """Whether it is empty text; of a batch, whether all entries are."""
+        if self._layer is not None:
+            parts = self._inner if isinstance(self._inner, list) else [self._primal()]
+            return all(part._says_nothing() for part in parts)
+        data = self.data
+        return not any(part != "" for part in data) if type(data) is list else data == ""
+
+    def _primal(self) -> Variable:
+        """What a value of a transform stands for one level below."""
+        inner = self._inner[0] if isinstance(self._inner, tuple) else self._inner
+        assert isinstance(inner, Variable)
+        return inner
 
     def _name(self) -> str:
         role = self._role
@@ -409,7 +432,9 @@ def _checked(data: Any) -> Any:
         return data
     if kind is list:
         for item in data:
-            if not isinstance(item, str | int | float):
+            if type(item) is list:
+                _checked(item)
+            elif not isinstance(item, str | int | float):
                 raise TypeError(f"a batch holds strings or numbers, got {type(item).__name__}: {item!r:.60}")
             if isinstance(item, str) and not item.isascii():
                 _check_text(item)

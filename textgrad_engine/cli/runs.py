@@ -18,6 +18,7 @@ from textgrad_engine.store import Run
 from textgrad_engine.store.records import dumps
 
 __all__ = [
+    "CONTROL",
     "best_files",
     "changed",
     "claim",
@@ -28,8 +29,9 @@ __all__ = [
     "openings",
     "split_of",
     "summary",
-    "title_of",
 ]
+
+CONTROL = "a control: the optimizer got no feedback"
 
 
 def name_of(config: Config) -> str:
@@ -133,11 +135,6 @@ def openings(run: Run) -> int:
     """How often the run's test split was looked at: by the run itself, and by evaluations since."""
     own = any(each.phase == "test" for each in run.evaluations)
     return int(own) + sum(1 for entry in run.evals if entry.get("split") == "test")
-
-
-def title_of(path: Path, *, feedback: bool) -> str:
-    """What the report on a run is headed with."""
-    return str(path) if feedback else f"{path} (control: the optimizer got no feedback)"
 
 
 def best_files(path: Path, best: Mapping[str, str]) -> str:

@@ -31,5 +31,5 @@ def show(run: RunPath, as_json: Json = False) -> None:
     if as_json:
         write(json.dumps({"run": str(run), **report.as_json(found.result)}, ensure_ascii=False, indent=2))
     else:
-        title = runs.title_of(run, feedback=(found.config or {}).get("feedback", True))
-        write("\n" + report.render(found.result, title=title, width=width(), color=colors()))
+        remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
+        write("\n" + report.render(found.result, title=str(run), remark=remark, width=width(), color=colors()))

@@ -88,6 +88,8 @@ class Tally:
         """Calls, tokens and cost in words."""
         used = self.usage
         cost = "cost unknown" if used.dollars is None else money(used.dollars)
+        if used.dollars is not None and used.dollars >= 100:
+            cost = f"${used.dollars:,.0f}"  # a line has 80 columns
         return f"{short(used.calls)} calls  {short(used.total_tokens)} tok  {cost}"
 
 

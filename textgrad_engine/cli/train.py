@@ -26,6 +26,7 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.errors import TextgradError
+from textgrad_engine.report.words import money, plural
 from textgrad_engine.store import RunFolder
 from textgrad_engine.train import Trainer, TrainResult
 
@@ -60,10 +61,11 @@ def train(
     if as_json:
         write(json.dumps({"run": str(path), **report.as_json(result)}, ensure_ascii=False, indent=2))
     elif quiet:
-        write(f"{path}: {report.one_line(result)}")
+        total = result.total
+        write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {money(total.dollars)}")
     else:
-        title = runs.title_of(path, feedback=not no_feedback)
-        write("\n" + report.render(result, title=title, width=width(), color=colors()))
+        remark = runs.CONTROL if no_feedback else ""
+        write("\n" + report.render(result, title=str(path), remark=remark, width=width(), color=colors()))
         complain(f"\n{report.one_line(result)}\nThe best prompt is in {runs.best_files(path, result.best)}")
     raise typer.Exit(_CODES[result.status])
 

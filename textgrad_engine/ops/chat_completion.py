@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from textgrad_engine import templates
@@ -25,7 +26,10 @@ class ChatCompletion(Function):
     @staticmethod
     async def forward(settings: ChatSettings, plan: Plan, *values: Any) -> Variable:
         """Send the messages and wait for the answer."""
-        request = plan.request([v.data if isinstance(v, Variable) else v for v in values], settings)
+        data = [value.data if isinstance(value, Variable) else value for value in values]
+        if plan.gate is not None and not data[plan.gate]:
+            return Variable(settings.silence, role=settings.role)
+        request = plan.request(data, settings)
         model = model_for(settings.purpose, settings.model)
         with call_key_scope(EXAMPLE.get()):
             completion = await model.complete(request)
@@ -50,10 +54,26 @@ class ChatCompletion(Function):
                     return f"answer of the model to the {value.role}"
         return "answer of the model"
 
+    @classmethod
+    def is_random(cls, *args: Any) -> bool:
+        """Whether the settings ask for sampling."""
+        settings: ChatSettings = args[0]
+        return bool(settings.config.temperature)
+
+    @classmethod
+    def resample(cls, args: tuple[Any, ...], number: int) -> tuple[Any, ...]:
+        """Another seed, where one is set."""
+        settings: ChatSettings = args[0]
+        if settings.config.seed is None:
+            return args
+        config = settings.config.model_copy(update={"seed": settings.config.seed + number})
+        return (replace(settings, config=config), *args[1:])
+
     @staticmethod
     def describe_output(ctx: Any) -> str:
         """The answer."""
-        return str(ctx.saved_variables[-1].data)
+        answer = ctx.saved_variables[-1]
+        return "" if answer._layer is not None else str(answer.data)
 
     @staticmethod
     def backward_group(ctx: Any) -> Any:
@@ -80,7 +100,7 @@ class ChatCompletion(Function):
         for ctx, (grad_out,) in zip(ctxs, grad_outputs):
             *values, answer = ctx.saved_variables
             assert grad_out is not None
-            if not grad_out.data:
+            if grad_out._layer is None and not grad_out.data:
                 raise AutogradError(
                     f"a backward pass without words reached {answer.role or 'a chat completion'!r}: it began at a "
                     "number that was computed from text by no evaluator. Begin with feedback in words, or use a loss "
@@ -146,6 +166,8 @@ def ask(
     purpose: Purpose,
     role: str,
     model: Any = None,
+    gate: Variable | None = None,
+    silence: str = "",
 ) -> Variable:
     """Put a prompt's system part and a rendered user part to the model of a purpose.
 
@@ -157,10 +179,17 @@ def ask(
         purpose: why it is asked.
         role: the role of the answer.
         model: asks this model; None stands for the one of `use_models`.
+        gate: when this text turns out empty, nobody is asked.
+        silence: the answer then.
     """
     config = GenerateConfig(response_format=ResponseFormat(name=answer or name, json_schema=schema))
-    settings = ChatSettings(model=model, config=config, purpose=purpose, role=role)
-    result: Variable = ChatCompletion.apply(settings, _SYSTEM_AND_USER, templates.load(name).system, user)
+    settings = ChatSettings(model=model, config=config, purpose=purpose, role=role, silence=silence)
+    values: list[Any] = [templates.load(name).system, user]
+    plan = _SYSTEM_AND_USER
+    if gate is not None:
+        plan = plan._replace(gate=len(values))
+        values.append(gate)
+    result: Variable = ChatCompletion.apply(settings, plan, *values)
     return result
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine import templates
-from textgrad_engine.autograd import Function, Source, Variable, is_seed
+from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
@@ -53,7 +53,7 @@ class _Evaluator(Function):
     @staticmethod
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
         score, explanation = ctx.saved_variables
-        return (_feedback(score.data, explanation.data, grad_outs), *[None] * (ctx.count - 1))
+        return (_feedback(score, explanation, grad_outs), *[None] * (ctx.count - 1))
 
 
 def _roles(prediction: Any) -> tuple[str, str]:
@@ -61,14 +61,25 @@ def _roles(prediction: Any) -> tuple[str, str]:
     return f"score of the {about}", f"feedback on the {about}"
 
 
-def _feedback(score: Any, explanation: Any, grad_outs: Sequence[Variable]) -> list[Variable] | None:
+def _feedback(score: Variable | None, explanation: Variable, grad_outs: Sequence[Variable]) -> list[Variable] | None:
     """The explanation, and behind it what was said about the evaluator's own outputs."""
-    if not any(explanation) if isinstance(explanation, list) else not explanation:
+    if explanation._layer is not None or (is_grad_enabled() and explanation.requires_grad):
+        item = Compute.apply(_same, explanation, _FEEDBACK_ROLE)  # keeps its graph, and may be a batch
+    elif explanation._says_nothing():
         return None
-    number = float(score) if isinstance(score, int | float) else None
-    item = Variable(explanation, role="feedback of the evaluator")
-    item.source = Source(score=number)
+    else:
+        item = Variable(explanation.data, role=_FEEDBACK_ROLE)
+    if explanation._layer is None:
+        number = None if score is None else score.data
+        item.source = Source(score=float(number) if isinstance(number, int | float) else None)
     return [item, *[g for grad_out in grad_outs if grad_out.grad and not is_seed(grad_out) for g in grad_out.grad]]
+
+
+_FEEDBACK_ROLE = "feedback of the evaluator"
+
+
+def _same(text: Any) -> Any:
+    return text
 
 
 def _entries(value: Any, count: int | None) -> list[Any]:
@@ -322,7 +333,7 @@ class _Criticism(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
-        return _feedback(None, ctx.saved_variables[0].data, [grad_out]), None
+        return _feedback(None, ctx.saved_variables[0], [grad_out]), None
 
 
 def text_loss(

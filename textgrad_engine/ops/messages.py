@@ -24,6 +24,7 @@ class ChatSettings:
         purpose: why it is asked.
         role: the role of the answer.
         strict: an input that no message has a slot for is an error.
+        silence: the answer when the gate of a call is empty, without asking anybody.
     """
 
     model: str | Model | None = None
@@ -31,6 +32,7 @@ class ChatSettings:
     purpose: Purpose = "forward"
     role: str = ""
     strict: bool = False
+    silence: str = ""
 
 
 class Hole(NamedTuple):
@@ -45,10 +47,12 @@ class Plan(NamedTuple):
     Attributes:
         messages: for each message its role and its content: holes for texts, and content parts (dicts with holes).
         inputs: for each slot its name and the position of its value.
+        gate: the position of a text that must not be empty for the call to be made; None for none.
     """
 
     messages: tuple[tuple[Any, tuple[Any, ...]], ...]
     inputs: tuple[tuple[str, int], ...]
+    gate: int | None = None
 
     def request(self, data: Sequence[Any], settings: ChatSettings) -> Request:
         """The request, with the data of all values.

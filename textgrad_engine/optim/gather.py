@@ -68,7 +68,7 @@ def gather(gradient: Iterable[Variable], max_tokens: int) -> tuple[list[Feedback
 
 def _item(variables: list[Variable]) -> FeedbackItem:
     sources = [variable.source for variable in variables if variable.source is not None]
-    names = [name for source in sources for name in source.example.split(", ") if name]
+    names = [source.example for source in sources if source.example]
     answer = sources[0].output if len(variables) == 1 and sources else ""
     if len(answer) > ANSWER_LENGTH:
         answer = f"{answer[:ANSWER_LENGTH]} […{len(answer) - ANSWER_LENGTH:,} more characters]"

@@ -32,17 +32,23 @@ SHOWN_ITEMS = 4
 SHOWN_CHARACTERS = 320
 
 
-def render(result: TrainResult, *, title: str = "", width: int = 80, color: bool = False) -> str:
+def render(result: TrainResult, *, title: str = "", remark: str = "", width: int = 80, color: bool = False) -> str:
     """The report as text: scores and verdict, cost, and the prompt's diff with what asked for each line.
 
     Args:
         result: of a run, or read back from its folder.
         title: what the report is about, e.g. the run folder.
+        remark: what was special about it, e.g. that it is a control.
         width: columns.
         color: with the terminal's codes for colors.
     """
     view = view_of(result)
-    parts: list[RenderableType] = [_headline(title, view.headline), "", _scores(view), ""]
+    parts: list[RenderableType] = [
+        *_headline(title, f"{view.headline}{remark and '; '}{remark}"),
+        "",
+        _scores(view),
+        "",
+    ]
     parts += [_indented(note, 2, "dim") for note in view.notes]
     parts += ["", _usage(view), ""]
     for parameter in view.parameters:
@@ -75,7 +81,7 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
         val = "no change" if step.val_mean is None else score(step.val_mean)
         table.add_row(str(step.step), train, val, "kept" if step.kept else "")
     parts: list[RenderableType] = [
-        _headline(str(run.path), f"no result; it was killed or still runs ({plural(len(run.steps), 'step')} so far)"),
+        *_headline(str(run.path), f"no result: it was killed, or still runs; {plural(len(run.steps), 'step')} so far"),
         "",
         _padded(table, 2),
         "",
@@ -107,14 +113,16 @@ def one_line(result: TrainResult) -> str:
     elif result.comparison is not None:
         found = result.comparison
         parts.append(f"{found.verdict} on {result.compared_on} ({score(found.difference, True)})")
-    total = result.total
-    parts.append(f"{count(total.calls)} calls, {money(total.dollars)}")
     return "; ".join(parts)
 
 
-def _headline(title: str, headline: str) -> Text:
-    text = _styled(f"{title}: " if title else "", "bold")
-    return text.append(headline if title else headline.capitalize())
+def _headline(title: str, headline: str) -> list[RenderableType]:
+    from rich.text import Text
+
+    text = headline[:1].upper() + headline[1:]
+    # A path that is broken over two lines can be neither copied nor clicked on.
+    top: list[RenderableType] = [_group([Text(title, "bold", no_wrap=True, overflow="ignore")])] if title else []
+    return [*top, _styled(text)]
 
 
 def _scores(view: View) -> RenderableType:
@@ -279,7 +287,7 @@ def _printed(parts: Sequence[RenderableType], width: int, color: bool) -> str:
         legacy_windows=False,
     )
     for part in parts:
-        console.print(part)
+        console.print(part, crop=False)
     assert isinstance(console.file, StringIO)
     lines = console.file.getvalue().split("\n")
     return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"

@@ -162,7 +162,7 @@ def _notes(result: TrainResult) -> tuple[str, ...]:
         notes.append("The test set chose nothing: each of the two prompts saw it once, at the end.")
     elif result.seed != result.best:
         notes.append("Without a test score, nobody knows how much of the gain is luck.")
-    for name, evaluation in (
+    for which, evaluation in (
         ("seed prompt, validation", result.seed_val),
         ("best prompt, validation", result.best_val),
         ("seed prompt, test", result.seed_test),
@@ -170,7 +170,8 @@ def _notes(result: TrainResult) -> tuple[str, ...]:
     ):
         if evaluation is not None and evaluation.failures:
             lost = plural(len(evaluation.failures), "example")
-            notes.append(f"{name}: {lost} without an answer left out, e.g. {next(iter(evaluation.failures.items()))}.")
+            name, error = next(iter(evaluation.failures.items()))
+            notes.append(f"{which}: {lost} without an answer left out, e.g. {name}: {error}.")
     return tuple(notes)
 
 

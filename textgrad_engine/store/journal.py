@@ -59,6 +59,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path, config: Mapping[str, Any] | None = None) -> None:
         self.path = Path(path)
+        self._home = self.path.absolute()  # the program that is trained may change the working directory
         self._lock = threading.Lock()
         self._places: dict[int, Place] = {}
         self._best: dict[str, str] = {}
@@ -66,8 +67,8 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             if any(self.path.iterdir()):
                 raise _in_use(self.path)
-            self._events = _Lines(self.path / "events.jsonl")
-            self._completions = _Lines(self.path / "completions.jsonl")
+            self._events = _Lines(self._home / "events.jsonl")
+            self._completions = _Lines(self._home / "completions.jsonl")
             if config is not None:
                 write_atomically(self.path / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
         except FileExistsError:
@@ -87,7 +88,7 @@ class RunFolder:
             elif not isinstance(event, PhaseAdvanced):
                 self._on_other(event)
         except OSError as error:
-            raise _unwritable(error, self.path) from error
+            raise _unwritable(error, self._home) from error
 
     def _on_call(self, event: CallEnded) -> None:
         if isinstance(event.record.error, Stopped | BudgetExceeded):
@@ -120,23 +121,22 @@ class RunFolder:
         with self._lock:
             self._completions.sort()
         self._events.append(dumps(event_to_json(event, time.time())))
-        write_atomically(self.path / "result.json", dumps(result_to_json(event.result), indent=1) + b"\n")
+        write_atomically(self._home / "result.json", dumps(result_to_json(event.result), indent=1) + b"\n")
 
     def _write_texts(self, folder: str, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             content = text.encode("utf-8", "backslashreplace")
-            (self.path / folder).mkdir(exist_ok=True)
-            write_atomically(self.path / folder / f"{name}.txt", content)
+            (self._home / folder).mkdir(exist_ok=True)
+            write_atomically(self._home / folder / f"{name}.txt", content)
             if folder == "best" and len(self._best) == 1:
-                write_atomically(self.path / "best_prompt.txt", content)
+                write_atomically(self._home / "best_prompt.txt", content)
 
 
 class _Lines:
     """A file of JSON lines that only grows; each line is one write, so that a killed run tears the last at most."""
 
     def __init__(self, path: Path) -> None:
-        # Absolute, as the program that is trained may change the working directory.
-        self.path = path.absolute()
+        self.path = path
         self._open(os.O_EXCL)
 
     def _open(self, flags: int) -> None:

@@ -197,7 +197,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _validated(kind: type[Any], body: Mapping[str, Any]) -> Any:
+def _validated(kind: Any, body: Mapping[str, Any]) -> Any:
     try:
         return _adapter(kind).validate_python(dict(body))
     except ValidationError as error:

@@ -1,0 +1,367 @@
+import asyncio
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import ops
+from textgrad_engine.autograd import AccumulateGrad, GradientEdge, get_gradient_edge, grad
+from textgrad_engine.errors import AutogradError, DispatchError
+
+
+def leaf(text="p", role=""):
+    return tg.Variable(text, role=role, requires_grad=True)
+
+
+def texts(gradient):
+    return [item.data for item in gradient]
+
+
+class Ask(tg.Function):
+    """A rule that counts its calls by the name that it was given."""
+
+    calls = []  # noqa: RUF012
+
+    @staticmethod
+    def forward(ctx, name, *args):
+        ctx.name = name
+        return tg.Variable(name)
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        Ask.calls.append(ctx.name)
+        return (None, *[f"{ctx.name}({grad_out.data})" for _ in ctx.needs_input_grad[1:]])
+
+
+class Loss(tg.Function):
+    """An evaluator: it starts by itself, and has nothing to say where nothing is wrong."""
+
+    starts_backward = True
+
+    @staticmethod
+    def forward(ctx, text, target):
+        ctx.satisfied = text.data == target
+        return tg.Variable(int(ctx.satisfied), role="score")
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return "" if ctx.satisfied else "wrong", None
+
+
+@pytest.fixture(autouse=True)
+def calls():
+    """The names of the rules that ran."""
+    Ask.calls.clear()
+    return Ask.calls
+
+
+# where a pass cannot begin
+
+
+def test_text_needs_feedback_to_begin_with():
+    """The message says how to give it."""
+    prompt = leaf(role="draft")
+    for root in (prompt, prompt + "!", Ask.apply("a", prompt)):
+        with pytest.raises(AutogradError, match=r"needs feedback to begin with.*v\.backward\("):
+            root.backward()
+    assert prompt.grad == []
+
+
+def test_what_does_not_require_grad_has_no_backward():
+    """Nothing that led to it wants feedback; the repair is named."""
+    for root in (tg.Variable("x", role="answer"), tg.Variable("x", role="answer") + "!"):
+        with pytest.raises(AutogradError, match=r"'answer' does not require grad.*requires_grad=True"):
+            root.backward("f")
+
+
+@pytest.mark.parametrize("gradients", [["f"], ["f", "g", "h"], [], "f"])
+def test_each_root_has_one_gradient(gradients):
+    """The numbers are compared before anything is visited."""
+    prompt = leaf()
+    with pytest.raises(AutogradError, match=r"got \d gradients for 2 variables"):
+        tg.backward([prompt + "1", prompt + "2"], gradients)
+    assert prompt.grad == []
+
+
+def test_a_root_that_is_no_variable_is_named_with_its_position():
+    """A text among the roots, say."""
+    with pytest.raises(TypeError, match="got str at position 1"):
+        tg.backward([leaf() + "!", "text"], ["f", "g"])
+
+
+def test_a_gradient_that_is_no_gradient_is_refused():
+    """Before the pass begins."""
+    with pytest.raises(TypeError, match="the caller gave int"):
+        (leaf() + "!").backward(3)
+
+
+def test_backward_on_the_event_loop_raises_instead_of_hanging():
+    """Inside an async forward, abackward is the way."""
+
+    class Later(tg.Function):
+        @staticmethod
+        async def forward(ctx, text):
+            await asyncio.sleep(0)
+            return tg.Variable(text.data)
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return grad_out
+
+    class Program(tg.Function):
+        @staticmethod
+        async def forward(ctx, asynchronous):
+            inner = leaf()
+            with tg.enable_grad():
+                result = Later.apply(inner)
+            if asynchronous:
+                await result.abackward("f")
+            else:
+                result.backward("f")
+            return texts(inner.grad)
+
+    with pytest.raises(DispatchError, match="abackward"):
+        _ = Program.apply(False).data
+    assert Program.apply(True).data == ["f"]
+
+
+# roots and their gradients
+
+
+def test_several_roots_are_one_pass():
+    """What they share is asked once, with the feedback of all in their order."""
+    prompt = leaf()
+    shared = Ask.apply("shared", prompt)
+    tg.backward([shared + "1", shared + "2", shared], ["one", tg.Variable("two"), "three"])
+    assert Ask.calls == ["shared"]
+    assert texts(prompt.grad) == ["shared(three\none\ntwo)"]
+
+
+def test_one_variable_given_twice_counts_twice():
+    """Both gradients arrive, in order."""
+    prompt = leaf()
+    tg.backward([prompt, prompt], ["one", "two"])
+    assert texts(prompt.grad) == ["one", "two"]
+
+
+def test_a_root_behind_another_root_waits_for_it():
+    """Its own gradient comes first, what flows from the other after it."""
+    prompt = leaf()
+    first = Ask.apply("first", prompt)
+    second = Ask.apply("second", first)
+    tg.backward([second, first], ["s", "f"])
+    assert Ask.calls == ["second", "first"]
+    assert texts(prompt.grad) == ["first(f\nsecond(s))"]
+
+
+def test_losses_begin_by_themselves_and_so_do_numbers():
+    """Also added up; what is satisfied sends nothing."""
+    prompt = leaf()
+    answers = [Ask.apply(name, prompt) for name in "abc"]
+    ops.sum([Loss.apply(answer, "b") for answer in answers]).backward()
+    assert texts(prompt.grad) == ["a(wrong)", "c(wrong)"]
+    assert Ask.calls.count("b") == 0
+
+
+def test_mixed_roots_losses_and_texts():
+    """None stands for a loss."""
+    prompt = leaf()
+    tg.backward([Loss.apply(prompt, "x"), prompt + "!"], [None, "f"])
+    assert texts(prompt.grad) == ["wrong", "f"]
+
+
+@pytest.mark.parametrize("gradient", ["", [], tg.Variable("")])
+def test_an_empty_gradient_is_a_true_zero(gradient):
+    """No rule is called; the graph is freed all the same."""
+    prompt = leaf()
+    result = Ask.apply("a", prompt)
+    result.backward(gradient)
+    assert (Ask.calls, prompt.grad) == ([], [])
+    with pytest.raises(AutogradError, match="freed"):
+        result.backward("f")
+
+
+def test_a_gradient_may_be_several_items():
+    """A list of Variables, or a leaf's whole gradient."""
+    prompt, other = leaf(), leaf()
+    other.grad = [tg.Variable("one"), tg.Variable("two")]
+    (prompt + "").backward(other.grad)
+    assert texts(prompt.grad) == ["one", "two"]
+
+
+def test_passes_accumulate():
+    """Appending, in the order of the passes; earlier lists are not changed."""
+    prompt = leaf()
+    for text in ("one", "two"):
+        (prompt + "").backward(text)
+        before = prompt.grad
+    (prompt + "").backward("three")
+    assert texts(prompt.grad) == ["one", "two", "three"]
+    assert texts(before) == ["one", "two"]
+
+
+# inputs=
+
+
+def test_inputs_prune_what_does_not_lead_to_them():
+    """Rules off the path are not asked; other leaves stay without feedback."""
+    a, b = leaf("a"), leaf("b")
+    left, right = Ask.apply("left", a), Ask.apply("right", b)
+    top = Ask.apply("top", left, right)
+    top.backward("f", inputs=[a])
+    assert Ask.calls == ["top", "left"]
+    assert (texts(a.grad), b.grad) == (["left(top(f))"], [])
+
+
+def test_an_input_that_is_no_leaf_is_refused():
+    """RuntimeError, as PyTorch's, before anything is asked."""
+    prompt = leaf()
+    middle = Ask.apply("middle", prompt)
+    top = Ask.apply("top", middle)
+    for wrong in (middle, [prompt, middle], get_gradient_edge(middle)):
+        with pytest.raises(RuntimeError, match=r"takes leaves, and .* is a result.*autograd\.grad"):
+            top.backward("f", inputs=wrong)
+    with pytest.raises(AutogradError, match="does not require grad"):
+        top.backward("f", inputs=tg.Variable("constant"))
+    with pytest.raises(AutogradError, match="asks for nothing"):
+        top.backward("f", inputs=[])
+    assert Ask.calls == []
+    top.backward("f")
+    assert len(prompt.grad) == 1
+
+
+def test_inputs_may_be_edges_of_leaves():
+    """An edge stands for its leaf."""
+    a, b = leaf(), leaf()
+    Ask.apply("top", a, b).backward("f", inputs=get_gradient_edge(b))
+    assert (a.grad, texts(b.grad)) == ([], ["top(f)"])
+
+
+def test_an_input_that_was_not_used_gets_nothing():
+    """And nothing is asked on its behalf."""
+    a, unused = leaf(), leaf()
+    Ask.apply("top", a).backward("f", inputs=unused)
+    assert (a.grad, unused.grad, Ask.calls) == ([], [], [])
+
+
+# autograd.grad
+
+
+def test_grad_leaves_every_grad_alone():
+    """Also retained ones of leaves; results may be asked about."""
+    a, b = leaf(), leaf()
+    middle = Ask.apply("middle", a)
+    top = Ask.apply("top", middle, b)
+    of_a, of_middle, again = grad(top, [a, middle, a], "f")
+    assert (texts(of_a), texts(of_middle), texts(again)) == (["middle(top(f))"], ["top(f)"], ["middle(top(f))"])
+    assert a.grad == b.grad == []
+
+
+def test_grad_stops_at_what_was_asked_for():
+    """The rules behind a result that is an input are not called."""
+    prompt = leaf()
+    middle = Ask.apply("middle", prompt)
+    (found,) = grad(Ask.apply("top", middle), middle, "f")
+    assert texts(found) == ["top(f)"]
+    assert Ask.calls == ["top"]
+
+
+def test_an_unused_input_is_an_error_unless_it_is_allowed():
+    """Its position and role are named; a true zero is [], which is something else than None."""
+    used, unused = leaf(), leaf(role="style guide")
+    top = Ask.apply("top", used)
+    with pytest.raises(AutogradError, match=r"input 1 \(Variable 'style guide'\) was not used.*allow_unused=True"):
+        grad(top, [used, unused], "f")
+    assert Ask.calls == []
+    of_used, of_unused = grad(top, [used, unused], "f", allow_unused=True, retain_graph=True)
+    assert (texts(of_used), of_unused) == (["top(f)"], None)
+    assert grad(top, used, "") == ([],)
+
+
+def test_grad_of_an_edge_and_of_one_output_among_several():
+    """A GradientEdge names an output without holding its variable."""
+
+    class Halves(tg.Function):
+        @staticmethod
+        def forward(ctx, text):
+            return tg.Variable("a"), tg.Variable("b")
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return "|".join(grad.data for grad in grads)
+
+    prompt = leaf()
+    first, second = Halves.apply(prompt)
+    edge = get_gradient_edge(second)
+    assert edge == GradientEdge(first.grad_fn, 1)
+    top = Ask.apply("top", first, second)
+    of_second, of_first = grad(top, [edge, first], "f")
+    assert (texts(of_second), texts(of_first)) == (["top(f)"], ["top(f)"])
+    with pytest.raises(AutogradError, match=r"output 1 of HalvesBackward\) was not used"):
+        grad(Ask.apply("other", prompt), edge, "f")
+
+
+def test_grad_of_the_output_itself():
+    """It is the gradient that was given."""
+    prompt = leaf()
+    assert texts(grad(prompt, prompt, "f")[0]) == ["f"]
+    top = Ask.apply("top", prompt)
+    assert texts(grad(top, top, "f")[0]) == ["f"]
+
+
+# the graph as users see it
+
+
+def test_nodes_edges_and_names():
+    """Leaves end in AccumulateGrad, one each; what wants no grad is None."""
+    prompt, constant = leaf(), tg.Variable("c")
+    result = Ask.apply("top", prompt, constant, prompt + "!")
+    node = result.grad_fn
+    assert node.name() == "AskBackward"
+    assert repr(node) == "<AskBackward>"
+    (first, number), nothing, (add, _) = node.next_functions
+    assert isinstance(first, AccumulateGrad)
+    assert (first.variable, number, nothing) == (prompt, 0, (None, 0))
+    assert add.name() == "AddBackward"
+    assert add.next_functions[0][0] is first
+    assert first.next_functions == ()
+    assert get_gradient_edge(prompt) == GradientEdge(first, 0)
+    with pytest.raises(AutogradError, match="does not require grad"):
+        get_gradient_edge(constant)
+
+
+def test_feedback_says_where_it_came_from():
+    """The example, the node, and what it was made of, back to the loss."""
+    prompt = leaf()
+    with tg.autograd.example("t017"):
+        answer = Ask.apply("top", prompt)
+        loss = Loss.apply(answer, "x")
+    loss.backward()
+    (item,) = prompt.grad
+    assert (item.source.example, item.source.node) == ("t017", "AskBackward")
+    (cause,) = item.source.because
+    assert (cause.data, cause.source.node) == ("wrong", "LossBackward")
+
+
+def test_the_start_of_a_pass_carries_nothing_from_pass_to_pass():
+    """The seed is shared by all passes, so nobody may write on it."""
+    prompt = leaf()
+    with tg.autograd.example("first"):
+        ops.sum([Loss.apply(prompt, "x")]).backward()
+    assert tg.autograd.gradient.SEED.source is None
+    assert tg.autograd.gradient.SEED.grad == []
+
+
+def test_abackward_does_not_block_the_users_loop():
+    """It takes what backward takes, in the same grad mode."""
+    prompt, other = leaf(), leaf()
+    top = Ask.apply("top", prompt, other)
+
+    async def main():
+        with tg.no_grad():
+            await asyncio.gather(
+                top.abackward("one", retain_graph=True, inputs=prompt), top.abackward("two", retain_graph=True)
+            )
+
+    asyncio.run(main())
+    assert sorted(texts(prompt.grad)) == ["top(one)", "top(two)"]
+    assert texts(other.grad) == ["top(two)"]

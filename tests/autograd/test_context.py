@@ -1,0 +1,263 @@
+import asyncio
+import gc
+import weakref
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine.errors import AutogradError
+
+
+def leaf(text="p", role=""):
+    return tg.Variable(text, role=role, requires_grad=True)
+
+
+def texts(gradient):
+    return [item.data for item in gradient]
+
+
+def function(forward, backward=lambda ctx, *grads: grads[0], outputs=1):
+    """A Function of these two rules."""
+    body = {"forward": staticmethod(forward), "backward": staticmethod(backward), "num_outputs": outputs}
+    return type("Rule", (tg.Function,), body)
+
+
+@pytest.mark.parametrize("value", [["a"], {"a": 1}, {1}, bytearray(b"a"), object()])
+def test_what_could_change_in_between_is_not_saved(value):
+    """The message names the type and the way out."""
+
+    def forward(ctx, text):
+        ctx.save_for_backward(text, value)
+
+    with pytest.raises(TypeError, match=rf"got {type(value).__name__}: set it as an attribute of ctx"):
+        function(forward).apply(leaf())
+
+
+def test_variables_and_plain_values_are_saved_in_order():
+    """Strings, numbers and None as in afnio; attributes of any kind."""
+    seen = []
+
+    def forward(ctx, text):
+        out = tg.Variable(text.data * 2, role="doubled")
+        ctx.save_for_backward(text, "text", 3, 0.5, None, True, out)
+        ctx.anything = ["a", {"b": 1}]
+        return out
+
+    def backward(ctx, grad_out):
+        text, *plain, out = ctx.saved_variables
+        seen.append((text.data, plain, out.data, out.role, ctx.anything))
+        return grad_out
+
+    function(forward, backward).apply(leaf()).backward("f")
+    assert seen == [("p", ["text", 3, 0.5, None, True], "pp", "doubled", ["a", {"b": 1}])]
+
+
+def test_saved_variables_are_stand_ins():
+    """A rule that writes to their grad or their data changes no leaf."""
+
+    def forward(ctx, text):
+        ctx.save_for_backward(text)
+        return tg.Variable(text.data)
+
+    def backward(ctx, grad_out):
+        (text,) = ctx.saved_variables
+        assert text.requires_grad
+        text.grad = tg.Variable("written")
+        text.data = "overwritten"
+        return "returned"
+
+    prompt = leaf()
+    result = function(forward, backward).apply(prompt)
+    result.backward("f", retain_graph=True)
+    result.backward("f")
+    assert texts(prompt.grad) == ["returned"] * 2
+    assert prompt.data == "p"
+
+
+def test_saving_again_replaces():
+    """The last call counts, as in PyTorch."""
+
+    def forward(ctx, text):
+        ctx.save_for_backward(text)
+        ctx.save_for_backward("only")
+        return tg.Variable("x")
+
+    prompt = leaf()
+    function(forward, lambda ctx, grad_out: str(ctx.saved_variables)).apply(prompt).backward("f")
+    assert texts(prompt.grad) == ["('only',)"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_saved_output_makes_no_cycle(asynchronous):
+    """The graph goes when the last result goes, without the garbage collector."""
+
+    def forward(ctx, text):
+        out = tg.Variable(text.data)
+        ctx.save_for_backward(text, out)
+        return out
+
+    async def later(ctx, text):
+        return forward(ctx, text)
+
+    gc.disable()
+    try:
+        result = function(later if asynchronous else forward).apply(leaf())
+        assert result.data == "p"
+        node = weakref.ref(result.grad_fn)
+        del result
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_a_saved_output_has_its_place_in_the_graph():
+    """With create_graph a rule may compute with it."""
+    seen = []
+
+    def forward(ctx, text):
+        out = tg.Variable(text.data)
+        ctx.save_for_backward(out)
+        return out
+
+    def backward(ctx, grad_out):
+        (out,) = ctx.saved_variables
+        seen.append(out.grad_fn)
+        return grad_out
+
+    result = function(forward, backward).apply(leaf())
+    node = result.grad_fn
+    result.backward("f")
+    assert seen == [node]
+
+
+def test_an_edit_under_no_grad_is_found_too():
+    """An optimizer's step between forward and backward, for one."""
+
+    def forward(ctx, text):
+        ctx.save_for_backward(text)
+        return tg.Variable(text.data)
+
+    prompt = leaf(role="prompt")
+    result = function(forward, lambda ctx, grad_out: ctx.saved_variables[0]).apply(prompt)
+    with tg.no_grad():
+        prompt += "!"
+    with pytest.raises(AutogradError, match="'prompt' was changed"):
+        result.backward("f")
+
+
+def test_needs_input_grad_per_argument():
+    """A rule can spare itself what nobody wants; nothing is wanted under no_grad."""
+    seen = []
+
+    def forward(ctx, *args):
+        seen.append(ctx.needs_input_grad)
+        return tg.Variable("x")
+
+    rule = function(forward)
+    rule.apply(leaf(), tg.Variable("constant"), "text", [tg.Variable("a"), leaf()], {"a": 1})
+    with tg.no_grad():
+        rule.apply(leaf(), "text")
+    assert seen == [(True, False, False, True, False), (False, False)]
+
+
+def test_a_pass_for_some_inputs_says_so_in_needs_input_grad():
+    """What `inputs=` leaves out is not asked for; the next pass asks for all again."""
+    seen = []
+
+    def backward(ctx, grad_out):
+        seen.append(ctx.needs_input_grad)
+        return "a", "b"
+
+    a, b = leaf(), leaf()
+    result = function(lambda ctx, a, b: tg.Variable("x"), backward).apply(a, b)
+    result.backward("f", inputs=b, retain_graph=True)
+    result.backward("f")
+    assert seen == [(False, True), (True, True)]
+    assert (texts(a.grad), texts(b.grad)) == (["a"], ["b", "b"])
+
+
+def marking(ctx, text):
+    score, explanation = tg.Variable(1.0), tg.Variable("because")
+    ctx.mark_non_differentiable(explanation)
+    return score, explanation
+
+
+class Scored(tg.Function):
+    num_outputs = 2
+
+    @staticmethod
+    def forward(text):
+        return tg.Variable(1.0), tg.Variable("because")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx, score, explanation):
+        return f"{score.data}/{explanation.data}"
+
+
+class ScoredLater(Scored):
+    @staticmethod
+    async def forward(text):
+        return Scored.forward(text)
+
+
+@pytest.mark.parametrize(
+    "rule", [function(marking, Scored.backward, 2), Scored, ScoredLater], ids=["ctx", "setup", "async"]
+)
+def test_an_output_marked_non_differentiable_has_no_history(rule):
+    """It does not require grad; what is computed from it costs nothing."""
+    prompt = leaf()
+    score, explanation = rule.apply(prompt)
+    assert (score.requires_grad, explanation.requires_grad, explanation.is_leaf) == (True, False, True)
+    assert not (explanation + "!").requires_grad
+    with pytest.raises(AutogradError, match="does not require grad"):
+        explanation.backward("f")
+    score.backward("f")
+    assert explanation.data == "because"
+    assert texts(prompt.grad) == ["f/"]
+
+
+def test_marking_too_late_is_an_error():
+    """A dispatched forward cannot take back what was recorded at dispatch; it is not ignored either."""
+
+    async def forward(ctx, text):
+        await asyncio.sleep(0)
+        return marking(ctx, text)
+
+    score, explanation = function(forward, Scored.backward, 2).apply(leaf())
+    for out in (score, explanation):
+        with pytest.raises(AutogradError, match=r"Rule\.forward called mark_non_differentiable.*setup_context"):
+            _ = out.data
+
+
+@pytest.mark.parametrize(("materialize", "expected"), [(True, "''"), (False, "None")])
+def test_materialize_grads(materialize, expected):
+    """An output without feedback gives an empty Variable or None."""
+
+    def forward(ctx, text):
+        ctx.set_materialize_grads(materialize)
+        return tg.Variable("a"), tg.Variable("b")
+
+    def backward(ctx, first, second):
+        return f"{first.data} {None if second is None else repr(second.data)}"
+
+    prompt = leaf()
+    function(forward, backward).apply(prompt)[0].backward("f")
+    assert texts(prompt.grad) == [f"f {expected}"]
+
+
+def test_a_freed_context_says_how_to_keep_it():
+    """A ctx that somebody kept does not give half of what it had."""
+    kept = []
+
+    def forward(ctx, text):
+        ctx.save_for_backward(text)
+        kept.append(ctx)
+        return tg.Variable("x")
+
+    function(forward).apply(leaf()).backward("f")
+    with pytest.raises(AutogradError, match="retain_graph=True"):
+        _ = kept[0].saved_variables

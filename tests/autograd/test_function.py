@@ -1,0 +1,469 @@
+import asyncio
+from collections import namedtuple
+from concurrent.futures import Future
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import ops
+from textgrad_engine.errors import AutogradError
+
+
+def leaf(text="p", role=""):
+    return tg.Variable(text, role=role, requires_grad=True)
+
+
+def texts(gradient):
+    return [item.data for item in gradient]
+
+
+class Both(tg.Function):
+    """Two texts, each with feedback of its own."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        return tg.Variable(f"{getattr(a, 'data', a)}{getattr(b, 'data', b)}")
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return tuple(f"{n}: {grad_out.data}" if need else None for n, need in enumerate(ctx.needs_input_grad))
+
+
+# misuse
+
+
+def test_a_function_is_not_instantiated():
+    """The message says what to call instead."""
+    with pytest.raises(AutogradError, match=r"Both\.apply"):
+        Both()
+
+
+def test_a_function_without_forward():
+    """It says that one is needed."""
+
+    class Empty(tg.Function):
+        pass
+
+    with pytest.raises(NotImplementedError, match="needs a `forward`"):
+        Empty.apply("x")
+
+
+def test_a_function_without_backward_computes_and_says_why_feedback_stops():
+    """Forward alone is fine, and so is a graph that no feedback has to pass."""
+
+    class OneWay(tg.Function):
+        @staticmethod
+        def forward(ctx, text):
+            return tg.Variable(text.data)
+
+    prompt = leaf()
+    result = OneWay.apply(prompt)
+    assert result.data == "p"
+    with pytest.raises(NotImplementedError, match="no `backward`"):
+        result.backward("f")
+    assert prompt.grad == []
+    OneWay.apply(prompt).backward("")  # nothing to pass on
+
+
+@pytest.mark.parametrize("returned", [("f",), "f", None, ("f", None, None), [None, None]])
+def test_a_wrong_number_of_gradients_names_expected_and_got(returned):
+    """Feedback that went to the wrong argument would be worse than none."""
+
+    class Wrong(Both):
+        @staticmethod
+        def backward(ctx, grad_out):
+            return returned
+
+    a, b = leaf(), leaf()
+    count = len(returned) if isinstance(returned, tuple) else 1
+    with pytest.raises(AutogradError, match=rf"Wrong\.backward returned {count} gradients, expected 2"):
+        Wrong.apply(a, b).backward("f")
+    assert a.grad == b.grad == []
+
+
+def test_a_gradient_that_is_none_of_ours_names_the_function():
+    """A number, say, where feedback belongs."""
+
+    class Wrong(Both):
+        @staticmethod
+        def backward(ctx, grad_out):
+            return 3, None
+
+    with pytest.raises(TypeError, match=r"Wrong\.backward gave int"):
+        Wrong.apply(leaf(), "x").backward("f")
+
+
+def test_an_error_in_backward_is_the_callers():
+    """Raised where backward was called, whichever thread the rule ran on."""
+
+    class Broken(Both):
+        @staticmethod
+        async def backward(ctx, grad_out):
+            raise ZeroDivisionError("in the rule")
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        Broken.apply(leaf(), "x").backward("f")
+    assert caught.value.__notes__ == ["while computing BrokenBackward"]
+
+
+@pytest.mark.parametrize(("returned", "count"), [(("a", "b"), 2), ("a", 1), ((), 0)])
+def test_a_dispatched_function_returns_what_it_declared(returned, count):
+    """num_outputs and forward disagree: an error for every output, with both numbers."""
+
+    class Three(tg.Function):
+        num_outputs = 3
+
+        @staticmethod
+        async def forward(ctx):
+            return returned
+
+    for out in Three.apply():
+        with pytest.raises(AutogradError, match=rf"Three\.forward returned {count} values.*num_outputs = 3"):
+            _ = out.data
+
+
+def test_keyword_arguments_are_bound_to_forward():
+    """Each has its place among the gradients; unknown and keyword-only ones are errors."""
+    a, b = leaf("a"), leaf("b")
+    Both.apply(b=b, a=a).backward("f")
+    assert (texts(a.grad), texts(b.grad)) == (["0: f"], ["1: f"])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'c'"):
+        Both.apply(a, b, c=b)
+
+    class Only(tg.Function):
+        @staticmethod
+        def forward(text, *, style):
+            return tg.Variable(text.data)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+    with pytest.raises(TypeError, match="style must not be keyword-only"):
+        Only.apply(a, style="x")
+
+
+# both styles
+
+
+class WithCtx(tg.Function):
+    @staticmethod
+    def forward(ctx, text, suffix):
+        ctx.save_for_backward(text, suffix)
+        ctx.note = "kept"
+        return tg.Variable(text.data + suffix)
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        text, suffix = ctx.saved_variables
+        return f"{ctx.note} {text.data}{suffix}: {grad_out.data}", None
+
+
+class WithSetup(tg.Function):
+    @staticmethod
+    def forward(text, suffix):
+        return tg.Variable(text.data + suffix)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.note = "kept"
+
+    backward = WithCtx.backward
+
+
+class WithCtxLater(WithCtx):
+    @staticmethod
+    async def forward(ctx, text, suffix):
+        await asyncio.sleep(0)
+        return WithCtx.forward(ctx, text, suffix)
+
+
+class WithSetupLater(WithSetup):
+    @staticmethod
+    async def forward(text, suffix):
+        await asyncio.sleep(0)
+        return WithSetup.forward(text, suffix)
+
+    @staticmethod
+    async def backward(ctx, grad_out):
+        await asyncio.sleep(0)
+        return WithCtx.backward(ctx, grad_out)
+
+
+@pytest.mark.parametrize("function", [WithCtx, WithSetup, WithCtxLater, WithSetupLater])
+def test_both_styles_of_forward_run_at_once_or_dispatched(function):
+    """One meaning, whichever way a Function is written."""
+    prompt = leaf()
+    result = function.apply(prompt, "!")
+    assert result.requires_grad
+    assert result.grad_fn.name() == f"{function.__name__}Backward"
+    result.backward("f")
+    assert result.data == "p!"
+    assert texts(prompt.grad) == ["kept p!: f"]
+
+
+def test_a_plain_forward_runs_in_the_callers_thread_at_once():
+    """Its exceptions are the caller's, and nothing is pending."""
+
+    class Now(tg.Function):
+        @staticmethod
+        def forward(ctx, text):
+            raise KeyError(text.data)
+
+    with pytest.raises(KeyError, match="p"):
+        Now.apply(leaf())
+
+
+def test_a_result_is_a_new_variable_even_when_forward_returns_its_input():
+    """The input stays a leaf, and what forward made itself has no history."""
+
+    class Same(tg.Function):
+        @staticmethod
+        def forward(ctx, text):
+            return text
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return grad_out
+
+    prompt = leaf(role="prompt")
+    result = Same.apply(prompt)
+    assert result is not prompt
+    assert prompt.is_leaf
+    assert result.role == "prompt"
+    result.backward("f")
+    assert texts(prompt.grad) == ["f"]
+
+
+def test_operations_inside_forward_are_not_recorded():
+    """The Function's own rule stands for all of them."""
+
+    class Inner(Both):
+        @staticmethod
+        def forward(ctx, a, b):
+            return ops.add(a, b)
+
+    a, b = leaf("a"), leaf("b")
+    result = Inner.apply(a, b)
+    assert [node.name() for node, _ in result.grad_fn.next_functions] == ["AccumulateGrad"] * 2
+    result.backward("f")
+    assert texts(a.grad) == ["0: f"]
+
+
+def test_the_reverse_the_string_example_of_afnios_documentation():
+    """With only its import changed; `backward` assigns and returns the gradient, which counts once."""
+    afnio, Function = tg, tg.Function
+
+    class Func(Function):
+        @staticmethod
+        def forward(ctx, x: afnio.Variable):
+            reverse = x.data[::-1]
+            out = afnio.Variable(data=reverse, role=x.role, requires_grad=True)
+            ctx.save_for_backward(x, reverse, out)
+            return out
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            x, reverse, out = ctx.saved_variables  # noqa: RUF059
+            grad = f"Here is the feedback for {x.role} (reversed): {grad_out.grad}"
+            role = f"Feedback to {x.role}"
+            x.grad = afnio.Variable(data=grad, role=role)
+            return x.grad
+
+    a = afnio.Variable(data="This is a string", role="Input string", requires_grad=True)
+    c = Func.apply(a)
+    assert c.data == "gnirts a si sihT"
+    c.backward("Say more.")
+    assert len(a.grad) == 1
+    assert a.grad[0].role == "Feedback to Input string"
+    assert a.grad[0].data.startswith("Here is the feedback for Input string (reversed): [Variable('Say more.'")
+
+
+# containers
+
+Pair = namedtuple("Pair", "left right")  # noqa: PYI024
+
+
+class Nested(tg.Function):
+    """Feedback for each variable inside nested messages, in their shape."""
+
+    @staticmethod
+    def forward(ctx, messages, extra):
+        ctx.shape = messages
+        return tg.Variable("out")
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        def walk(tree, path):
+            if isinstance(tree, dict):
+                return {key: walk(value, f"{path}/{key}") for key, value in reversed(tree.items())}
+            if isinstance(tree, Pair):
+                return Pair(*[walk(value, f"{path}/{n}") for n, value in enumerate(tree)])
+            if isinstance(tree, list | tuple):
+                return [walk(value, f"{path}/{n}") for n, value in enumerate(tree)]
+            return path
+
+        return walk(ctx.shape, ""), None
+
+
+def test_variables_in_nested_containers_are_tracked():
+    """Lists, tuples, named tuples and dicts; a dict of gradients may come in another order."""
+    a, b, c, d, constant = leaf("a"), leaf("b"), leaf("c"), leaf("d"), tg.Variable("constant")
+    messages = [{"role": "system", "content": [a, "text", (b, 3)]}, Pair(c, {"x": d, "y": constant, "z": a})]
+    result = Nested.apply(messages, None)
+    assert [node and node.name() for node, _ in result.grad_fn.next_functions] == [
+        *["AccumulateGrad"] * 4, None, "AccumulateGrad"
+    ]  # fmt: skip
+    assert result.grad_fn.ctx.needs_input_grad == (True, False)
+    result.backward("f")
+    assert [texts(v.grad) for v in (a, b, c, d, constant)] == [
+        ["/0/content/0", "/1/1/z"], ["/0/content/2/0"], ["/1/0"], ["/1/1/x"], []
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "gradient", [["f"], ["f", "g", "h"], "fg", {"a": "f"}, [["f", "g"]], ["f", ["g", "h"]], ["f", {"other": "g"}]]
+)
+def test_a_gradient_of_another_shape_is_refused(gradient):
+    """It names the argument's position and what came; no leaf has feedback."""
+
+    class Wrong(Nested):
+        @staticmethod
+        def backward(ctx, grad_out):
+            return gradient, None
+
+    a, b = leaf(), leaf()
+    with pytest.raises(AutogradError, match=r"Wrong\.backward: the gradient for argument 0 must have .* shape"):
+        Wrong.apply([a, {"b": b}], None).backward("f")
+    assert a.grad == b.grad == []
+
+
+def test_parts_of_a_containers_gradient_may_be_missing_or_several():
+    """None for the whole or for a part; a list of items for one variable."""
+
+    class Some(Nested):
+        @staticmethod
+        def backward(ctx, grad_out):
+            return [["one", "two"], None], None
+
+    a, b = leaf(), leaf()
+    Some.apply([a, {"b": b}], leaf()).backward("f")
+    assert (texts(a.grad), b.grad) == (["one", "two"], [])
+
+    class Nothing(Nested):
+        @staticmethod
+        def backward(ctx, grad_out):
+            return None, None
+
+    Nothing.apply([a, b], None).backward("f")
+    assert len(a.grad) == 2
+
+
+# several outputs
+
+
+class Halves(tg.Function):
+    num_outputs = 2
+
+    @staticmethod
+    def forward(ctx, text):
+        middle = len(text.data) // 2
+        return tg.Variable(text.data[:middle], role="head"), tg.Variable(text.data[middle:], role="tail")
+
+    @staticmethod
+    def backward(ctx, head, tail):
+        return f"{head.data}|{tail.data}"
+
+
+class HalvesLater(Halves):
+    @staticmethod
+    async def forward(ctx, text):
+        return Halves.forward(ctx, text)
+
+
+@pytest.mark.parametrize("function", [Halves, HalvesLater])
+def test_several_outputs_are_one_node_with_one_call(function):
+    """Its rule gets one gradient for each output, after both have arrived."""
+    prompt = leaf("abcd")
+    head, tail = function.apply(prompt)
+    assert head.grad_fn is tail.grad_fn
+    assert (head.output_nr, tail.output_nr) == (0, 1)
+    tg.backward([tail, head], ["t", "h"])
+    assert (head.data, tail.data, head.role, tail.role) == ("ab", "cd", "head", "tail")
+    assert texts(prompt.grad) == ["h|t"]
+
+
+@pytest.mark.parametrize("function", [Halves, HalvesLater])
+def test_an_output_without_feedback_has_an_empty_gradient(function):
+    """Empty text, unless the Function asked for None."""
+    prompt = leaf("abcd")
+    function.apply(prompt)[1].backward("t")
+    assert texts(prompt.grad) == ["|t"]
+
+
+def test_outputs_that_are_no_variables_pass_through():
+    """A plain forward may return, say, a count beside its text; no feedback is expected on it."""
+
+    class Counted(tg.Function):
+        @staticmethod
+        def forward(ctx, text):
+            return tg.Variable(text.data), len(text.data)
+
+        @staticmethod
+        def backward(ctx, grad_out, nothing):
+            assert nothing.data == ""
+            return grad_out
+
+    prompt = leaf("abc")
+    text, count = Counted.apply(prompt)
+    assert count == 3
+    text.backward("f")
+    assert texts(prompt.grad) == ["f"]
+
+
+def test_an_answer_in_plain_text_becomes_a_variable_when_dispatched():
+    """A dispatched forward may return strings and numbers."""
+
+    class Count(tg.Function):
+        @staticmethod
+        async def forward(ctx, text):
+            return len(text.data)
+
+    assert Count.apply(leaf("abc")).data == 3
+
+
+def test_the_roles_of_a_dispatched_function_are_known_at_once_where_it_says_them():
+    """And a wrong number of them is found before anything is sent."""
+    started = []
+
+    class Wrong(tg.Function):
+        num_outputs = 2
+
+        @staticmethod
+        async def forward(ctx):
+            started.append(1)
+
+        @staticmethod
+        def output_role():
+            return "only one"
+
+    with pytest.raises(AutogradError, match=r"Wrong\.output_role gave 1 roles for 2 outputs: 'only one'"):
+        Wrong.apply()
+    assert started == []
+    gate = Future()
+
+    class Named(tg.Function):
+        @staticmethod
+        async def forward(ctx):
+            await asyncio.wrap_future(gate)
+            return tg.Variable("x", role="another")
+
+        @staticmethod
+        def output_role():
+            return "answer"
+
+    result = Named.apply()
+    assert result.role == "answer"
+    gate.set_result(None)
+    assert (result.data, result.role) == ("x", "answer")

@@ -1,0 +1,133 @@
+"""``textgrad-engine eval``: the number that was printed, and what it is worth."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.testing import LoopbackServer
+
+TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
+
+
+@pytest.fixture
+def run(trained: tuple[Path, Any]) -> Path:
+    """A copy of the trained run, beside it, for this test alone."""
+    path = trained[0].parent / "copy"
+    if path.exists():
+        shutil.rmtree(path)
+    shutil.copytree(trained[0], path)
+    return path
+
+
+def test_a_run_that_is_not_there(cli: Any, tmp_path: Path) -> None:
+    """Exit code 2."""
+    result = cli("eval", tmp_path / "none")
+    assert result.exit_code == 2
+    assert "there is no such run folder" in result.stderr
+
+
+def test_data_that_is_not_there(cli: Any, run: Path) -> None:
+    """The file is named."""
+    result = cli("eval", run, "--data", "new.jsonl")
+    assert result.exit_code == 2
+    assert "new.jsonl" in result.stderr
+
+
+def test_data_without_the_column(cli: Any, run: Path, tmp_path: Path) -> None:
+    """File, line and column are named before anything is asked."""
+    (tmp_path / "new.jsonl").write_text('{"ticket": "hello"}\n', encoding="utf-8")
+    result = cli("eval", run, "--data", tmp_path / "new.jsonl")
+    assert result.exit_code == 2
+    assert "new.jsonl:1" in result.stderr
+    assert "'queue'" in result.stderr
+
+
+def test_a_run_from_python_has_no_config(cli: Any, run: Path) -> None:
+    """It says what to do instead."""
+    (run / "config.json").unlink()
+    result = cli("eval", run)
+    assert result.exit_code == 2
+    assert "from Python, with tg.evaluate" in result.stderr
+
+
+def test_a_damaged_config_is_named(cli: Any, run: Path) -> None:
+    """Not a traceback."""
+    body = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    del body["config"]["program"]
+    (run / "config.json").write_text(json.dumps(body), encoding="utf-8")
+    result = cli("eval", run)
+    assert result.exit_code == 2
+    assert "config.json: was damaged" in result.stderr
+
+
+def test_the_test_split_gives_the_number_that_was_printed(cli: Any, run: Path, figures: Any) -> None:
+    """The result is real: it can be had again, exactly, from what is in the folder."""
+    document = json.loads(cli("eval", run, "--json").stdout)
+    assert document["mean"] == figures(run)["best_test"]
+    assert document["split"] == "test"
+    assert len(document["scores"]) == 113
+    seed = json.loads(cli("eval", run, "--seed-prompt", "--json").stdout)
+    assert seed["mean"] == figures(run)["seed_test"]
+    best = cli("eval", run, "--data", TICKETS / "val.jsonl")
+    assert f"{figures(run)['best_val']:.3f}" in best.stdout
+    assert "this score flatters the prompt" in " ".join(best.stdout.split())
+
+
+def test_each_opening_of_the_test_split_is_counted(cli: Any, run: Path) -> None:
+    """Also when it is named as a file, from wherever."""
+    assert "opened 2 times so far" in cli("eval", run).stdout
+    assert "opened 3 times so far" in cli("eval", run, "--data", TICKETS / "test.jsonl").stdout
+    assert "opened" not in cli("eval", run, "--data", TICKETS / "train.jsonl").stdout
+    entries = [json.loads(line) for line in (run / "evals.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [entry["split"] for entry in entries] == ["test", "test", "train"]
+
+
+def test_new_data_needs_nothing_but_the_run_folder(cli: Any, run: Path, tmp_path: Path) -> None:
+    """A run folder that was taken elsewhere, without the training data, can still be used."""
+    moved = tmp_path / "a" / "b" / "c"
+    shutil.copytree(run, moved)
+    rows = (TICKETS / "val.jsonl").read_text(encoding="utf-8").splitlines()[:5]
+    (tmp_path / "new.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    result = cli("eval", moved, "--data", tmp_path / "new.jsonl")
+    assert result.exit_code == 0, result.output
+    assert "no split of the run" in result.stdout
+    assert "5 examples" in result.stdout
+    lost = cli("eval", moved)
+    assert lost.exit_code == 2
+    assert "test.jsonl" in lost.stderr
+
+
+def test_quiet_says_one_line(cli: Any, run: Path, figures: Any) -> None:
+    """Prompt, score and data."""
+    result = cli("eval", run, "--quiet")
+    assert result.stdout.startswith(f"{run}: best prompt {figures(run)['best_test']:.3f} [")
+    assert result.stdout.count("\n") == 1
+    assert result.stderr == ""
+
+
+def test_another_model_can_be_asked(cli: Any, run: Path, figures: Any) -> None:
+    """--base-url and --model go before what the run's config says."""
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        result = cli("eval", run, "--model", "mine", "--base-url", server.base_url)
+        assert result.exit_code == 0, result.output
+        assert server.requests == 113
+    assert f"{figures(run)['best_test']:.3f}" in result.stdout
+    assert "model   mine" in result.stdout
+    assert "unknown" in result.stdout
+
+
+def test_a_spent_budget_is_exit_code_3(cli: Any, run: Path) -> None:
+    """The run's hard limits hold here too."""
+    body = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    body["config"]["budget"]["calls"] = 10
+    (run / "config.json").write_text(json.dumps(body), encoding="utf-8")
+    result = cli("eval", run)
+    assert result.exit_code == 3
+    assert "the budget of 10 calls" in result.stderr
+    assert not (run / "evals.jsonl").exists()

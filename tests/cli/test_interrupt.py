@@ -1,0 +1,100 @@
+"""Ctrl-C: the real command in a process of its own, told to stop in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.store import read_run
+from textgrad_engine.testing import LoopbackServer
+
+TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
+
+
+@pytest.fixture
+def slow() -> Iterator[str]:
+    with LoopbackServer(TicketsModel(seed=0), latency=0.15) as server:
+        yield server.base_url
+
+
+def start(*args: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "80"}
+    command = [sys.executable, "-m", "textgrad_engine", *args]
+    # A session of its own, so that the signal does not depend on how this test was started.
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
+    )
+
+
+def wait_for_line(stream: IO[str] | None, beginning: str) -> str:
+    assert stream is not None
+    seen = ""
+    for line in stream:
+        seen += line
+        if line.startswith(beginning):
+            return seen
+    raise AssertionError(f"no line {beginning!r} in {seen!r}")
+
+
+def test_once_prints_the_result_so_far(slow: str, tmp_path: Path) -> None:
+    """What was found is kept and shown, exit code 130, and the folder is whole."""
+    run = tmp_path / "run"
+    with start("train", str(TICKETS), "--base-url", slow, "--run-dir", str(run)) as process:
+        wait_for_line(process.stderr, "step  1/12")
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    assert "stopping: answers that are under way are waited for" in stderr
+    assert "Interrupted after" in stdout
+    assert "test         not measured" in stdout
+    assert "\n  + " in stdout
+    assert "Traceback" not in stderr
+    found = read_run(run)
+    assert found.result is not None
+    assert found.result.status == "interrupted"
+    assert len(list(found.completions())) == found.result.total.calls
+    assert (run / "best_prompt.txt").read_text(encoding="utf-8") == found.result.best["system"] != found.seed["system"]
+
+
+def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None:
+    """Nothing was measured, and the report says so instead of failing."""
+    run = tmp_path / "run"
+    with (
+        LoopbackServer(TicketsModel(seed=0), latency=1.0) as server,
+        start("train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run)) as process,
+    ):
+        wait_for_line(process.stderr, "Run folder")
+        while not server.in_flight:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    assert "Interrupted before the first step" in stdout
+    assert stdout.count("not measured") >= 4
+
+
+def test_an_evaluation_that_is_interrupted_has_no_score(
+    slow: str, trained: tuple[Path, object], tmp_path: Path
+) -> None:
+    """Half of an evaluation is no number, and is not counted."""
+    with (
+        LoopbackServer(TicketsModel(seed=0), latency=1.0) as server,
+        start("eval", str(trained[0]), "--base-url", server.base_url) as process,
+    ):
+        while not server.in_flight:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    assert stdout == ""
+    assert "interrupted: the evaluation is not complete" in stderr

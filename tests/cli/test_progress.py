@@ -1,0 +1,164 @@
+"""Progress: lines for a log, bars for a terminal, and what the numbers in them are."""
+
+from __future__ import annotations
+
+import io
+import signal
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from textgrad_engine.cli.progress import Bars, Lines, on_interrupt, progress_for
+from textgrad_engine.cli.tally import Tally, line_of
+from textgrad_engine.llm import Completion, Message, Request, Usage
+from textgrad_engine.llm.usage import CallRecord
+from textgrad_engine.train import Evaluation
+from textgrad_engine.train.events import (
+    CallEnded,
+    Evaluated,
+    ParameterChange,
+    PhaseAdvanced,
+    PhaseEnded,
+    PhaseStarted,
+    RunStarted,
+    StepEnded,
+)
+
+STARTED = RunStarted({"system": "a"}, train=64, val=10, test=20, steps=4)
+HALF = Evaluation(("a", "b"), (1.0, 0.0), ("x", "y"), {})
+
+
+def called(phase: int, dollars: float | None = 0.0) -> CallEnded:
+    request = Request(messages=(Message(role="user", content="hello"),))
+    usage = Usage(input_tokens=900, output_tokens=100, calls=1, dollars=dollars)
+    return CallEnded(phase, CallRecord("forward", "m", request, Completion(text="x", usage=usage), None, 0.0, "a"))
+
+
+def step(number: int, val: float | None = 0.75, *, kept: bool = True, problem: str = "") -> StepEnded:
+    change = ParameterChange("system", "a", "b", problem=problem)
+    return StepEnded(number, 1, ("a",), 0.5, 0, 3, (change,), val, kept, 0.75)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def log() -> tuple[list[str], Lines]:
+    said: list[str] = []
+    return said, Lines(said.append)
+
+
+@pytest.fixture(autouse=True)
+def _same_handler() -> Any:
+    """Puts back what listens to Ctrl-C, as the Trainer does."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_log_gets_one_line_for_each_step(log: tuple[list[str], Lines]) -> None:
+    """Which step, which scores, whether it was kept, and what it has cost."""
+    said, lines = log
+    for event in (
+        STARTED, PhaseStarted(1, "validate", 0, 10), called(1), PhaseAdvanced(1, 1), PhaseEnded(1),
+        Evaluated(1, "validate", 0, HALF), step(1), step(2, 0.5, kept=False), step(3, None, kept=False),
+        step(4, None, kept=False, problem="too long"), Evaluated(9, "test", 4, HALF), Evaluated(10, "test", 4, HALF),
+    ):  # fmt: skip
+        lines.on_event(event)
+    assert [line.split("  1 calls")[0].rstrip() for line in said] == [
+        "step 0/4  seed prompt val 0.50",
+        "step 1/4  train 0.50  val 0.75 kept  best 0.75",
+        "step 2/4  train 0.50  val 0.50       best 0.75",
+        "step 3/4  train 0.50  no change      best 0.75",
+        "step 4/4  train 0.50  edit dropped   best 0.75",
+        "test      best prompt 0.50",
+        "test      seed prompt 0.50",
+    ]
+    assert all(line.endswith("1 calls  1.0k tok  $0.00") for line in said)
+
+
+def test_an_unknown_price_is_said_to_be_unknown(log: tuple[list[str], Lines]) -> None:
+    """Never $0.00 for what nobody knows."""
+    said, lines = log
+    for event in (STARTED, called(1, None), called(1, 1.0), Evaluated(1, "validate", 0, HALF)):
+        lines.on_event(event)
+    assert said[0].endswith("cost unknown")
+
+
+def test_lines_fit_80_columns() -> None:
+    """Also in a long and dear run."""
+    tally = Tally()
+    tally.on_event(RunStarted({}, 9000, 900, 900, steps=288))
+    tally.usage = Usage(input_tokens=123_456_789, calls=123_456, dollars=123.45)
+    assert len(line_of(step(100), tally)) <= 80
+
+
+def test_time_left_is_steps_and_tests() -> None:
+    """Ten seconds a step, three steps to go, two tests of twenty examples at half a second each."""
+    clock = Clock()
+    tally = Tally(clock)
+    assert tally.left is None
+    for at, event in (
+        (0, STARTED), (0, PhaseStarted(1, "validate", 0, 10)), (5, Evaluated(1, "validate", 0, HALF)),
+        (5, PhaseStarted(2, "forward", 1, 32)), (10, PhaseStarted(3, "validate", 1, 10)),
+        (15, Evaluated(3, "validate", 1, HALF)), (15, step(1)),
+    ):  # fmt: skip
+        clock.now = at
+        tally.on_event(event)
+    assert tally.left == pytest.approx(3 * 10 + 2 * 20 * 0.5)
+    clock.now = 19
+    assert tally.left == pytest.approx(46)
+    clock.now = 1000
+    assert tally.left == 0
+
+
+def test_bars_show_every_phase_and_the_status() -> None:
+    """One bar for each phase with done/total; below it calls, tokens, cost, best score and time left."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=25, color_system=None)
+    bars = Bars(console)
+    for event in (
+        STARTED, PhaseStarted(1, "validate", 0, 10), called(1), PhaseEnded(1), Evaluated(1, "validate", 0, HALF),
+        PhaseStarted(2, "forward", 1, 32), PhaseAdvanced(2, 7), called(2), PhaseEnded(2),
+        PhaseStarted(3, "backward", 1, 0), called(3), called(3),
+    ):  # fmt: skip
+        bars.on_event(event)
+    with console.capture() as capture:
+        console.print(bars.live.get_renderable())
+    lines = [
+        " ".join(line.replace("━", "").replace("╸", "").replace("╺", "").split()) for line in capture.get().splitlines()
+    ]
+    assert lines == [
+        "forward 32/32",
+        "backward 2 calls",
+        "optimize",
+        "validate",
+        "test",
+        "step 1 of 4, best 0.500, 4 calls, 4.0k tokens, $0.00, 0.0 s so far",
+    ]
+    bars.on_event(PhaseEnded(3))
+    bars.stopping = True
+    assert bars.status().startswith("stopping: answers that are under way are waited for")
+    assert len(bars.status()) <= 80
+
+
+def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Bars need a terminal."""
+    with progress_for(False) as callbacks:
+        assert [type(each) for each in callbacks] == [Lines]
+    with progress_for(True) as callbacks:
+        assert callbacks == ()
+
+
+def test_a_notice_of_ctrl_c_goes_before_who_listens() -> None:
+    """It is told once, and the listener hears every signal."""
+    heard: list[str] = []
+    signal.signal(signal.SIGINT, lambda number, frame: heard.append("listener"))
+    on_interrupt(lambda: heard.append("notice"))
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
+    assert heard == ["notice", "listener", "listener"]

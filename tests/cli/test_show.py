@@ -1,0 +1,48 @@
+"""``textgrad-engine show``: the report again, also of a run that was killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+
+def test_a_folder_that_is_no_run(cli: Any, tmp_path: Path) -> None:
+    """Exit code 2."""
+    result = cli("show", tmp_path)
+    assert result.exit_code == 2
+    assert "this is no run folder" in result.stderr
+
+
+def test_the_report_is_the_one_that_was_printed(cli: Any, trained: tuple[Path, Any]) -> None:
+    """Character by character."""
+    path, printed = trained
+    result = cli("show", path)
+    assert result.exit_code == 0
+    assert result.stdout == printed.stdout
+
+
+def test_json_is_that_of_train(cli: Any, trained: tuple[Path, Any]) -> None:
+    """One document, with the same figures."""
+    document = json.loads(cli("show", trained[0], "--json").stdout)
+    assert document["verdict"] == "better"
+    assert document["candidates"] == 12
+    assert len(document["steps"]) == 12
+
+
+def test_a_killed_run_is_shown_as_far_as_it_came(cli: Any, trained: tuple[Path, Any], tmp_path: Path) -> None:
+    """No result, and still: the scores of its steps, and the diff of its best prompt with who asked for it."""
+    path = tmp_path / "killed"
+    shutil.copytree(trained[0], path)
+    (path / "result.json").unlink()
+    events = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
+    steps = [number for number, line in enumerate(events) if b'"StepEnded"' in line]
+    (path / "events.jsonl").write_bytes(b"".join(events[: steps[3]]) + b'{"event": "Ste')
+    result = cli("show", path)
+    assert result.exit_code == 1
+    assert "the last line is torn" in result.stderr
+    assert "No result: it was killed, or still runs; 3 steps so far" in " ".join(result.stdout.split())
+    assert "  + " in result.stdout
+    assert "      t0" in result.stdout
+    assert json.loads(cli("show", path, "--json").stdout)["status"] is None

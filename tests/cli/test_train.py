@@ -1,0 +1,293 @@
+"""``textgrad-engine train``: the whole job, what it prints, and everything that must be found before it begins."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.testing import Fault, LoopbackServer
+
+TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
+
+
+def timeless(path: Path) -> dict[str, str]:
+    """Every file of a run folder without its times."""
+    found = {}
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            text = file.read_text(encoding="utf-8")
+            found[str(file.relative_to(path))] = re.sub(r'"(time|latency|seconds)": ("[^"]*"|[\d.e-]+)', '"t": 0', text)
+    return found
+
+
+PROBLEMS = {
+    "no config": (None, "there is no such file"),
+    "unknown key": (("max_edits = 4", "max_edit = 4"), "config.toml:30: [optimizer] has no key 'max_edit'"),
+    "no data": (('val = "val.jsonl"', 'val = "vall.jsonl"'), "[data] val = 'vall.jsonl'"),
+    "no column": (('target = "queue"', 'target = "quue"'), "there is no column 'quue'"),
+    "no such model": (
+        ('forward = "simulated/tickets"', 'forward = "gpt-9"'),
+        "config.toml:26: [models] forward = 'gpt-9'",
+    ),
+    "no key": (('forward = "simulated/tickets"', 'forward = "openai/gpt-5-mini"'), "OPENAI_API_KEY is not set"),
+    "no price": (
+        ('forward = "simulated/tickets"', 'forward = "m"\nbase_url = "http://127.0.0.1:1/v1"'),
+        "the price of 'm' is not known",
+    ),
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_what_can_be_checked_is_checked_before_the_run(
+    problem: str, cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 2, one plain message, no traceback, and no run folder left behind."""
+    change, message = PROBLEMS[problem]
+    monkeypatch.chdir(tmp_path)
+    folder = small() if change is None else small(change, ("calls = 5000", "calls = 5000\ndollars = 1.0"))
+    result = cli("train", folder / "none" if change is None else folder)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unreadable_row_is_named(cli: Any, small: Any) -> None:
+    """A broken line of the data is found before a cent is spent."""
+    folder = small()
+    with (folder / "train.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id": "x", \n')
+    result = cli("train", folder)
+    assert result.exit_code == 2
+    assert "train.jsonl:25" in result.stderr
+
+
+def test_errors_about_options_name_the_option(cli: Any, small: Any) -> None:
+    """Who mistyped --model is not sent to a line of the config."""
+    result = cli("train", small(), "--model", "gpt-9")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --model gpt-9: nothing answers")
+    result = cli("train", small(), "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "1")
+    assert result.stderr.startswith("error: --budget 1: the price of 'm' is not known")
+
+
+def test_a_used_run_folder_is_refused(cli: Any, small: Any, tmp_path: Path) -> None:
+    """A run never writes over another."""
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "notes.txt").write_text("mine", encoding="utf-8")
+    result = cli("train", small(), "--run-dir", tmp_path / "used")
+    assert result.exit_code == 2
+    assert "must be new or empty" in result.stderr
+
+
+def test_wrong_usage_is_exit_code_2(cli: Any) -> None:
+    """Typer's own errors have the same code."""
+    assert cli("train").exit_code == 2
+    assert cli("train", TICKETS, "--budget", "-1").exit_code == 2
+    assert cli("trian", TICKETS).exit_code == 2
+
+
+def test_the_debug_variable_shows_the_traceback(cli: Any, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wants to know where an error came from can see it."""
+    folder = small(("max_edits = 4", "max_edit = 4"))
+    monkeypatch.setenv("TEXTGRAD_DEBUG", "1")
+    with pytest.raises(ValueError, match="max_edit"):
+        cli("train", folder)
+
+
+def test_an_endpoint_that_refuses_the_key_is_exit_code_1(cli: Any, small: Any, tmp_path: Path) -> None:
+    """An error while running is told apart from a wrong config, and says where what was paid for is."""
+    with LoopbackServer(TicketsModel(seed=0), api_key="right") as server:
+        result = cli("train", small(), "--base-url", server.base_url, "--run-dir", tmp_path / "run")
+    assert result.exit_code == 1
+    assert "Incorrect API key" in result.stderr
+    assert f"is in {tmp_path / 'run'}" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_the_tickets_get_better(trained: tuple[Path, Any], figures: Any) -> None:
+    """The first line of the README: from a naive prompt to one that knows the house rules."""
+    path, result = trained
+    found = figures(path)
+    assert found["seed_test"] < 0.6
+    assert found["best_test"] > 0.85
+    assert "verdict      better" in result.stdout
+    assert f"{found['best_test']:.3f}" in result.stdout
+
+
+def test_the_report_fits_80_columns_and_has_no_codes(trained: tuple[Path, Any]) -> None:
+    """In a pipe it is plain text that any pager shows as it is."""
+    path, result = trained
+    assert "\x1b" not in result.output
+    long = [line for line in result.output.splitlines() if len(line) > 80 and str(path) not in line]
+    assert long == []
+
+
+def test_a_pipe_gets_a_line_for_each_step(trained: tuple[Path, Any]) -> None:
+    """A log tells how it went, on stderr."""
+    _, result = trained
+    lines = [line for line in result.stderr.splitlines() if line.startswith("step ")]
+    assert len(lines) == 13
+    assert re.match(r"step  0/12  seed prompt val 0\.\d\d +87 calls  \S+ tok  \$0\.00$", lines[0])
+    assert re.match(
+        r"step  1/12  train 0\.\d\d  val 0\.\d\d kept  best 0\.\d\d  \d+ calls  \S+ tok  \$0\.00$", lines[1]
+    )
+    assert not any(line.startswith("step ") for line in result.stdout.splitlines())
+
+
+def test_every_changed_line_says_who_asked_for_it(trained: tuple[Path, Any]) -> None:
+    """The diff names the tickets and the feedback."""
+    path, result = trained
+    before = (path / "seed" / "system.txt").read_text(encoding="utf-8").splitlines()
+    best = (path / "best" / "system.txt").read_text(encoding="utf-8").splitlines()
+    assert result.stdout.count("\n  + ") == len([line for line in best if line not in before])
+    assert re.search(r"\n      step \d+: .*\n      t\d{3}(, t\d{3})*: ", result.stdout)
+
+
+def test_the_run_folder_holds_everything(trained: tuple[Path, Any]) -> None:
+    """The best prompt as plain text, the config, every event and every completion."""
+    path, _ = trained
+    assert {file.name for file in path.iterdir()} >= {
+        "best", "best_prompt.txt", "completions.jsonl", "config.json", "events.jsonl", "result.json", "seed",
+    }  # fmt: skip
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    assert config["name"] == "tickets"
+    assert config["config"]["models"]["forward"] == "simulated/tickets"
+    assert not Path(config["folder"]).is_absolute()
+
+
+def test_one_seed_gives_one_result(cli: Any, trained: tuple[Path, Any], tmp_path_factory: Any) -> None:
+    """Two runs with one seed are the same but for their times, every file of them."""
+    path, _ = trained
+    again = path.parent / "again"
+    assert cli("train", TICKETS, "--run-dir", again, "--quiet").exit_code == 0
+    first, second = timeless(path), timeless(again)
+    first.pop("evals.jsonl", None)
+    assert first.keys() == second.keys()
+    for name in first:
+        assert first[name] == second[name], name
+
+
+def test_another_seed_gives_another_run(cli: Any, small: Any, tmp_path: Path) -> None:
+    """--seed is not ignored."""
+    for seed in ("1", "2"):
+        assert cli("train", small(), "--seed", seed, "--run-dir", tmp_path / seed, "--quiet").exit_code == 0
+    assert timeless(tmp_path / "1")["completions.jsonl"] != timeless(tmp_path / "2")["completions.jsonl"]
+
+
+def test_without_feedback_it_does_clearly_worse(cli: Any, trained: tuple[Path, Any], figures: Any) -> None:
+    """The control: what the machinery gains comes from the feedback."""
+    path = trained[0].parent / "control"
+    result = cli("train", TICKETS, "--run-dir", path, "--no-feedback")
+    assert result.exit_code == 0
+    assert "; a control: the optimizer got no feedback" in result.stdout
+    assert figures(path)["best_test"] < figures(trained[0])["best_test"] - 0.25
+
+
+def test_the_whole_command_over_http_gives_the_same_scores(
+    cli: Any, trained: tuple[Path, Any], figures: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The adapter, the wire and the limits change nothing; and the key is in no file and no output."""
+    canary = "sk-canary-" + "7Q" * 12
+    monkeypatch.setenv("OPENAI_API_KEY", canary)
+    path = trained[0].parent / "http"
+    with LoopbackServer(TicketsModel(seed=0), script=[Fault(500)], api_key=canary) as server:
+        result = cli("train", TICKETS, "--base-url", server.base_url, "--run-dir", path)
+    assert result.exit_code == 0, result.output
+    assert figures(path) == figures(trained[0])
+    assert canary not in result.output
+    for file in path.rglob("*"):
+        if file.is_file():
+            assert canary.encode() not in file.read_bytes(), file
+
+
+def test_quiet_says_one_line(cli: Any, small: Any, tmp_path: Path) -> None:
+    """For scripts that want to know whether it worked."""
+    result = cli("train", small(), "--run-dir", tmp_path / "run", "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert result.stdout.count("\n") == 1
+    assert re.search(r"run: val 0\.\d{3} -> 0\.\d{3}; test 0\.\d{3} -> 0\.\d{3}; .* calls, \$0\.00\n$", result.stdout)
+
+
+def test_json_is_one_document(cli: Any, small: Any, tmp_path: Path) -> None:
+    """For machines: nothing else is on stdout, nothing at all on stderr."""
+    result = cli("train", small(), "--run-dir", tmp_path / "run", "--json")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    document = json.loads(result.stdout)
+    assert document["run"] == str(tmp_path / "run")
+    assert document["status"] == "finished"
+    assert document["test"]["best"]["examples"] == 24
+    assert document["parameters"]["system"]["best"] == (tmp_path / "run" / "best_prompt.txt").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_a_spent_budget_prints_the_result_so_far(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Exit code 3, the limit kept, what is missing called so."""
+    result = cli("train", small(("calls = 5000", "calls = 60")), "--run-dir", tmp_path / "run")
+    assert result.exit_code == 3
+    assert "The budget was spent" in result.stdout
+    assert "test         not measured" in result.stdout
+    assert len((tmp_path / "run" / "completions.jsonl").read_text(encoding="utf-8").splitlines()) <= 60
+
+
+def test_run_folders_are_numbered(cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --run-dir each run gets the next free folder, and says which."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "small-7").mkdir(parents=True)
+    (tmp_path / "runs" / "small-old").mkdir()
+    result = cli("train", small(), "--quiet")
+    assert result.stdout.startswith(str(Path("runs") / "small-8"))
+    assert (tmp_path / "runs" / "small-8" / "result.json").is_file()
+
+
+def test_a_program_of_a_class_is_trained(cli: Any, small: Any, tmp_path: Path) -> None:
+    """``class = "module:Class"`` trains every parameter of the user's own module, each into a file of its own name."""
+    folder = small()
+    (folder / "program.py").write_text(
+        "from textgrad_engine import nn\n"
+        "class Sorter(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.rules = nn.Parameter('Choose the queue of the ticket: billing, shipping, returns, account, "
+        "technical or trust.', role='system prompt')\n"
+        "        self.chat = nn.ChatCompletion('{ticket}', system=self.rules)\n"
+        "    def forward(self, ticket):\n"
+        "        return self.chat(ticket=ticket)\n",
+        encoding="utf-8",
+    )
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    start, end = config.index("system ="), config.index("[data]")
+    (folder / "config.toml").write_text(config[:start] + 'class = "program:Sorter"\n' + config[end:], encoding="utf-8")
+    result = cli("train", folder, "--run-dir", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    names = [file.name for file in (tmp_path / "run" / "best").iterdir()]
+    assert names == ["rules.txt"]
+    assert cli("eval", tmp_path / "run").exit_code == 0
+
+
+def test_a_program_with_nothing_to_train_is_refused(cli: Any, small: Any) -> None:
+    """A class that forgot its nn.Parameter is told so."""
+    folder = small()
+    (folder / "program.py").write_text(
+        "from textgrad_engine import nn\n"
+        "class Sorter(nn.Module):\n"
+        "    def forward(self, ticket):\n"
+        "        return ticket\n",
+        encoding="utf-8",
+    )
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    start, end = config.index("system ="), config.index("[data]")
+    (folder / "config.toml").write_text(config[:start] + 'class = "program:Sorter"\n' + config[end:], encoding="utf-8")
+    result = cli("train", folder)
+    assert result.exit_code == 2
+    assert "has nothing to train; make a prompt of it an nn.Parameter" in result.stderr

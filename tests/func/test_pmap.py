@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn
+from textgrad_engine.autograd.graph import EXAMPLE
+from textgrad_engine.func import pmap
+from textgrad_engine.testing import ScriptedModel
+
+PATIENCE = 10.0
+"""Seconds until a test that would hang fails instead; no test waits that long."""
+
+
+@pytest.mark.parametrize("concurrency", [0, -1])
+def test_the_bound_must_be_positive(concurrency: int) -> None:
+    """Refused when the function is made, not when it is called."""
+    with pytest.raises(ValueError, match="concurrency must be at least 1"):
+        pmap(str, concurrency)
+
+
+def test_the_first_error_in_order_is_raised() -> None:
+    """Whichever thread failed first: the result does not depend on time."""
+    later_failed = threading.Event()
+
+    def work(number: int) -> int:
+        if number == 1:
+            assert later_failed.wait(PATIENCE)
+            raise KeyError("one")
+        if number == 2:
+            later_failed.set()
+            raise ValueError("two")
+        return number
+
+    with pytest.raises(KeyError, match="one"):
+        pmap(work)(range(4))
+
+
+def test_items_that_have_not_begun_are_left_out_after_an_error() -> None:
+    """A failing program is not run on the rest of the data set."""
+    seen: list[int] = []
+
+    def work(number: int) -> None:
+        seen.append(number)
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        pmap(work, concurrency=1)(range(1000))
+    assert len(seen) < 1000
+
+
+def test_no_items_are_no_work() -> None:
+    """And no thread."""
+    assert pmap(str)([]) == []
+
+
+def test_all_items_run_at_the_same_time() -> None:
+    """Each call waits for all others to have begun: one after the other, this would never end."""
+    together = threading.Barrier(8, timeout=PATIENCE)
+
+    def work(number: int) -> int:
+        together.wait()
+        return number * number
+
+    assert pmap(work)(iter(range(8))) == [n * n for n in range(8)]
+
+
+def test_never_more_at_once_than_the_bound() -> None:
+    """Groups of exactly the bound meet at the barrier, and nobody else is inside."""
+    together = threading.Barrier(3, timeout=PATIENCE)
+    lock, inside, most = threading.Lock(), 0, 0
+
+    def work(_: int) -> None:
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        together.wait()
+        with lock:
+            inside -= 1
+
+    pmap(work, concurrency=3)(range(9))
+    assert most == 3
+
+
+def test_results_are_in_order_whatever_ends_first() -> None:
+    """The last item lets the one before it go, and so on down to the first."""
+    done = [threading.Event() for _ in range(5)]
+
+    def work(number: int) -> int:
+        if number < 4:
+            assert done[number + 1].wait(PATIENCE)
+        done[number].set()
+        return number
+
+    assert pmap(work)(range(5)) == [0, 1, 2, 3, 4]
+
+
+def test_models_grad_mode_and_example_are_the_callers() -> None:
+    """Context variables go along into each thread, and changes there stay there."""
+
+    def work(word: str) -> tuple[str, bool, str]:
+        before = EXAMPLE.get()
+        EXAMPLE.set(word)
+        return nn.ChatCompletion("{w}")(w=word).data, tg.is_grad_enabled(), before
+
+    with tg.use_models(forward=ScriptedModel(["x", "x"])), tg.no_grad(), tg.autograd.example("outer"):
+        assert pmap(work)(["a", "b"]) == [("x", False, "outer")] * 2
+        assert EXAMPLE.get() == "outer"
+
+
+def test_graphs_made_in_threads_are_one_graph() -> None:
+    """Feedback on all results reaches the parameter, in the order of the items."""
+    prompt = tg.Variable("p", requires_grad=True)
+
+    def work(word: str) -> Any:
+        made = prompt + word
+        assert made.data == "p" + word
+        return made
+
+    tg.backward(pmap(work)(["a", "b", "c"]), ["on a", "on b", "on c"])
+    assert [item.data for item in prompt.grad] == ["on a", "on b", "on c"]

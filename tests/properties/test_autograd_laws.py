@@ -1,0 +1,206 @@
+import asyncio
+import threading
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import textgrad_engine as tg
+from textgrad_engine import ops
+from textgrad_engine.autograd import grad
+
+FEW = settings(max_examples=60, deadline=None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of a program: what it is, and which of the values before it are its inputs."""
+
+    kind: str
+    inputs: tuple[int, ...]
+    patience: int
+    silent: bool
+
+
+@dataclass(frozen=True)
+class Program:
+    leaves: tuple[bool, ...]
+    steps: tuple[Step, ...]
+    roots: tuple[int, ...]
+
+
+@st.composite
+def programs(draw):
+    """Random graphs: asynchronous critics, immediate ones and plain operations, over leaves that may be constants."""
+    leaves = draw(st.lists(st.booleans(), min_size=1, max_size=3).map(lambda flags: (True, *flags)))
+    steps = []
+    for number in range(draw(st.integers(1, 8))):
+        size = len(leaves) + number
+        steps.append(
+            Step(
+                draw(st.sampled_from(["ask", "ask", "now", "join", "add"])),
+                tuple(draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=3))),
+                draw(st.integers(0, 5)),
+                draw(st.sampled_from([False] * 5 + [True])),
+            )
+        )
+    size = len(leaves) + len(steps)
+    roots = draw(st.lists(st.integers(len(leaves), size - 1), min_size=1, max_size=3))
+    return Program(tuple(leaves), tuple(steps), tuple(roots))
+
+
+class Run:
+    """A program that was run, with the questions that its backward passes asked."""
+
+    def __init__(self, program, *, dispatched=True, patient=True):
+        self.program, self.asked = program, []
+        self._lock = threading.Lock()
+        self.leaves = [tg.Variable(f"leaf {n}", f"leaf {n}", flag) for n, flag in enumerate(program.leaves)]
+        self.values = list(self.leaves)
+        rules = {"ask": self._rule(dispatched, patient), "now": self._rule(False, False)}
+        for number, step in enumerate(program.steps):
+            inputs = [self.values[index] for index in step.inputs]
+            if step.kind == "join":
+                value = ops.join(inputs, "+")
+            elif step.kind == "add":
+                value = inputs[0] + inputs[-1]
+            else:
+                value = rules[step.kind].apply(f"n{number}", step, *inputs)
+            self.values.append(value)
+        self.roots = [self.values[index] for index in program.roots if self.values[index].requires_grad]
+
+    def _rule(self, dispatched, patient):
+        def note(ctx, said):
+            with self._lock:
+                self.asked.append(ctx.name)
+            answer = "" if ctx.silent else f"{ctx.name}({said})"
+            return (None, None, *[f"{answer}@{n}" if answer else "" for n in range(ctx.count)])
+
+        def start(ctx, name, step, *inputs):
+            ctx.name, ctx.silent, ctx.count, ctx.patience = name, step.silent, len(inputs), step.patience
+            return tg.Variable(name)
+
+        async def wait(ctx):
+            for _ in range(ctx.patience if patient else 0):  # turns of the loop, not time
+                await asyncio.sleep(0)
+
+        async def forward(ctx, name, step, *inputs):
+            result = start(ctx, name, step, *inputs)
+            await wait(ctx)
+            return result
+
+        async def backward(ctx, grad_out):
+            await wait(ctx)
+            return note(ctx, grad_out.data)
+
+        if not dispatched:
+            return rule(start, lambda ctx, grad_out: note(ctx, grad_out.data))
+        return rule(forward, backward)
+
+    def gradients(self):
+        return [str(root_number) for root_number in range(len(self.roots))]
+
+    def backward(self, **options):
+        if self.roots:
+            tg.backward(self.roots, self.gradients(), **options)
+        return self
+
+    def feedback(self):
+        return [[item.data for item in leaf.grad] for leaf in self.leaves]
+
+
+def rule(forward, backward):
+    return type("Rule", (tg.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+@FEW
+@given(programs())
+def test_feedback_does_not_depend_on_when_anything_finishes(program):
+    """Shuffled completion, immediate completion and no concurrency at all give the same feedback in the same order."""
+    shuffled = Run(program).backward()
+    quick = Run(program, patient=False).backward()
+    plain = Run(program, dispatched=False).backward()
+    assert shuffled.feedback() == quick.feedback() == plain.feedback()
+    assert sorted(shuffled.asked) == sorted(plain.asked)
+
+
+@FEW
+@given(programs())
+def test_each_node_is_asked_at_most_once_and_only_when_it_matters(program):
+    """Once per node; never with an empty gradient, never where nothing wants the answer."""
+    run = Run(program).backward()
+    assert len(run.asked) == len(set(run.asked))
+    wanting = {f"n{n}" for n, value in enumerate(run.values[len(run.leaves) :]) if value.requires_grad}
+    assert set(run.asked) <= wanting
+    for leaf, items in zip(run.leaves, run.feedback(), strict=True):
+        assert leaf.requires_grad or items == []
+        assert all(items)
+        assert all("()" not in item for item in items)
+
+
+@FEW
+@given(programs(), st.data())
+def test_inputs_give_a_part_of_the_whole(program, data):
+    """The same feedback for those leaves, none for others, and no question that the whole pass would not ask."""
+    whole, part = Run(program).backward(), Run(program)
+    wanted = [n for n, flag in enumerate(program.leaves) if flag and data.draw(st.booleans())]
+    if not wanted:
+        return
+    part.backward(inputs=[part.leaves[n] for n in wanted])
+    for n, items in enumerate(part.feedback()):
+        assert items == (whole.feedback()[n] if n in wanted else [])
+    assert set(part.asked) <= set(whole.asked)
+
+
+@FEW
+@given(programs())
+def test_grad_finds_what_backward_accumulates(program):
+    """And leaves .grad alone; what was not used is None."""
+    whole, run = Run(program).backward(), Run(program)
+    if not run.roots:
+        return
+    wanting = [leaf for leaf in run.leaves if leaf.requires_grad]
+    found = grad(run.roots, wanting, run.gradients(), allow_unused=True)
+    expected = [items for leaf, items in zip(whole.leaves, whole.feedback(), strict=True) if leaf.requires_grad]
+    assert [[item.data for item in items or []] for items in found] == expected
+    assert run.feedback() == [[] for _ in run.leaves]
+
+
+@FEW
+@given(programs(), st.integers(0, 7))
+def test_a_pass_that_failed_at_any_question_counts_for_nothing(program, number):
+    """Whichever question fails, no leaf changes, and the retried pass equals one that never failed."""
+    whole, run = Run(program).backward(), Run(program)
+    if number >= len(whole.asked):
+        return
+    down, lock = {whole.asked[number]}, run._lock
+
+    class Failing:
+        def __enter__(self):
+            lock.acquire()
+
+        def __exit__(self, *exc):
+            lock.release()
+            if run.asked[-1] in down:
+                raise ConnectionError("down")
+
+    run._lock = Failing()
+    try:
+        run.backward()
+    except ConnectionError:
+        pass
+    else:
+        raise AssertionError("the question was not asked")
+    assert run.feedback() == [[] for _ in run.leaves]
+    down.clear()
+    assert run.backward().feedback() == whole.feedback()
+
+
+@FEW
+@given(programs(), st.integers(1, 3))
+def test_retained_graphs_give_the_same_again(program, times):
+    """n passes append n times the same feedback, with or without a graph of its own."""
+    once, run = Run(program).backward(), Run(program)
+    for number in range(times):
+        run.backward(retain_graph=True, create_graph=number % 2 == 1)
+    assert run.feedback() == [items * times for items in once.feedback()]

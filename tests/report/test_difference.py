@@ -1,0 +1,66 @@
+"""The diff: every line that changed, and who asked for it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.optim import Edit, Evidence, Origin
+from textgrad_engine.report.difference import DiffLine, diff_of, origins_from_steps
+from textgrad_engine.train import TrainResult
+from textgrad_engine.train.events import ParameterChange, StepEnded
+
+lines = st.lists(st.sampled_from(["a", "b", "c", "", "- d"]), min_size=1, max_size=6)
+
+
+def step(number: int, before: str, after: str, *edits: Edit, kept: bool = True) -> StepEnded:
+    change = ParameterChange("p", before, after, edits, (Evidence("why", ("x",)),))
+    return StepEnded(number, 1, ("x",), 0.5, 0, 1, (change,), 0.6, kept, 0.6)
+
+
+def test_added_and_removed_lines_have_their_reasons(result: TrainResult) -> None:
+    """An added line by its origin, a removed one by the edit that removed it."""
+    found = diff_of("system", result.seed["system"], result.best["system"], result.origins["system"], result.steps)
+    assert [(line.op, line.text, line.step, line.reason) for line in found] == [
+        ("same", "Sort the mail.", None, ""),
+        ("removed", "Be brief.", 1, "brevity hurts"),
+        ("same", "Answer.", None, ""),
+        ("added", "Gift cards go to account.", 1, "nobody knew"),
+    ]
+    assert found[1].evidence[0].examples == ("t3",)
+    assert found[3].evidence[0].examples == ("t10", "t9")
+
+
+def test_steps_that_were_taken_back_explain_nothing() -> None:
+    """Only what was kept can be why a line is gone."""
+    edit = Edit("remove", 1, "", "wrong")
+    steps = [step(1, "a\nb", "b", edit, kept=False), step(2, "a\nb", "b", Edit("remove", 1, "", "right"))]
+    assert diff_of("p", "a\nb", "b", [None], steps)[0] == DiffLine("removed", "a", 2, "right")
+
+
+def test_a_rewrite_explains_what_it_left_out() -> None:
+    """Without edits, the step and its feedback are known."""
+    found = diff_of("p", "a\nb", "b", [None], [step(3, "a\nb", "b")])
+    assert (found[0].step, found[0].evidence) == (3, (Evidence("why", ("x",)),))
+
+
+def test_origins_are_worked_out_again_from_the_steps(result: TrainResult) -> None:
+    """A run that was killed has no result, and its diff still says who asked."""
+    assert origins_from_steps("system", result.seed["system"], result.steps) == result.origins["system"]
+
+
+def test_an_origin_outlives_later_steps() -> None:
+    """A line that a later rewrite kept stays with the step that wrote it."""
+    steps = [step(1, "a", "a\nb", Edit("add", 1, "b", "r", (1,))), step(2, "a\nb", "c\nb")]
+    origins = origins_from_steps("p", "a", steps)
+    assert origins[1] == Origin(1, "r", (Evidence("why", ("x",)),))
+    assert origins[0] is not None
+    assert origins[0].step == 2
+
+
+@given(lines, lines)
+def test_a_diff_holds_both_texts(old: list[str], new: list[str]) -> None:
+    """Whatever the texts: without the added lines it is the old one, without the removed lines the new one."""
+    found = diff_of("p", "\n".join(old), "\n".join(new), [None] * len(new), [])
+    assert [line.text for line in found if line.op != "added"] == "\n".join(old).split("\n")
+    assert [line.text for line in found if line.op != "removed"] == "\n".join(new).split("\n")

@@ -1,0 +1,175 @@
+"""The report in words: honest, complete, 80 columns wide, and safe to print."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from textgrad_engine.llm import Usage
+from textgrad_engine.optim import Evidence, Origin
+from textgrad_engine.report import as_json, one_line, render
+from textgrad_engine.train import Evaluation, TrainResult, compare
+
+WHOLE = """\
+runs/tickets-1
+Finished after 2 steps
+
+               seed prompt            best prompt
+  validation   0.400 [0.219, 0.613]   0.900 [0.699, 0.972]   20 examples
+  test         0.400 [0.219, 0.613]   0.900 [0.699, 0.972]   20 examples
+  verdict      better: +0.500 [+0.211, +0.698], p = 0.002, on test
+
+  1 changed prompt was tried on the validation set and the best one kept, so its
+  validation score flatters it.
+  The test set chose nothing: each of the two prompts saw it once, at the end.
+
+               calls   tokens    cost           time
+  forward         84    1,234   $0.25
+  optimizer        2        0   $0.00
+  all             86    1,234   $0.25   1 min 15 s
+
+What changed in the prompt: 1 line added, 1 line removed, 2 lines as before
+
+    Sort the mail.
+  - Be brief.
+      step 1: brevity hurts
+      t3: It is too brief.
+    Answer.
+  + Gift cards go to account.
+      step 1: nobody knew
+      t9, t10: Say where gift cards go.
+
+Not everything went well
+  step 2: 1 example of the minibatch had no answer
+  step 2: the proposal for system was dropped: the new text is empty
+"""
+
+
+def test_the_whole_report(result: TrainResult) -> None:
+    """What people see, as it stands."""
+    assert render(result, title="runs/tickets-1") == WHOLE
+
+
+def test_without_a_test_set_it_says_what_validation_is_worth(changed: Any) -> None:
+    """A score on the set that chose the prompt is no proof, and is not called one."""
+    text = render(changed(seed_test=None, best_test=None, compared_on="val"))
+    assert "test         not measured           not measured" in text
+    assert "on validation only" in text
+    assert "which chose this prompt" in text
+    assert "nobody knows how much of the gain is luck" in text
+
+
+def test_a_run_that_was_stopped_at_once(changed: Any) -> None:
+    """Nothing was measured, and nothing is made up."""
+    result = changed(
+        status="interrupted", best=changed().seed, origins={"system": [None] * 3}, seed_val=None, best_val=None,
+        seed_test=None, best_test=None, comparison=None, compared_on=None, steps=(), usage={},
+    )  # fmt: skip
+    text = render(result)
+    assert "Interrupted before the first step; this is the result so far" in text
+    assert text.count("not measured") >= 4
+    assert "What changed in the prompt: nothing" in text
+    assert as_json(result)["val"] == {"seed": None, "best": None}
+    assert one_line(result).startswith("interrupted; ")
+
+
+def test_when_nothing_did_better(changed: Any) -> None:
+    """The seed prompt is not compared with itself."""
+    same = changed(
+        best=changed().seed, best_test=changed().seed_test, comparison=compare(changed().seed_test, changed().seed_test)
+    )
+    assert "the best prompt is the seed prompt: no change did better" in render(same)
+    assert as_json(same)["verdict"] is None
+    assert "no change did better" in one_line(same)
+
+
+def test_no_difference_is_called_so(changed: Any) -> None:
+    """ "not shown" is neither better nor as good."""
+    seed = changed().seed_test
+    text = render(changed(best_test=seed, comparison=compare(seed, seed)))
+    assert "verdict      no difference shown: +0.000" in text
+
+
+def test_an_unknown_price_is_unknown(changed: Any) -> None:
+    """Never a silent zero."""
+    text = render(changed(usage={"forward": Usage(calls=1, dollars=None)}))
+    assert text.count("unknown") == 2
+    assert "$0.00" not in text
+
+
+def test_unanswered_examples_are_told(changed: Any) -> None:
+    """A mean over what was answered says so."""
+    some = Evaluation(("a", "b"), (1.0, None), ("x", None), {"b": "EmptyResponse: no content"})
+    text = " ".join(render(changed(seed_val=some)).split())
+    assert "seed prompt, validation: 1 example without an answer left out, e.g. b: EmptyResponse: no content" in text
+
+
+def test_many_examples_and_long_feedback_are_cut_and_counted(changed: Any) -> None:
+    """A line that fifty tickets asked for does not fill the screen; what is left out is said."""
+    many = tuple(Evidence(f"feedback {n} " + "long " * 100, tuple(f"t{k}" for k in range(n, n + 12))) for n in range(9))
+    text = render(changed(origins={"system": [None, None, Origin(1, "r", many)]}))
+    assert "t0, t1, t2, t3, t4, t5, t6, t7 and 4 more: feedback 0" in text
+    assert "and 5 more pieces of feedback" in text
+    assert "…" in text
+
+
+def test_unchanged_lines_far_from_a_change_are_counted_only(changed: Any) -> None:
+    """A long prompt with one new line shows that line."""
+    seed = "\n".join(f"line {n}" for n in range(40))
+    text = render(changed(seed={"system": seed}, best={"system": seed + "\nnew"}, origins={}, steps=()))
+    assert "(38 lines as before)" in text
+    assert "line 37\n" not in text
+    assert "line 38\n    line 39\n  + new" in text
+
+
+def test_colors_are_for_terminals(result: TrainResult) -> None:
+    """Green for better in a terminal, no codes elsewhere."""
+    assert "\x1b[" in render(result, color=True)
+    assert "\x1b" not in render(result)
+
+
+def test_what_people_and_models_wrote_cannot_steer_the_terminal(changed: Any) -> None:
+    """Control codes and markup in prompts and feedback are text."""
+    bad = "\x1b[2J\x07 [bold red]x[/] :smile:"
+    origins = [None, None, Origin(1, bad, (Evidence(bad, ("t1",)),))]
+    text = render(changed(best={"system": f"Sort the mail.\nAnswer.\n{bad}"}, origins={"system": origins}))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert text.count("[bold red]x[/] :smile:") == 3
+
+
+@given(text=st.text(max_size=300), width=st.integers(40, 120))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+def test_no_line_is_wider_than_asked_for(changed: Any, text: str, width: int) -> None:
+    """Whatever is in the prompt: wide characters, long words, line breaks of all kinds."""
+    from rich.cells import cell_len
+
+    origins = [None] + [Origin(1, text, (Evidence(text, (text[:30],)),))] * text.count("\n")
+    shown = render(changed(best={"system": text}, origins={"system": origins}), width=width)
+    wide = [line for line in shown.split("\n") if cell_len(line) > width]
+    assert all("seed prompt" in line or "[" in line for line in wide) if width < 64 else wide == []
+
+
+def test_json_says_all_that_the_table_says(result: TrainResult) -> None:
+    """For machines, with the same figures."""
+    document = json.loads(json.dumps(as_json(result)))
+    assert document["verdict"] == "better"
+    assert document["test"]["best"] == {
+        "mean": 0.9,
+        "interval": list(result.best_test.interval),
+        "examples": 20,
+        "unanswered": 0,
+    }  # type: ignore[union-attr]
+    assert document["comparison"]["on"] == "test"
+    assert document["total"]["dollars"] == pytest.approx(0.25)
+    assert [line["op"] for line in document["parameters"]["system"]["diff"]] == ["same", "removed", "same", "added"]
+    assert document["steps"][1]["problems"] == ["the new text is empty"]
+
+
+def test_one_line(result: TrainResult) -> None:
+    """For --quiet."""
+    assert one_line(result) == "val 0.400 -> 0.900; test 0.400 -> 0.900; better on test (+0.500)"

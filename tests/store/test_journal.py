@@ -1,0 +1,216 @@
+"""The run folder: what was paid for is on disk, in one order, and nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine.errors import RunError
+from textgrad_engine.store import RunFolder, append_evaluation, write_atomically
+from textgrad_engine.train.events import CallEnded, RunEnded, StepEnded
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def timeless(path: Path) -> dict[str, str]:
+    """Every file of a run folder without its times."""
+    found = {}
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            text = file.read_text(encoding="utf-8")
+            found[str(file.relative_to(path))] = re.sub(r'"(time|latency|seconds)": ("[^"]*"|[\d.e-]+)', '"t": 0', text)
+    return found
+
+
+class Watcher:
+    """Does something at one kind of event."""
+
+    def __init__(self, kind: type, do: Any) -> None:
+        self.kind, self.do = kind, do
+
+    def on_event(self, event: Any) -> None:
+        if isinstance(event, self.kind):
+            self.do(event)
+
+
+def test_a_folder_that_holds_files_is_refused(tmp_path: Path) -> None:
+    """Two runs never mix in one folder."""
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(RunError, match=r"must be new or empty.*name another"):
+        RunFolder(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_is_used_once(tmp_path: Path) -> None:
+    """The folder of a run that has just begun is in use."""
+    RunFolder(tmp_path / "run")
+    with pytest.raises(RunError, match="must be new or empty"):
+        RunFolder(tmp_path / "run")
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """An error of the file system is told in our words."""
+    (tmp_path / "run").write_text("", encoding="utf-8")
+    with pytest.raises(RunError, match="run"):
+        RunFolder(tmp_path / "run")
+
+
+def test_a_journal_that_cannot_be_written_stops_the_run(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
+    """Nothing is paid for that could not be recorded."""
+    folder = RunFolder(tmp_path / "run")
+
+    def full(fd: int, content: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("textgrad_engine.store.journal.os.write", full)
+    with pytest.raises(RunError, match="cannot be written: no space left on device"):
+        fit(folder)
+
+
+def test_the_trainer_writes_a_folder_by_itself(tmp_path: Path, fit: Any) -> None:
+    """``Trainer(run_dir=...)`` needs no import of the store."""
+    fit(None, run_dir=tmp_path / "run")
+    assert (tmp_path / "run" / "result.json").is_file()
+
+
+def test_texts_are_exactly_the_parameters(written: tuple[Path, Any]) -> None:
+    """A prompt can be copied out of its file as it is: no line break is added."""
+    path, result = written
+    assert (path / "best" / "system.txt").read_bytes() == result.best["system"].encode() == b"Repeat.\nShout."
+    assert (path / "best_prompt.txt").read_bytes() == b"Repeat.\nShout."
+    assert (path / "seed" / "system.txt").read_bytes() == b"Repeat."
+
+
+def test_every_completion_is_there_with_its_request(written: tuple[Path, Any]) -> None:
+    """What was paid for can be read again: who asked what, what came back, what it used."""
+    path, result = written
+    found = lines(path / "completions.jsonl")
+    assert len(found) == result.total.calls == sum(entry["usage"]["calls"] for entry in found)
+    first = found[0]
+    assert (first["phase"], first["phase_name"], first["purpose"], first["example"]) == (
+        1,
+        "validate",
+        "forward",
+        "five",
+    )
+    assert [message["content"] for message in first["request"]["messages"]] == ["Repeat.", "five"]
+    assert (first["text"], first["finish_reason"], first["attempts"]) == ("five", "stop", 1)
+    assert None not in first["request"]["config"].values()
+    assert {entry["purpose"] for entry in found} == {"forward", "backward", "optimizer"}
+
+
+def test_a_completion_is_on_disk_before_its_answer_is_used(tmp_path: Path, fit: Any) -> None:
+    """A run that is killed has lost nothing that it was answered."""
+    folder = RunFolder(tmp_path / "run")
+    seen: list[bool] = []
+
+    def check(event: CallEnded) -> None:
+        last = (folder.path / "completions.jsonl").read_bytes().splitlines()[-1]
+        seen.append(json.loads(last)["text"] == event.record.completion.text)  # type: ignore[union-attr]
+
+    fit(folder, callbacks=[Watcher(CallEnded, check)])
+    assert seen
+    assert all(seen)
+
+
+def test_the_best_text_is_kept_at_once(tmp_path: Path, fit: Any) -> None:
+    """A run that is killed after a step leaves what that step found."""
+    folder = RunFolder(tmp_path / "run")
+    seen: list[bytes] = []
+    fit(folder, callbacks=[Watcher(StepEnded, lambda _: seen.append((folder.path / "best_prompt.txt").read_bytes()))])
+    assert seen == [b"Repeat.\nShout."]
+
+
+def test_failed_calls_are_recorded_with_their_error(tmp_path: Path, fit: Any) -> None:
+    """What went wrong is in the folder too."""
+
+    def failing(request: Any) -> Any:
+        raise tg.errors.AuthenticationFailed("no such key", status=401)
+
+    with pytest.raises(tg.errors.AuthenticationFailed):
+        fit(RunFolder(tmp_path / "run"), model=failing)
+    assert "AuthenticationFailed: no such key" in lines(tmp_path / "run" / "completions.jsonl")[0]["error"]
+
+
+def test_calls_that_were_never_sent_are_left_out(tmp_path: Path, fit: Any) -> None:
+    """The queue behind a spent budget is no list of completions."""
+    with tg.budget(calls=3):
+        result = fit(RunFolder(tmp_path / "run"))
+    assert result.status == "budget"
+    assert len(lines(tmp_path / "run" / "completions.jsonl")) == 3
+
+
+def test_events_come_in_order_and_each_has_a_time(written: tuple[Path, Any]) -> None:
+    """The journal is the run's history."""
+    events = lines(written[0] / "events.jsonl")
+    names = [entry["event"] for entry in events]
+    assert names[0] == "RunStarted"
+    assert names[-1] == "RunEnded"
+    assert "PhaseAdvanced" not in names
+    assert "CallEnded" not in names
+    assert all(entry["time"].endswith("Z") for entry in events)
+    assert [entry["status"] for entry in events if entry["event"] == "RunEnded"] == ["finished"]
+
+
+def test_two_runs_differ_in_their_times_only(tmp_path: Path, fit: Any) -> None:
+    """The order in which threads finish leaves no trace."""
+    for name, concurrency in (("a", 1), ("b", None)):
+        fit(RunFolder(tmp_path / name, config={"seed": 0}), concurrency=concurrency)
+    first, second = timeless(tmp_path / "a"), timeless(tmp_path / "b")
+    assert first.keys() == second.keys()
+    for name in first:
+        assert first[name] == second[name], name
+
+
+def test_an_atomic_write_leaves_the_old_file_when_it_fails(tmp_path: Path, monkeypatch: Any) -> None:
+    """Whoever opens the file finds the old content or the new one."""
+    write_atomically(tmp_path / "a.txt", b"old")
+
+    def broken(source: Any, target: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        write_atomically(tmp_path / "a.txt", b"new")
+    assert (tmp_path / "a.txt").read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_the_folder_stays_where_it_was_when_the_program_moves(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
+    """A program that changes the working directory does not scatter the run."""
+    monkeypatch.chdir(tmp_path)
+    folder = RunFolder("run")
+    (tmp_path / "elsewhere").mkdir()
+
+    def move(event: Any) -> None:
+        os.chdir(tmp_path / "elsewhere")
+
+    fit(folder, callbacks=[Watcher(StepEnded, move)])
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert (tmp_path / "run" / "result.json").is_file()
+
+
+def test_evaluations_are_appended(tmp_path: Path) -> None:
+    """Every opening of the test split leaves a line."""
+    append_evaluation(tmp_path, {"mean": 0.5})
+    append_evaluation(tmp_path, {"mean": 0.6})
+    assert [entry["mean"] for entry in lines(tmp_path / "evals.jsonl")] == [0.5, 0.6]
+    with pytest.raises(RunError, match="cannot be written"):
+        append_evaluation(tmp_path / "none", {})
+
+
+def test_a_late_call_is_still_written(tmp_path: Path, fit: Any) -> None:
+    """An answer that comes when the result is out is paid for all the same."""
+    folder = RunFolder(tmp_path / "run")
+    calls: list[CallEnded] = []
+    fit(folder, callbacks=[Watcher(CallEnded, calls.append), Watcher(RunEnded, lambda _: None)])
+    folder.on_event(calls[-1])
+    assert len(lines(tmp_path / "run" / "completions.jsonl")) == len(calls) + 1

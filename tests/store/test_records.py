@@ -1,0 +1,101 @@
+"""Records: JSON that comes back as it was, for any text that people write."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.llm import Usage
+from textgrad_engine.optim import Edit, Evidence, Origin
+from textgrad_engine.store.records import (
+    canonical_order,
+    dumps,
+    evaluation_from_json,
+    evaluation_to_json,
+    event_from_json,
+    event_to_json,
+    result_from_json,
+    result_to_json,
+)
+from textgrad_engine.train import Evaluation, TrainResult, compare
+from textgrad_engine.train.events import ParameterChange, StepEnded
+
+texts = st.text(max_size=20)
+evidence = st.builds(Evidence, texts, st.tuples(texts))
+scores = st.sampled_from([0.0, 1.0])
+
+
+@st.composite
+def steps(draw: Any) -> StepEnded:
+    edits = tuple(draw(st.lists(st.builds(Edit, st.sampled_from(["add", "remove"]), st.integers(0, 9), texts, texts))))
+    change = ParameterChange("a.b", draw(texts), draw(texts), edits, tuple(draw(st.lists(evidence))), 2, draw(texts))
+    return StepEnded(1, 1, ("x", "y"), draw(st.none() | st.floats(0, 1)), 0, 3, (change,), 0.5, True, 0.5)
+
+
+@st.composite
+def results(draw: Any) -> TrainResult:
+    ids = ("x", "y", "z")
+
+    def evaluation() -> Evaluation:
+        found = draw(st.tuples(scores, scores))
+        return Evaluation(ids, (*found, None), (draw(texts), draw(texts), None), {"z": draw(texts)})
+
+    seed, best = evaluation(), evaluation()
+    origins = [None, Origin(1, draw(texts), tuple(draw(st.lists(evidence))))]
+    return TrainResult(
+        status=draw(st.sampled_from(["finished", "interrupted", "budget"])),
+        seed={"a.b": draw(texts)},
+        best={"a.b": draw(texts)},
+        origins={"a.b": origins},
+        seed_val=seed,
+        best_val=best,
+        seed_test=None,
+        best_test=None,
+        comparison=compare(seed, best),
+        compared_on="val",
+        steps=(draw(steps()),),
+        usage={"forward": Usage(calls=3, dollars=draw(st.none() | st.floats(0, 9)))},
+        seconds=1.5,
+    )
+
+
+@given(results())
+def test_a_result_survives_the_disk(result: TrainResult) -> None:
+    """Whatever is in the texts, the report that is printed again is the one that was printed."""
+    assert result_from_json(json.loads(dumps(result_to_json(result), indent=1))) == result
+
+
+@given(steps())
+def test_a_step_survives_the_disk(step: StepEnded) -> None:
+    """The journal alone can tell what a step did."""
+    assert event_from_json(json.loads(dumps(event_to_json(step, 0.0)))) == step
+
+
+def test_an_evaluation_tells_its_mean_to_other_tools() -> None:
+    """Mean and interval are in the file, and reading them back ignores them."""
+    evaluation = Evaluation(("x", "y"), (1.0, 0.0), ("a", ["b", 1]), {})
+    body = json.loads(dumps(evaluation_to_json(evaluation)))
+    assert body["mean"] == 0.5
+    assert evaluation_from_json(body) == evaluation
+
+
+def test_an_evaluation_without_scores_can_be_written() -> None:
+    """No mean is no reason to lose the rest."""
+    evaluation = Evaluation(("x",), (None,), (None,), {"x": "no answer"})
+    assert evaluation_from_json(evaluation_to_json(evaluation)) == evaluation
+
+
+@given(st.text(st.characters(), max_size=30))
+def test_any_text_can_be_written(text: str) -> None:
+    """Lone surrogates come from broken mail; JSON can hold them, UTF-8 cannot."""
+    assert json.loads(dumps(text)) == text
+
+
+def test_the_order_does_not_look_at_times() -> None:
+    """Equal calls are equal, whenever they came."""
+    entry = {"phase": 1, "purpose": "forward", "example": "x", "request": {"a": 1}, "text": "y"}
+    assert canonical_order({**entry, "time": 1, "latency": 2}) == canonical_order({**entry, "time": 3, "latency": 4})
+    assert canonical_order(entry) < canonical_order({**entry, "phase": 2})

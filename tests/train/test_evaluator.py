@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, nn
+from textgrad_engine.errors import (
+    AuthenticationFailed,
+    BadRequest,
+    BudgetExceeded,
+    ContentFiltered,
+    DataError,
+)
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.train import Evaluation, compare, evaluate
+
+PATIENCE = 10.0
+
+
+def rows(count: int, **fields: Any) -> list[dict[str, Any]]:
+    return [{"word": str(n), "target": str(n), **fields} for n in range(count)]
+
+
+def word(request: Request) -> str:
+    return request.messages[-1].text
+
+
+def echo(failing: dict[str, Exception] | None = None, wrong: tuple[str, ...] = ()) -> FunctionModel:
+    """Says the word back; some wrongly, some fail."""
+
+    def answer(request: Request) -> str:
+        said = word(request)
+        if failing and said in failing:
+            raise failing[said]
+        return "no" if said in wrong else said
+
+    return FunctionModel(answer)
+
+
+def scores(model: Any, count: int, **options: Any) -> Evaluation:
+    return evaluate(nn.ChatCompletion("{word}", model=model), rows(count), nn.ExactMatch(), **options)
+
+
+def test_an_empty_dataset_is_an_error() -> None:
+    """Nothing has no mean."""
+    with pytest.raises(DataError, match="the dataset is empty"):
+        scores(ScriptedModel([]), 0)
+
+
+@pytest.mark.parametrize("broken", [{"word": "x"}, {"target": "x"}, {"word": None, "target": "x"}])
+def test_data_errors_come_before_any_call(broken: dict[str, Any]) -> None:
+    """A bad last row costs nothing."""
+    model = ScriptedModel([])
+    with pytest.raises(DataError, match="example '2'"):
+        evaluate(nn.ChatCompletion("{word}", model=model), [*rows(2), broken], nn.ExactMatch())
+    assert model.requests == []
+
+
+def test_two_rows_with_one_id_are_an_error() -> None:
+    """Scores by id would be of either."""
+    with pytest.raises(DataError, match="'a' was already given"):
+        evaluate(nn.ChatCompletion("{word}"), rows(2, id="a"), nn.ExactMatch())
+
+
+def test_a_loss_in_words_is_no_score() -> None:
+    """The message names the losses that are."""
+    model = ScriptedModel(["x", {"criticism": "too short"}])
+    with tg.use_models(forward=model), pytest.raises(TypeError, match="A TextLoss only gives words"):
+        evaluate(nn.ChatCompletion("{word}"), rows(1), nn.TextLoss("Is it long?"))
+
+
+def test_an_unanswered_example_is_counted_apart() -> None:
+    """It has no score: neither a zero nor a reason to end the evaluation."""
+    found = scores(echo({"1": ContentFiltered("withheld"), "3": BadRequest("odd", status=400)}, wrong=("2",)), 5)
+    assert found.scores == (1.0, None, 0.0, None, 1.0)
+    assert found.predictions == ("0", None, "no", None, "4")
+    assert found.mean == pytest.approx(2 / 3)
+    assert found.failures == {"1": "ContentFiltered: withheld", "3": "BadRequest: odd"}
+    assert "on 3 examples, 2 unanswered" in str(found)
+    assert len(found) == 5
+
+
+def test_more_than_half_unanswered_says_nothing_about_the_program() -> None:
+    """The first error in dataset order is raised, with the count; exactly half still counts."""
+    failing = {str(n): ContentFiltered(f"withheld {n}") for n in (3, 1, 2)}
+    with pytest.raises(ContentFiltered, match="withheld 1") as caught:
+        scores(echo(failing), 5)
+    assert "3 of 5 examples went unanswered" in "".join(caught.value.__notes__)
+    assert scores(echo(failing), 6).mean == 1.0
+
+
+@pytest.mark.parametrize(
+    "error", [AuthenticationFailed("bad key", status=401), KeyError("a bug"), BudgetExceeded("no")]
+)
+def test_what_no_example_can_help_ends_it(error: Exception) -> None:
+    """A wrong key, a spent budget and a bug are not some example's bad luck."""
+    with pytest.raises(type(error)):
+        scores(echo({"4": error}), 9)
+
+
+def test_scores_are_in_dataset_order_whatever_ends_first() -> None:
+    """The last answer comes first, and so on back to the first; scores and predictions stand where their row does."""
+    done: dict[str, asyncio.Event] = {str(n): asyncio.Event() for n in range(6)}
+    order: list[str] = []
+
+    async def answer(request: Request) -> str:
+        said = word(request)
+        if said != "5":
+            await done[str(int(said) + 1)].wait()
+        order.append(said)
+        done[said].set()
+        return said if int(said) % 2 else "no"
+
+    found = scores(FunctionModel(answer), 6)
+    assert order == ["5", "4", "3", "2", "1", "0"]
+    assert found.scores == (0.0, 1.0) * 3
+    assert found.predictions == ("no", "1", "no", "3", "no", "5")
+
+
+def test_concurrency_bounds_the_examples_under_way() -> None:
+    """Also for a program that only dispatches."""
+    model = FunctionModel(lambda request: word(request), latency=0.001)
+    assert scores(model, 9, concurrency=2).mean == 1.0
+    assert model.peak <= 2
+
+
+def test_all_examples_are_under_way_at_once() -> None:
+    """No answer comes before the last question was asked: only a concurrent evaluation can end."""
+    asked: list[str] = []
+    everybody = asyncio.Event()
+
+    async def answer(request: Request) -> str:
+        asked.append(word(request))
+        if len(asked) == 8:
+            everybody.set()
+        await everybody.wait()
+        return word(request)
+
+    assert scores(FunctionModel(answer), 8).mean == 1.0
+
+
+def test_a_program_that_reads_its_answers_is_concurrent_too() -> None:
+    """After the first example, which shows that it waits, all others meet at a barrier."""
+    together = threading.Barrier(5, timeout=PATIENCE)
+    chat = nn.ChatCompletion("{word}", model=echo())
+
+    def program(word: str) -> str:
+        first = chat(word=word).data
+        if first != "0":
+            together.wait()
+        return str(chat(word=first).data)
+
+    assert evaluate(program, rows(6), nn.ExactMatch()).mean == 1.0
+
+
+def test_nothing_is_recorded() -> None:
+    """Evaluation keeps no graph, even of a trained program."""
+    kept: list[Variable] = []
+
+    class Keeping(nn.ExactMatch):
+        def forward(self, prediction: Variable, target: Any) -> Variable:
+            kept.append(super().forward(prediction, target))
+            return kept[-1]
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Echo."), model=echo())
+    evaluate(program, rows(2), Keeping())
+    assert [loss.requires_grad for loss in kept] == [False, False]
+    assert tg.is_grad_enabled()
+
+
+def test_every_score_is_told_once() -> None:
+    """Failures too; a progress bar must come to its end."""
+    told: list[int] = []
+    scores(echo({"1": ContentFiltered("withheld")}), 5, on_score=told.append)
+    assert sorted(told) == [0, 1, 2, 3, 4]
+
+
+def scored(*values: float | None) -> Evaluation:
+    return Evaluation(tuple(str(n) for n in range(len(values))), values, values, {})
+
+
+def test_only_the_same_examples_can_be_compared() -> None:
+    """Paired means paired."""
+    with pytest.raises(ValueError, match="the same examples in the same order"):
+        compare(scored(1.0, 0.0), scored(1.0))
+    with pytest.raises(ValueError, match="no example has a score in both"):
+        compare(scored(1.0, None), scored(None, 1.0))
+
+
+def test_examples_without_a_score_are_left_out_of_both() -> None:
+    """The seed is not blamed for what the other was spared."""
+    found = compare(scored(0.0, None, 0.0, 0.0), scored(1.0, 1.0, None, 0.0))
+    assert (found.n, found.difference) == (2, 0.5)
+
+
+def test_a_small_difference_is_not_shown_and_a_large_one_has_a_direction() -> None:
+    """Better, worse, or not shown; never more than the data say."""
+    low, high = scored(*[0.0] * 20), scored(*[1.0] * 20)
+    assert [compare(a, b).verdict for a, b in ((low, high), (high, low), (low, low))] == [
+        "better",
+        "worse",
+        "not shown",
+    ]
+    assert compare(scored(0.0, 1.0, 0.0), scored(1.0, 1.0, 0.0)).verdict == "not shown"
+    assert str(compare(low, high)).startswith("better: +1.000 [")

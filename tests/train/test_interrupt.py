@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn
+from textgrad_engine.errors import CallCancelled, Stopped
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train.interrupt import stopping_on_interrupt
+
+
+def test_the_second_signal_is_a_keyboard_interrupt() -> None:
+    """Who presses twice means it."""
+    with stopping_on_interrupt() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_the_handler_of_before_is_put_back() -> None:
+    """After success and after an error."""
+    before = signal.getsignal(signal.SIGINT)
+    with stopping_on_interrupt():
+        assert signal.getsignal(signal.SIGINT) is not before
+    with pytest.raises(ValueError, match="x"), stopping_on_interrupt():
+        raise ValueError("x")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_after_the_signal_nothing_more_is_sent() -> None:
+    """Calls that are dispatched afterwards fail at once."""
+    model = FunctionModel(lambda request: "x")
+    with stopping_on_interrupt():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(Stopped):
+            _ = nn.ChatCompletion("{w}", model=model)(w="late").data
+    assert model.requests == []
+
+
+def test_an_answer_that_never_comes_is_given_up() -> None:
+    """The grace is an upper bound, not a wait: without any, a call that hangs is cancelled."""
+    under_way = threading.Event()
+
+    async def hang(request: Request) -> Any:
+        under_way.set()
+        await asyncio.Event().wait()
+
+    with stopping_on_interrupt(grace=0.0):
+        answer = nn.ChatCompletion("{w}", model=FunctionModel(hang))(w="x")
+        assert under_way.wait(10)
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(CallCancelled):
+            _ = answer.data
+
+
+def test_outside_of_the_main_thread_only_the_switch_works() -> None:
+    """Python delivers no signals there, and a web handler must not take them over."""
+    before = signal.getsignal(signal.SIGINT)
+    seen: list[Any] = []
+
+    def work() -> None:
+        with stopping_on_interrupt() as stop:
+            seen.append(signal.getsignal(signal.SIGINT))
+            stop.set()
+            with pytest.raises(Stopped):
+                _ = nn.ChatCompletion("{w}", model=FunctionModel(lambda request: "x"))(w="x").data
+            seen.append("stopped")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
+    assert seen == [before, "stopped"]

@@ -1,0 +1,100 @@
+"""Batches made of values and taken apart again; feedback on a batch is a list with a text for each entry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textgrad_engine.autograd import Function, Variable, is_seed
+from textgrad_engine.ops.text import joined_role
+
+__all__ = ["Entry", "Stack", "Unbind"]
+
+
+class Stack(Function):
+    """`Stack.apply([a, b, …])`: one Variable whose data is the list of theirs."""
+
+    deferrable = True
+
+    @staticmethod
+    def forward(entries: list[Variable]) -> Variable:
+        """Collect the data."""
+        return Variable([entry.data for entry in entries], role=joined_role(entries))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Remember how many there are."""
+        ctx.count = len(inputs[0])
+
+    @staticmethod
+    def output_role(entries: list[Variable]) -> str:
+        """The roles of the entries, each once."""
+        return joined_role(entries)
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        """To each entry its part of the feedback."""
+        if is_seed(grad_out):
+            return ([grad_out] * ctx.count,)
+        return ([[Entry.apply(item, number) for item in grad_out.grad] for number in range(ctx.count)],)
+
+
+class Unbind(Function):
+    """`Unbind.apply(batch, size, where)`: the entries of a batch, each a Variable."""
+
+    deferrable = True
+
+    @staticmethod
+    def forward(batch: Variable, size: int, where: str) -> Any:
+        """Take the batch apart."""
+        if not isinstance(batch.data, list) or len(batch.data) != size:
+            raise ValueError(f"{where}: expected a batch of {size} entries, got {batch.data!r:.60}")
+        entries = tuple([Variable(entry, role=batch.role) for entry in batch.data])
+        return entries if size > 1 else entries[0]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Nothing is needed: the gradients come in order."""
+
+    @classmethod
+    def count_outputs(cls, *args: Any) -> int:
+        """One for each entry."""
+        size: int = args[1]
+        return size
+
+    @staticmethod
+    def output_role(batch: Variable, size: int, where: str) -> tuple[str, ...]:
+        """The role of the batch."""
+        return (batch.role,) * size
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outs: Variable) -> Any:
+        """One list with the feedback on each entry."""
+        feedback = Stack.apply(list(grad_outs))
+        feedback.role = next((grad_out.role for grad_out in grad_outs if grad_out.grad), "feedback")
+        return feedback, None, None
+
+
+class Entry(Function):
+    """`Entry.apply(batch, number)`: one entry of a batch of feedback; a single text is about every entry."""
+
+    deferrable = True
+
+    @staticmethod
+    def forward(batch: Variable, number: int) -> Variable:
+        """Pick the entry."""
+        data = batch.data
+        return Variable(data[number] if isinstance(data, list) else data, role=batch.role)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Nothing is needed."""
+
+    @staticmethod
+    def output_role(batch: Variable, number: int) -> str:
+        """The role of the batch."""
+        return batch.role
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        """What is said about the entry is said about the batch."""
+        return grad_out, None

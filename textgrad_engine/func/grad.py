@@ -1,0 +1,190 @@
+"""`grad`, `grad_and_value` and `vjp`: feedback as functions of functions, with a tape of their own at each level.
+
+The shape is that of `torch.func`; gradients are Variables whose `data` is the feedback joined in order and whose
+`grad` is the list of items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from textgrad_engine import pytree
+from textgrad_engine.autograd import Context, Function, FunctionNode, GradientEdge, Layer, Variable
+from textgrad_engine.autograd.api import starting_items
+from textgrad_engine.autograd.engine import run_on_tape
+from textgrad_engine.autograd.function import layout_of, needs_by_argument
+from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
+from textgrad_engine.autograd.gradient import Items, combine
+from textgrad_engine.errors import AutogradError
+from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
+
+__all__ = ["GradLayer", "grad", "grad_and_value", "vjp"]
+
+
+class GradLayer(Layer):
+    """One level of reverse mode: records what its own values go through, on nodes that only it knows."""
+
+    def process(self, function: type[Function], args: tuple[Any, ...]) -> Any:
+        """Run the call below, and record it when one of this level's values that wants feedback takes part."""
+        inputs, layout = layout_of(args)
+        wanted = [is_of(self, value) and value.requires_grad for value in inputs]
+        inner = map_variables(lambda value: below(self, value), args)
+        outs = function.apply(*inner)
+        if not any(wanted) or not GRAD_ENABLED.get():
+            return outs
+        separate_style(function, "grad")
+        ctx = Context()
+        ctx.needs_input_grad = needs_by_argument(layout, wanted)
+        # The rule sees the values of the level below, so that what it computes is recorded there, by an outer grad.
+        function.setup_context(ctx, inner, outs)
+        edges = tuple([value._gradient_edge() if want else None for value, want in zip(inputs, wanted)])
+        single = not isinstance(outs, tuple)
+        values = (outs,) if single else outs
+        node = FunctionNode(function, ctx, edges, layout, len(values))
+        recorded = tuple([self._recorded(node, number, value, ctx) for number, value in enumerate(values)])
+        return recorded[0] if single else recorded
+
+    def _recorded(self, node: FunctionNode, number: int, value: Any, ctx: Context) -> Any:
+        if not isinstance(value, Variable) or ctx._is_constant(value, value):
+            return value
+        outer = wrapped(self, value, value)
+        outer._requires_grad, outer._grad_fn, outer.output_nr = True, node, number
+        node.call = value._call if value._layer is None else None
+        return outer
+
+    def leaf(self, value: Any) -> Any:
+        """An argument as a leaf of this level."""
+        inner = lift(value)
+        if not isinstance(inner, Variable):
+            return value
+        outer = wrapped(self, inner, inner)
+        outer._requires_grad = True
+        return outer
+
+
+def _at_level(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: tuple[int, ...], call: str
+) -> tuple[GradLayer, list[Any], Any]:
+    """Run a function at a level of its own, with some of its arguments as leaves."""
+    for number in argnums:
+        if not -len(args) <= number < len(args):
+            raise AutogradError(f"{call}: argnums names argument {number}, and the call has {len(args)}")
+    layer = GradLayer()
+    chosen = {number % len(args) for number in argnums}
+    given = [
+        pytree.map_leaves(layer.leaf, value) if position in chosen else value for position, value in enumerate(args)
+    ]
+    for number in argnums:
+        if not any(is_of(layer, leaf) for leaf in pytree.leaves(given[number])):
+            raise AutogradError(f"{call}: argument {number} holds no text or Variable to give feedback on")
+    with layer:
+        outputs = function(*given, **kwargs)
+    return layer, [given[number] for number in argnums], outputs
+
+
+def _gradients(layer: GradLayer, roots: list[tuple[Variable, Items]], targets: list[Any]) -> list[Any]:
+    """The gradient of each leaf, in the shape of the arguments."""
+    leaves = [leaf for target in targets for leaf in pytree.leaves(target) if is_of(layer, leaf)]
+    edges = [leaf._gradient_edge() for leaf in leaves]
+    tracked = [(root._gradient_edge(), items) for root, items in roots if is_of(layer, root) and root.requires_grad]
+    found: dict[GradientEdge, Items] = run_on_tape(tracked, edges) if tracked else {}
+    by_leaf = {id(leaf): combine(found.get(edge, [])) for leaf, edge in zip(leaves, edges)}
+    return [pytree.map_leaves(lambda leaf: by_leaf.get(id(leaf)), target) for target in targets]
+
+
+def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+
+def grad_and_value(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]:
+    """Like `grad`, but the new function returns ``(gradient, value)``; with `has_aux`, value is ``(value, aux)``."""
+    call = called("grad", function)
+
+    def transformed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        layer, targets, outputs = _at_level(function, args, kwargs, _numbers(argnums), call)
+        value, aux = outputs if has_aux else (outputs, None)
+        if not isinstance(value, Variable):
+            raise AutogradError(f"{call}: expected the function to return one Variable, got {type(value).__name__}")
+        gradients = _gradients(layer, [(value, starting_items(value, call))], targets)
+        gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        plain = below(layer, value)
+        return gradient, ((plain, map_variables(lambda v: below(layer, v), aux)) if has_aux else plain)
+
+    return transformed
+
+
+def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Make a function that computes the feedback on an argument.
+
+    Args:
+        function: returns one Variable that backward can begin at: a loss (`nn.ExactMatch`, `nn.Judge`, …).
+        argnums: which positional arguments feedback is wanted on: a number, or several.
+        has_aux: the function returns ``(loss, aux)``; aux is handed through.
+
+    Returns:
+        A function of the same arguments. It gives for each argument one Variable: `data` is the feedback joined in
+        order ("" for a true zero), `grad` the items. Several argnums give a tuple, containers give containers; with
+        `has_aux`
+        the result is ``(gradient, aux)``.
+
+    Raises:
+        AutogradError: (from the new function) the result is text or no Variable, or a Function with a forward that
+            takes a ctx is met.
+
+    Example:
+        >>> from textgrad_engine import ops
+        >>> def loss(draft):
+        ...     return ops.exact_match_evaluator(draft + "!", "hello!")[0]
+        >>> grad(loss)("hello").data
+        ''
+        >>> "hallo!" in grad(loss)("hallo").data
+        True
+    """
+    both = grad_and_value(function, argnums, has_aux)
+
+    def transformed(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return transformed
+
+
+def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """The value of a function, and a function from feedback on the value to feedback on the arguments.
+
+    Args:
+        function: returns a Variable, or a tuple of them.
+        primals: its arguments.
+        has_aux: the function returns ``(outputs, aux)``.
+
+    Returns:
+        ``(outputs, vjp_fn)``, or with `has_aux` ``(outputs, vjp_fn, aux)``. `vjp_fn` takes for each output its
+        feedback (a text or a Variable; None for a loss) and may be called several times; it returns a tuple with one
+        gradient for each
+        argument.
+
+    Example:
+        >>> out, feedback = vjp(lambda draft: draft + "!", "hello")
+        >>> out.data, [gradient.data for gradient in feedback("too loud")]
+        ('hello!', ['too loud'])
+    """
+    call = called("vjp", function)
+    layer, targets, outputs = _at_level(function, primals, {}, tuple(range(len(primals))), call)
+    results, aux = outputs if has_aux else (outputs, None)
+    single = not isinstance(results, tuple)
+    values = (results,) if single else results
+    for value in values:
+        if not isinstance(value, Variable):
+            raise AutogradError(f"{call}: expected Variables from the function, got {type(value).__name__}")
+
+    def vjp_fn(*cotangents: Any) -> tuple[Any, ...]:
+        if len(cotangents) != len(values):
+            raise AutogradError(f"{call}: the function has {len(values)} outputs, got feedback on {len(cotangents)}")
+        roots = [(value, starting_items(value, call, given)) for value, given in zip(values, cotangents)]
+        return tuple(_gradients(layer, roots, targets))
+
+    plain = map_variables(lambda value: below(layer, value), results)
+    return (plain, vjp_fn, map_variables(lambda v: below(layer, v), aux)) if has_aux else (plain, vjp_fn)

@@ -1,0 +1,69 @@
+"""What all transforms share: values of one level wrapped around values of the level below, and messages.
+
+A transform makes a layer, wraps the arguments it transforms as values of that layer, and runs the user's function with
+the layer on the stack. `Layer.process` then sees every call: it takes its own values off, passes the call on to the
+layers
+below, and wraps what comes back. So transforms nest in any order without knowing of each other, as in functorch.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from textgrad_engine import pytree
+from textgrad_engine.autograd import Function, Layer, Variable
+from textgrad_engine.errors import AutogradError
+
+__all__ = ["below", "called", "is_of", "lift", "separate_style", "wrapped"]
+
+
+def wrapped(layer: Layer, inner: Any, shown: Variable) -> Variable:
+    """A value of `layer` that stands for `inner` one level below; data and role are those of `shown`."""
+    outer = shown._alias()
+    outer._layer, outer._inner = layer, inner
+    outer._requires_grad, outer._grad_fn, outer._edge, outer._origin = False, None, None, None
+    return outer
+
+
+def is_of(layer: Layer, value: object) -> bool:
+    """Whether a value belongs to a layer."""
+    return isinstance(value, Variable) and value._layer is layer
+
+
+def below(layer: Layer, value: Any) -> Any:
+    """A value of the layer as the level below knows it; anything else as it is."""
+    return value._primal() if is_of(layer, value) else value
+
+
+def lift(value: Any, role: str = "") -> Any:
+    """A plain text or number as a Variable; anything else as it is."""
+    return Variable(value, role=role) if isinstance(value, str | int | float) else value
+
+
+def separate_style(function: type[Function], transform: str) -> None:
+    """Check that a Function can be transformed.
+
+    Raises:
+        AutogradError: its forward takes a ctx.
+    """
+    if function._style.takes_ctx:
+        raise AutogradError(
+            f"func.{transform} met {function.__name__}, whose forward takes a ctx. Transforms need forward(*args) and "
+            "a separate setup_context(ctx, inputs, output): move what forward does with ctx there."
+        )
+
+
+def called(transform: str, function: Callable[..., Any], options: Sequence[str] = ()) -> str:
+    """The user's own call, for messages: ``vmap(f, in_dims=0)(<inputs>)``."""
+    target = function
+    while isinstance(target, functools.partial):
+        target = target.func
+    name = getattr(target, "__name__", None) or type(target).__name__
+    return f"{transform}({', '.join([name, *options])})(<inputs>)"
+
+
+def map_variables(change: Callable[[Variable], Any], tree: Any) -> Any:
+    """The tree with each Variable in it changed."""
+    return pytree.map_leaves(lambda leaf: change(leaf) if isinstance(leaf, Variable) else leaf, tree)

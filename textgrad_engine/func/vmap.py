@@ -1,0 +1,250 @@
+"""`vmap`: a function of one example, run on a batch of them.
+
+NOTE [What a batch is]
+    Text has no axes, so the only batch axis is 0: the entries of a list, or of a Variable whose data is a list. Dicts
+        and
+    tuples are structure, as in JAX. Inside, each leaf of the argument is one Variable that stands for one value per
+    example; calls on it are made once per example, and those that are dispatched run together. A value that is not
+    batched is the same for all examples: a shared prompt is one leaf, and collects one feedback per example, in order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from textgrad_engine import pytree
+from textgrad_engine.autograd import Function, Layer, Variable, example
+from textgrad_engine.autograd.function import generates_vmap_rule
+from textgrad_engine.autograd.graph import EXAMPLE
+from textgrad_engine.errors import AutogradError
+from textgrad_engine.func.batching import Stack
+from textgrad_engine.func.columns import Column, Dims, columns_of, size_of_columns, unbound
+from textgrad_engine.func.levels import called, is_of, separate_style
+
+__all__ = ["VmapInfo", "VmapLayer", "vmap"]
+
+Randomness = Literal["error", "same", "different"]
+
+
+@dataclass(frozen=True)
+class VmapInfo:
+    """What a Function's own `vmap` rule is told.
+
+    Attributes:
+        batch_size: how many examples there are.
+        randomness: what the user wants of sampled models: ``"error"``, ``"same"`` or ``"different"``.
+    """
+
+    batch_size: int
+    randomness: Randomness
+
+
+class _Batch:
+    """Stands where a Call would: one value inside vmap has no single value to read."""
+
+    done = True
+    failed = False
+
+    def __init__(self, call: str) -> None:
+        self._call = call
+
+    def result(self) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            AutogradError: always.
+        """
+        raise AutogradError(
+            f"{self._call}: the function reads the data of a value inside, and there it is a different one for each "
+            "example. Compute with ops.* or a Function instead of .data, str() or if; or use func.pmap, which runs any "
+            "Python program once per example."
+        )
+
+
+class VmapLayer(Layer):
+    """One level of batching.
+
+    Args:
+        size: how many examples there are.
+        randomness: what the user wants of sampled models.
+        call: the user's call, for messages.
+    """
+
+    def __init__(self, size: int, randomness: Randomness, call: str) -> None:
+        self.size, self.randomness, self.call = size, randomness, call
+
+    def batch(self, values: Sequence[Any]) -> Variable:
+        """One value that stands for one per example."""
+        entries = [value if isinstance(value, Variable) else Variable(value) for value in values]
+        outer = Variable("", role="")
+        outer._layer, outer._inner = self, entries
+        outer._role = entries[0]._role if all(entry._role == entries[0]._role for entry in entries) else ""
+        outer._call = _Batch(self.call)  # type: ignore[assignment]  # looked at as a Call would be, never awaited
+        return outer
+
+    def entries(self, value: Any) -> list[Any]:
+        """The value for each example."""
+        return list(value._inner) if is_of(self, value) else [value] * self.size
+
+    def process(self, function: type[Function], args: tuple[Any, ...]) -> Any:
+        """Make the call once per example, or by the Function's own rule, or once when nothing in it is batched."""
+        leaves, spec = pytree.flatten(args)
+        random = function.is_random(*args)
+        if random and self.randomness == "error":
+            raise AutogradError(
+                f"{self.call}: {function.__name__} samples its answers, and randomness='error'. Pass "
+                "randomness='different' for a sample for each example, or 'same' for one that equal requests share."
+            )
+        batched = any(is_of(self, leaf) for leaf in leaves)
+        different = random and self.randomness == "different"
+        if not batched and not different:
+            return function.apply(*args)
+        separate_style(function, "vmap")
+        if not generates_vmap_rule(function, self.call):
+            return self._own_rule(function, args)
+        columns = [self.entries(leaf) for leaf in leaves]
+        outer = EXAMPLE.get()
+        results = []
+        for number in range(self.size):
+            with example(f"{outer}[{number}]"):
+                given = pytree.unflatten(spec, [column[number] for column in columns])
+                results.append(function.apply(*(function.resample(given, number) if different else given)))
+        return self._stacked(results)
+
+    def _stacked(self, results: list[Any]) -> Any:
+        """One value per output that stands for one per example."""
+        if isinstance(results[0], tuple):
+            counts = {len(result) for result in results}
+            if len(counts) > 1:
+                raise AutogradError(f"{self.call}: the number of outputs differs between examples: {sorted(counts)}")
+            return tuple([self._one(list(column)) for column in zip(*results)])
+        return self._one(results)
+
+    def _one(self, column: list[Any]) -> Any:
+        return self.batch(column) if any(isinstance(value, Variable) for value in column) else column[0]
+
+    def _own_rule(self, function: type[Function], args: tuple[Any, ...]) -> Any:
+        """Call the static method `vmap` of the Function with whole batches."""
+        in_dims: list[Any] = []
+        physical: list[Any] = []
+        for value in args:
+            leaves, spec = pytree.flatten(value)
+            flags = [is_of(self, leaf) for leaf in leaves]
+            in_dims.append(pytree.unflatten(spec, [0 if flag else None for flag in flags]) if any(flags) else None)
+            whole = [Stack.apply(leaf._inner) if flag else leaf for leaf, flag in zip(leaves, flags)]
+            physical.append(pytree.unflatten(spec, whole))
+        result = function.vmap(VmapInfo(self.size, self.randomness), tuple(in_dims), *physical)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise AutogradError(f"{function.__name__}.vmap returns a pair (outputs, out_dims), got {result!r:.80}")
+        outs, out_dims = result
+        single = not isinstance(outs, tuple)
+        dims = (out_dims,) if single else out_dims
+        values = [
+            self.batch(unbound(value, self.size, f"{function.__name__}.vmap")) if dim == 0 else value
+            for value, dim in zip((outs,) if single else outs, dims, strict=True)
+        ]
+        return values[0] if single else tuple(values)
+
+
+def vmap(
+    function: Callable[..., Any],
+    in_dims: Dims = 0,
+    out_dims: Dims = 0,
+    randomness: Randomness = "error",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Make a function of one example into one of a batch; calls that are dispatched run together.
+
+    For programs whose path does not depend on the values: reading `.data` inside raises. `pmap` runs any program.
+
+    Args:
+        function: gets Variables and gives Variables, or tuples, lists and dicts of them.
+        in_dims: for each argument 0 (a batch: a list, or a Variable whose data is a list) or None (the same for all
+            examples); one value stands for all arguments, and a dict or tuple may say it for the parts of an argument.
+        out_dims: for each output 0 (a batch: one Variable whose data is a list) or None (the same for all examples).
+        randomness: what to do about models that sample (`temperature` above 0): ``"error"`` refuses, ``"different"``
+            takes a sample for each example, ``"same"`` lets examples share one where the request is the same.
+        chunk_size: at most so many examples at once; the next ones begin when these are done. None for all.
+
+    Returns:
+        A function of batches. Its results are Variables whose data is a list with an entry for each example; feedback
+        on them is a list with a text for each example.
+
+    Raises:
+        AutogradError: (from the new function) in_dims does not fit the arguments, batches differ in size, or data is
+            read.
+
+    Example:
+        >>> from textgrad_engine import ops
+        >>> vmap(lambda a, b: a + b, in_dims=(0, None))(["x", "y"], "!").data
+        ['x!', 'y!']
+        >>> def score(a, b):
+        ...     return ops.exact_match_evaluator(a, b)[0]
+        >>> vmap(vmap(score, (None, 0)), (0, None))(["x", "y"], ["x", "z"]).data
+        [[1, 0], [0, 0]]
+    """
+    if randomness not in ("error", "same", "different"):
+        raise ValueError(f"randomness is 'error', 'same' or 'different', got {randomness!r}")
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+    call = called("vmap", function, [f"in_dims={in_dims!r}"])
+
+    def batched(*args: Any) -> Any:
+        columns = columns_of(args, in_dims, call)
+        size = size_of_columns(columns, call)
+        step = size if chunk_size is None else chunk_size
+        chunks: list[tuple[VmapLayer, Any]] = []
+        for start in range(0, size, step):
+            layer = VmapLayer(min(step, size - start), randomness, call)
+            given = pytree.map_leaves(functools.partial(_chunk, layer, start), columns)
+            with layer:
+                chunks.append((layer, function(*given)))
+            if chunk_size is not None:
+                _wait(chunks[-1][1])
+        return _merged(chunks, out_dims, call)
+
+    return batched
+
+
+def _chunk(layer: VmapLayer, start: int, leaf: Any) -> Any:
+    return layer.batch(leaf.entries[start : start + layer.size]) if isinstance(leaf, Column) else leaf
+
+
+def _wait(tree: Any) -> None:
+    """Wait until all values of a chunk are there; errors surface where they are read."""
+    for leaf in pytree.leaves(tree):
+        if isinstance(leaf, Variable):
+            for call in leaf._pending():
+                call.wait()
+
+
+def _merged(chunks: list[tuple[VmapLayer, Any]], out_dims: Dims, call: str) -> Any:
+    """The outputs of all chunks as batches."""
+    first = chunks[0][1]
+    if isinstance(out_dims, tuple | list):
+        if not isinstance(first, tuple | list) or len(first) != len(out_dims):
+            raise AutogradError(f"{call}: out_dims names {len(out_dims)} outputs, and the function gave {first!r:.60}")
+        parts = [_merged([(layer, result[n]) for layer, result in chunks], dim, call) for n, dim in enumerate(out_dims)]
+        return tuple(parts) if isinstance(first, tuple) else parts
+    if out_dims not in (0, None) or isinstance(out_dims, bool):
+        raise AutogradError(f"{call}: out_dims may be 0 or None (text has one batch axis), got {out_dims!r}")
+    spec = pytree.flatten(first)[1]
+    by_output = zip(*(pytree.leaves(result) for _, result in chunks))
+    layers = [layer for layer, _ in chunks]
+    return pytree.unflatten(spec, [_output(layers, list(values), out_dims, call) for values in by_output])
+
+
+def _output(layers: list[VmapLayer], values: list[Any], dim: Any, call: str) -> Any:
+    if dim is None:
+        if any(is_of(layer, value) for layer, value in zip(layers, values)):
+            raise AutogradError(f"{call}: out_dims is None for an output that differs between examples; use 0")
+        return values[0]
+    if not isinstance(values[0], Variable):
+        raise AutogradError(
+            f"{call}: expected Variables (or tuples, lists, dicts of them) from the function, got "
+            f"{type(values[0]).__name__} {values[0]!r:.40}"
+        )
+    return Stack.apply([entry for layer, value in zip(layers, values) for entry in layer.entries(value)])
