@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import ops
+from textgrad_engine import dispatch, ops
 from textgrad_engine.autograd import Layer, grad
 from textgrad_engine.errors import AutogradError
 
@@ -353,6 +353,15 @@ def weak(variable):
     return weakref.ref(variable.grad_fn)
 
 
+def let_go():
+    """Wait until the loop thread has left the calls that are done, and with them their arguments."""
+    dispatch.run(_nothing)
+
+
+async def _nothing():
+    pass
+
+
 @pytest.fixture
 def no_collector():
     """Only reference counts give memory back while this is in use."""
@@ -378,6 +387,7 @@ def test_no_cycle_keeps_a_graph_alive(no_collector, ask):
             assert len(middle.grad) == 4
         nodes, value = [weak(middle), weak(top)], weakref.ref(middle)
         del middle, top
+        let_go()
         assert [node() for node in nodes] == [None, None]
         assert value() is None
 
@@ -400,6 +410,7 @@ def test_a_failed_pass_keeps_nothing_alive(no_collector, critic, ask):
         result.backward("f")
     node = weak(result)
     del result, caught
+    let_go()
     gc.collect()  # the traceback's frames form cycles of their own
     assert node() is None
 

@@ -27,12 +27,12 @@ def slow() -> Iterator[str]:
         yield server.base_url
 
 
-def start(*args: str) -> subprocess.Popen[str]:
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "80"}
+def start(cwd: Path, *args: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "80"}
     command = [sys.executable, "-m", "textgrad_engine", *args]
     # A session of its own, so that the signal does not depend on how this test was started.
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=cwd, start_new_session=True
     )
 
 
@@ -49,7 +49,7 @@ def wait_for_line(stream: IO[str] | None, beginning: str) -> str:
 def test_once_prints_the_result_so_far(slow: str, tmp_path: Path) -> None:
     """What was found is kept and shown, exit code 130, and the folder is whole."""
     run = tmp_path / "run"
-    with start("train", str(TICKETS), "--base-url", slow, "--run-dir", str(run)) as process:
+    with start(tmp_path, "train", str(TICKETS), "--base-url", slow, "--run-dir", str(run)) as process:
         wait_for_line(process.stderr, "step  1/12")
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=30)
@@ -71,7 +71,7 @@ def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None
     run = tmp_path / "run"
     with (
         LoopbackServer(TicketsModel(seed=0), latency=1.0) as server,
-        start("train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run)) as process,
+        start(tmp_path, "train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run)) as process,
     ):
         wait_for_line(process.stderr, "Run folder")
         while not server.in_flight:
@@ -83,13 +83,11 @@ def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None
     assert stdout.count("not measured") >= 4
 
 
-def test_an_evaluation_that_is_interrupted_has_no_score(
-    slow: str, trained: tuple[Path, object], tmp_path: Path
-) -> None:
+def test_an_evaluation_that_is_interrupted_has_no_score(trained: tuple[Path, object], tmp_path: Path) -> None:
     """Half of an evaluation is no number, and is not counted."""
     with (
         LoopbackServer(TicketsModel(seed=0), latency=1.0) as server,
-        start("eval", str(trained[0]), "--base-url", server.base_url) as process,
+        start(tmp_path, "eval", str(trained[0]), "--base-url", server.base_url) as process,
     ):
         while not server.in_flight:
             assert process.poll() is None

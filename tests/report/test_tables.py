@@ -23,11 +23,11 @@ Finished after 2 steps
   test         0.400 [0.219, 0.613]   0.900 [0.699, 0.972]   20 examples
   verdict      better: +0.500 [+0.211, +0.698], p = 0.002, on test
 
-  1 changed prompt was tried on the validation set and the best one kept, so its
-  validation score flatters it.
+  The best prompt was chosen on the validation set, out of 2 that were tried
+  there with the seed prompt, so its score there flatters it.
   The test set chose nothing: each of the two prompts saw it once, at the end.
 
-               calls   tokens    cost           time
+               calls   tokens    cost         time
   forward         84    1,234   $0.25
   optimizer        2        0   $0.00
   all             86    1,234   $0.25   1 min 15 s

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import RunFolder, append_evaluation, write_atomically
-from textgrad_engine.train.events import CallEnded, RunEnded, StepEnded
+from textgrad_engine.train.events import CallEnded, RunEnded, RunStarted, StepEnded
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -81,12 +83,37 @@ def test_the_trainer_writes_a_folder_by_itself(tmp_path: Path, fit: Any) -> None
     assert (tmp_path / "run" / "result.json").is_file()
 
 
+def test_the_trainer_finds_the_store_by_itself(tmp_path: Path) -> None:
+    """Also for who imports the Trainer from its own package, in a process where nothing else was imported."""
+    code = (
+        "from textgrad_engine.train import Trainer\n"
+        "from textgrad_engine import nn, optim, use_models\n"
+        "from textgrad_engine.testing import FunctionModel\n"
+        "program = nn.ChatCompletion('{word}', system=nn.Parameter('x', role='system prompt'))\n"
+        "rows = [{'word': word, 'target': word} for word in 'abcd']\n"
+        "with use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):\n"
+        f"    trainer = Trainer(run_dir={str(tmp_path / 'run')!r})\n"
+        "    trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), rows[:2], rows[2:])\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env, cwd=tmp_path)
+    assert (tmp_path / "run" / "result.json").is_file()
+
+
 def test_texts_are_exactly_the_parameters(written: tuple[Path, Any]) -> None:
     """A prompt can be copied out of its file as it is: no line break is added."""
     path, result = written
     assert (path / "best" / "system.txt").read_bytes() == result.best["system"].encode() == b"Repeat.\nShout."
     assert (path / "best_prompt.txt").read_bytes() == b"Repeat.\nShout."
     assert (path / "seed" / "system.txt").read_bytes() == b"Repeat."
+
+
+def test_no_name_of_a_parameter_leads_out_of_the_folder(tmp_path: Path) -> None:
+    """The key of a ModuleDict may be anything."""
+    folder = RunFolder(tmp_path / "run")
+    folder.on_event(RunStarted({"../a b": "x", "chat.system": "y"}, 1, 1, 0, 1))
+    assert sorted(file.name for file in (tmp_path / "run" / "best").iterdir()) == ["..%2Fa%20b.txt", "chat.system.txt"]
+    assert not (tmp_path / "run" / "best_prompt.txt").exists()
 
 
 def test_every_completion_is_there_with_its_request(written: tuple[Path, Any]) -> None:

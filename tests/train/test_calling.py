@@ -7,7 +7,8 @@ import pytest
 
 from textgrad_engine import Variable, nn
 from textgrad_engine.errors import DataError
-from textgrad_engine.testing import ScriptedModel
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train.calling import fields_named_by, run_scored, run_together, target_for
 
 PATIENCE = 10.0
@@ -91,10 +92,15 @@ def test_a_program_that_never_waits_stays_in_its_thread() -> None:
     assert set(seen) == {threading.current_thread().name}
 
 
-def test_a_program_that_waits_is_run_in_threads_after_its_first_wait() -> None:
+def test_a_program_that_waits_is_run_in_threads_after_its_first_wait(main_waits: Any) -> None:
     """The first example shows that it waits; the rest meet at a barrier, which one thread could never pass."""
-    model = ScriptedModel(["x"] * 5)
-    chat = nn.ChatCompletion("{w}", model=model)
+
+    async def answer(request: Request) -> str:
+        if request.messages[-1].text == "0":
+            await main_waits()
+        return "x"
+
+    chat = nn.ChatCompletion("{w}", model=FunctionModel(answer))
     together = threading.Barrier(4, timeout=PATIENCE)
 
     def work(number: int) -> tuple[int, str]:

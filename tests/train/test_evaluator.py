@@ -144,10 +144,16 @@ def test_all_examples_are_under_way_at_once() -> None:
     assert scores(FunctionModel(answer), 8).mean == 1.0
 
 
-def test_a_program_that_reads_its_answers_is_concurrent_too() -> None:
+def test_a_program_that_reads_its_answers_is_concurrent_too(main_waits: Any) -> None:
     """After the first example, which shows that it waits, all others meet at a barrier."""
     together = threading.Barrier(5, timeout=PATIENCE)
-    chat = nn.ChatCompletion("{word}", model=echo())
+
+    async def answer(request: Request) -> str:
+        if word(request) == "0":
+            await main_waits()
+        return word(request)
+
+    chat = nn.ChatCompletion("{word}", model=FunctionModel(answer))
 
     def program(word: str) -> str:
         first = chat(word=word).data

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +10,9 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn
 from textgrad_engine.data import DataLoader, load
-from textgrad_engine.errors import AuthenticationFailed, ContentFiltered, DataError, Stopped
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.simulated import TicketsModel
-from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.optim import TGD
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, TrainResult
@@ -36,236 +31,6 @@ TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
 SEED = "Repeat the word."
 
 
-class Listener:
-    """Keeps every event; says so when two come at once."""
-
-    def __init__(self, then: Callable[[Event], None] = lambda event: None) -> None:
-        self.events: list[Event] = []
-        self.then = then
-        self._busy = threading.Lock()
-
-    def on_event(self, event: Event) -> None:
-        assert self._busy.acquire(blocking=False), "two events at once"
-        try:
-            self.events.append(event)
-            self.then(event)
-        finally:
-            self._busy.release()
-
-    def of(self, kind: type) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-
-def fit(world: Any, train: Any, val: Any, test: Any = None, **settings: Any) -> TrainResult:
-    with tg.use_models(forward=world.model):
-        return Trainer(**{"batch_size": 2, **settings}).fit(
-            world.program, nn.ExactMatch(), world.optimizer, train, val, test
-        )
-
-
-# what is refused before anything is paid
-
-
-@pytest.mark.parametrize(
-    "setting", ["max_epochs", "batch_size", "max_steps", "patience", "feedback_batch_size", "concurrency"]
-)
-def test_numbers_must_be_positive(setting: str) -> None:
-    """Zero of anything is a mistake that is named."""
-    with pytest.raises(ValueError, match=f"{setting} must be at least 1, got 0"):
-        Trainer(**{setting: 0})
-
-
-@pytest.mark.parametrize("where", ["train", "val", "test"])
-@pytest.mark.parametrize("flaw", ["empty", "no field", "no target"])
-def test_data_errors_come_before_any_call(world: Any, rows: Any, where: str, flaw: str) -> None:
-    """A bad last row of the test set is found before the first call, not after the last step."""
-    here = world("SHOUT")
-    good = rows("ant", "bee")
-    bad = {"empty": [], "no field": [*good, {"target": "X"}], "no target": [*good, {"word": "cat"}]}[flaw]
-    sets = {"train": good, "val": good, "test": good, where: bad}
-    listener = Listener()
-    with pytest.raises(DataError):
-        fit(here, **sets, callbacks=[listener])
-    assert (here.model.requests, listener.events) == ([], [])
-
-
-def test_a_program_with_nothing_to_train_is_refused(world: Any, rows: Any) -> None:
-    """A whole run of forward calls could only end where it began."""
-    here = world()
-    here.program.requires_grad_(False)
-    with pytest.raises(ValueError, match="nothing to train"):
-        fit(here, rows("ant"), rows("bee"))
-    assert here.model.requests == []
-
-
-def test_an_optimizer_of_another_programs_texts_is_refused(world: Any, rows: Any) -> None:
-    """Its changes would be neither validated nor taken back."""
-    here = world()
-    here.optimizer = TGD(world().program.parameters())
-    with pytest.raises(ValueError, match="'system prompt', which is no parameter of the program"):
-        fit(here, rows("ant"), rows("bee"))
-    assert here.model.requests == []
-
-
-# what goes wrong on the way
-
-
-def failing_on(*bad: str, purpose: str = "forward", error: type[Exception] = ContentFiltered) -> Any:
-    def before(request: Request) -> None:
-        if request.purpose == purpose and request.messages[-1].text in bad:
-            raise error(f"no answer to {request.messages[-1].text}")
-
-    return before
-
-
-def test_unanswered_examples_are_counted_apart_and_training_goes_on(world: Any, rows: Any) -> None:
-    """The rest of the minibatch still gives its feedback."""
-    here = world("SHOUT")
-    here.before = failing_on("bee")
-    result = fit(here, rows("ant", "bee", "cat"), rows("dog"), batch_size=3)
-    (step,) = result.steps
-    assert (step.unanswered, step.feedback, step.train_mean, step.kept) == (1, 2, 0.0, True)
-    assert here.asked("backward") == 2
-
-
-def test_a_minibatch_without_any_answer_changes_nothing(world: Any, rows: Any) -> None:
-    """No feedback, no call of the optimizer, and the next step goes on."""
-    here = world("SHOUT")
-    here.before = failing_on("ant", "bee")
-    result = fit(here, DataLoader(rows("ant", "bee", "cat", "dog"), batch_size=2), rows("eel"))
-    assert [(step.unanswered, step.train_mean, step.feedback) for step in result.steps] == [(2, None, 0), (0, 0.0, 2)]
-    assert here.asked("optimizer") == 1
-
-
-def test_more_than_half_unanswered_in_validation_raises(world: Any, rows: Any) -> None:
-    """The best texts of before are in the program, the feedback is forgotten."""
-    here = world("SHOUT")
-    calls: list[str] = []
-
-    def before(request: Request) -> None:
-        if request.purpose == "forward" and "SHOUT" in request.messages[0].text:
-            calls.append("x")
-            raise ContentFiltered("withheld")
-
-    here.before = before
-    with pytest.raises(ContentFiltered):
-        fit(here, rows("ant"), rows("bee", "cat"))
-    assert len(calls) == 2
-    assert (here.program.system.data, here.program.system.grad) == (SEED, [])
-
-
-def test_losing_the_hard_examples_to_errors_does_not_win(world: Any, rows: Any) -> None:
-    """Old and new are compared on the examples that both have an answer for."""
-    here = world("HALF", "worse")
-
-    def before(request: Request) -> None:
-        hard = request.messages[-1].text in ("bee", "dog")
-        if request.purpose == "forward" and "worse" in request.messages[0].text and hard:
-            raise ContentFiltered("withheld")
-
-    here.before = before
-    result = fit(here, rows("fox", "hen"), rows("ant", "bee", "cat", "dog"), batch_size=1)
-    assert [(step.val_mean, step.kept) for step in result.steps] == [(0.5, True), (1.0, False)]
-    assert "worse" not in result.best["system"]
-
-
-def test_a_wrong_key_ends_it_at_once(world: Any, rows: Any) -> None:
-    """Nobody is asked after that, and the program is as it was."""
-    here = world("SHOUT")
-
-    def before(request: Request) -> None:
-        if request.purpose == "optimizer":
-            raise AuthenticationFailed("the key is wrong", status=401)
-
-    here.before = before
-    with pytest.raises(AuthenticationFailed):
-        fit(here, rows("ant", "bee", "cat"), rows("dog"), rows("eel"), batch_size=1)
-    assert here.model.requests[-1].purpose == "optimizer"
-    assert (here.asked("optimizer"), here.program.system.data) == (1, SEED)
-
-
-def test_a_spent_budget_gives_the_result_so_far(world: Any, rows: Any) -> None:
-    """Wherever it runs out, there is a result, the limit holds, and the program has the best texts found."""
-    sets = rows("ant", "bee", "cat", "dog"), rows("eel", "fox"), rows("gnu")
-    needed = fit(world("HALF", None, "SHOUT"), *sets).total.calls
-    for calls in range(1, needed + 2):
-        here, listener = world("HALF", None, "SHOUT"), Listener()
-        with tg.budget(calls=calls) as spent:
-            result = fit(here, *sets, callbacks=[listener])
-        assert len(here.model.requests) <= calls
-        assert spent.spent.calls == result.total.calls == len(here.model.requests)
-        assert result.status == ("finished" if calls >= needed else "budget")
-        assert here.program.system.data == result.best["system"]
-        assert here.program.system.grad == []
-        assert (result.best_val is None) is (calls < 2)
-        assert result.compared_on == (None if calls < 2 else "test" if calls >= needed else "val")
-        assert listener.events[-1] == RunEnded(result.status, result)
-
-
-def phase_of(event: Event, phase: str, step: int) -> bool:
-    return isinstance(event, PhaseStarted) and (event.phase, event.step) == (phase, step)
-
-
-@pytest.mark.parametrize(
-    ("phase", "step", "best"),
-    [("validate", 0, ""), ("forward", 1, ""), ("optimize", 1, ""), ("validate", 1, ""), ("forward", 2, "HALF")],
-)
-def test_an_interrupt_gives_the_result_so_far(world: Any, rows: Any, phase: str, step: int, best: str) -> None:
-    """In whatever phase Ctrl-C comes, nothing more is sent and the best texts are kept."""
-    here = world("HALF", "SHOUT")
-    asked: list[int] = []
-
-    def then(event: Event) -> None:
-        if phase_of(event, phase, step):
-            signal.raise_signal(signal.SIGINT)
-            asked.append(len(here.model.requests))
-
-    result = fit(here, rows("bee", "dog"), rows("ant", "fox"), rows("gnu"), batch_size=1, callbacks=[Listener(then)])
-    assert result.status == "interrupted"
-    assert asked == [len(here.model.requests)]
-    assert here.program.system.data == result.best["system"] == (f"{SEED}\n{best}" if best else SEED)
-    assert result.best_test is None
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_answers_in_flight_at_an_interrupt_are_kept_and_counted(world: Any, rows: Any) -> None:
-    """What has been sent may finish: it was paid for. What was not sent never is."""
-    here = world("SHOUT")
-    main = threading.main_thread().ident
-
-    async def hold() -> None:
-        signal.pthread_kill(main, signal.SIGINT)
-        while True:
-            try:
-                check_stop()
-            except Stopped:
-                return
-            await asyncio.sleep(0)
-
-    here.before = lambda request: hold() if request.messages[-1].text == "cat" else None
-    listener = Listener()
-    result = fit(here, rows("ant", "bee", "cat"), rows("dog"), batch_size=3, callbacks=[listener])
-    assert result.status == "interrupted"
-    assert [usage.calls for usage in result.usage.values()] == [len(here.model.requests)]
-    assert {event.record.request.messages[-1].text for event in listener.of(CallEnded) if event.record.completion} == {
-        "ant", "bee", "cat", "dog",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", [PhaseStarted, PhaseAdvanced, CallEnded, StepEnded])
-def test_an_error_of_a_callback_is_raised_from_fit(world: Any, rows: Any, kind: type) -> None:
-    """On whichever thread it came; it neither hangs the run nor is lost."""
-
-    def then(event: Event) -> None:
-        if isinstance(event, kind):
-            raise OSError("disk full")
-
-    here = world("SHOUT")
-    with pytest.raises(OSError, match="disk full"):
-        fit(here, rows("ant", "bee"), rows("cat"), callbacks=[Listener(then)])
-    assert here.program.system.data in (SEED, f"{SEED}\nSHOUT")
-
-
 # what it does
 
 
@@ -273,7 +38,7 @@ def test_it_keeps_the_best_and_takes_back_the_worse(world: Any, rows: Any) -> No
     """Program, origins and the optimizer's memory are those of the best texts; what was taken back is remembered."""
     here = world("HALF", "makes no difference", "SHOUT", "more words")
     train, val, test = rows("bee", "dog", "fox", "hen"), rows("ant", "jay"), rows("kiwi", "lynx")
-    result = fit(here, train, val, test, batch_size=1)
+    result = here.fit(train, val, test, batch_size=1)
     assert [(step.val_mean, step.kept) for step in result.steps] == [
         (0.5, True),
         (0.5, False),
@@ -303,14 +68,14 @@ def test_of_equal_scores_the_shorter_text_is_kept(world: Any, rows: Any) -> None
         here.program.system.data = "Repeat the word.\nUseless line."
     removal = {"op": "remove", "line": 2, "text": "", "reason": "useless", "feedback": [1]}
     here.optimizer = TGD(here.program.parameters(), model=FunctionModel(lambda request: {"edits": [removal]}))
-    result = fit(here, rows("ant"), rows("bee"))
+    result = here.fit(rows("ant"), rows("bee"))
     assert (result.steps[0].kept, result.best["system"]) == (True, SEED)
 
 
 def test_feedback_is_asked_for_failures_only(world: Any, rows: Any) -> None:
     """One forward call an example, one feedback call a failed one, one optimizer call; a perfect prompt costs none."""
     here = world("HALF", "SHOUT")
-    result = fit(here, rows("ant", "bee", "cat", "dog"), rows("eel", "fox"), batch_size=4, max_epochs=3)
+    result = here.fit(rows("ant", "bee", "cat", "dog"), rows("eel", "fox"), batch_size=4, max_epochs=3)
     assert {name: usage.calls for name, usage in result.usage.items()} == {
         "forward": 3 * 4 + 3 * 2,
         "backward": 4 + 2,
@@ -323,7 +88,7 @@ def test_feedback_is_asked_for_failures_only(world: Any, rows: Any) -> None:
 def test_examples_may_share_feedback_calls(world: Any, rows: Any) -> None:
     """The setting reaches the engine."""
     here = world("SHOUT")
-    fit(here, rows("ant", "bee", "cat", "dog", "eel"), rows("fox"), batch_size=5, feedback_batch_size=2)
+    here.fit(rows("ant", "bee", "cat", "dog", "eel"), rows("fox"), batch_size=5, feedback_batch_size=2)
     assert here.asked("backward") == 3
 
 
@@ -331,24 +96,28 @@ def test_concurrency_bounds_training_too(world: Any, rows: Any) -> None:
     """Also for a program that only dispatches."""
     here = world()
 
-    async def turns() -> None:
-        for _ in range(5):
+    async def until_the_next_is_asked(own: int) -> None:
+        while len(here.model.requests) < min(own + 1, 6):  # the validation example and the five of the minibatch
             await asyncio.sleep(0)
 
-    here.before = lambda request: turns() if request.purpose == "forward" else None
+    def before(request: Request) -> Any:
+        training = request.purpose == "forward" and request.messages[-1].text != "fox"
+        return until_the_next_is_asked(len(here.model.requests)) if training else None
+
+    here.before = before
     peaks: list[int] = []
-    listener = Listener(lambda event: peaks.append(here.model.peak) if phase_of(event, "backward", 1) else None)
-    fit(here, rows("ant", "bee", "cat", "dog", "eel"), rows("fox"), batch_size=5, concurrency=2, callbacks=[listener])
-    assert peaks == [2]
+    listener = world.listener(lambda event: peaks.append(here.model.peak) if isinstance(event, PhaseStarted) else None)
+    here.fit(rows("ant", "bee", "cat", "dog", "eel"), rows("fox"), batch_size=5, concurrency=2, callbacks=[listener])
+    assert peaks[2] == 2  # when the backward phase begins
 
 
 def test_patience_and_max_steps_end_it(world: Any, rows: Any) -> None:
     """Steps without a gain are counted in a row; a kept one starts the count anew."""
     here = world("no", "HALF", "no", "no", "SHOUT")
-    result = fit(here, rows("bee", "dog"), rows("ant", "bee"), batch_size=1, max_epochs=9, patience=2)
+    result = here.fit(rows("bee", "dog"), rows("ant", "bee"), batch_size=1, max_epochs=9, patience=2)
     assert [step.kept for step in result.steps] == [False, True, False, False]
     assert [step.epoch for step in result.steps] == [1, 1, 2, 2]
-    assert len(fit(world(), rows("bee", "dog"), rows("ant"), batch_size=1, max_epochs=9, max_steps=3).steps) == 3
+    assert len(world().fit(rows("bee", "dog"), rows("ant"), batch_size=1, max_epochs=9, max_steps=3).steps) == 3
 
 
 def test_the_test_set_is_opened_at_the_end_only(world: Any, rows: Any) -> None:
@@ -360,14 +129,14 @@ def test_the_test_set_is_opened_at_the_end_only(world: Any, rows: Any) -> None:
         if isinstance(event, StepEnded):
             opened.append(here.asked("forward", "jay"))
 
-    fit(here, rows("ant", "bee", "cat"), rows("dog"), rows("jay"), batch_size=1, callbacks=[Listener(then)])
+    here.fit(rows("ant", "bee", "cat"), rows("dog"), rows("jay"), batch_size=1, callbacks=[world.listener(then)])
     assert (opened, here.asked("forward", "jay")) == ([0, 0, 0], 2)
 
 
 def test_an_unchanged_program_is_tested_once(world: Any, rows: Any) -> None:
     """Seed and best are the same texts: one evaluation is both."""
     here = world(None)
-    result = fit(here, rows("ant"), rows("dog"), rows("jay"))
+    result = here.fit(rows("ant"), rows("dog"), rows("jay"))
     assert result.seed_test is result.best_test
     assert (here.asked("forward", "jay"), result.comparison.verdict) == (1, "not shown")  # type: ignore[union-attr]
 
@@ -375,8 +144,8 @@ def test_an_unchanged_program_is_tested_once(world: Any, rows: Any) -> None:
 def test_events_come_in_order_and_one_at_a_time(world: Any, rows: Any) -> None:
     """A phase's events lie between its start and end, phases do not overlap, and every unit is told."""
     here = world("HALF", "SHOUT")
-    listener = Listener()
-    fit(here, rows("bee", "dog", "fox"), rows("ant", "hen"), rows("gnu"), max_epochs=2, callbacks=[listener])
+    listener = world.listener()
+    here.fit(rows("bee", "dog", "fox"), rows("ant", "hen"), rows("gnu"), max_epochs=2, callbacks=[listener])
     events = [event for event in listener.events if not isinstance(event, CallEnded)]
     assert isinstance(events[0], RunStarted)
     assert (events[0].train, events[0].val, events[0].test, events[0].steps) == (3, 2, 1, 4)
@@ -408,8 +177,8 @@ def test_events_come_in_order_and_one_at_a_time(world: Any, rows: Any) -> None:
 def test_calls_know_their_phase(world: Any, rows: Any) -> None:
     """Every call is reported once, under the phase that made it, with its example."""
     here = world("SHOUT")
-    listener = Listener()
-    fit(here, rows("bee"), rows("ant"), callbacks=[listener])
+    listener = world.listener()
+    here.fit(rows("bee"), rows("ant"), callbacks=[listener])
     phases = {event.number: event.phase for event in listener.of(PhaseStarted)}
     calls = listener.of(CallEnded)
     assert len(calls) == len(here.model.requests)
@@ -477,7 +246,7 @@ def test_feedback_reaches_every_prompt_of_a_chain(rows: Any) -> None:
     assert [evidence.examples for evidence in step.changes[0].feedback] == [step.examples]
 
 
-def test_a_program_that_reads_its_answers_is_trained_concurrently(rows: Any) -> None:
+def test_a_program_that_reads_its_answers_is_trained_concurrently(rows: Any, main_waits: Any) -> None:
     """After the first example all others are under way at once: their answers wait for each other."""
     program = Chain(looks=True)
     drafts: list[str] = []
@@ -488,7 +257,9 @@ def test_a_program_that_reads_its_answers_is_trained_concurrently(rows: Any) -> 
             drafts.append(request.messages[-1].text)
             if len(drafts) == 8:
                 everybody.set()
-            if len(drafts) > 3:  # after the validation example and the first of the minibatch
+            if len(drafts) == 3:  # the first of the minibatch, after two validation examples
+                await main_waits()
+            if 3 < len(drafts) <= 8:
                 await everybody.wait()
         return chained(request)
 
@@ -542,7 +313,7 @@ def test_another_seed_is_another_order(world: Any, rows: Any) -> None:
     train = rows("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
 
     def batches(seed: int) -> list[tuple[str, ...]]:
-        return [step.examples for step in fit(world(), train, rows("jay"), seed=seed, max_epochs=2).steps]
+        return [step.examples for step in world().fit(train, rows("jay"), seed=seed, max_epochs=2).steps]
 
     assert batches(0) == batches(0) != batches(1)
     assert batches(0)[:4] != batches(0)[4:]

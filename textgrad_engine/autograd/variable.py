@@ -355,7 +355,7 @@ class Variable:
         other = Variable.__new__(Variable)
         call = self._call
         data = self._data
-        other._data = list(data) if type(data) is list else data
+        other._data = _checked_entries(data) if type(data) is list else data
         other._call = call
         other._index = self._index
         other._role = self._role
@@ -431,19 +431,27 @@ def _checked(data: Any) -> Any:
     if kind is int or kind is float or kind is bool:
         return data
     if kind is list:
-        for item in data:
-            if type(item) is list:
-                _checked(item)
-            elif not isinstance(item, str | int | float):
-                raise TypeError(f"a batch holds strings or numbers, got {type(item).__name__}: {item!r:.60}")
-            if isinstance(item, str) and not item.isascii():
-                _check_text(item)
-        return list(data)
+        return _checked_entries(data)
     if isinstance(data, str | int | float):  # a subclass, such as an enum of strings
         if isinstance(data, str):
             _check_text(data)
         return data
     raise TypeError(f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}")
+
+
+def _checked_entries(entries: list[Any]) -> list[Any]:
+    """A copy, also of batches inside the batch."""
+    checked: list[Any] = []
+    for item in entries:
+        if type(item) is list:
+            checked.append(_checked_entries(item))
+            continue
+        if not isinstance(item, str | int | float):
+            raise TypeError(f"a batch holds strings or numbers, got {type(item).__name__}: {item!r:.60}")
+        if isinstance(item, str) and not item.isascii():
+            _check_text(item)
+        checked.append(item)
+    return checked
 
 
 def _check_text(text: str) -> None:

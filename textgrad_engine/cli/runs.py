@@ -133,7 +133,7 @@ def split_of(run: Run, dataset: Dataset) -> str | None:
 
 def openings(run: Run) -> int:
     """How often the run's test split was looked at: by the run itself, and by evaluations since."""
-    own = any(each.phase == "test" for each in run.evaluations)
+    own = any(event.get("event") == "PhaseStarted" and event.get("phase") == "test" for event in run.events)
     return int(own) + sum(1 for entry in run.evals if entry.get("split") == "test")
 
 

@@ -43,12 +43,8 @@ def render(result: TrainResult, *, title: str = "", remark: str = "", width: int
         color: with the terminal's codes for colors.
     """
     view = view_of(result)
-    parts: list[RenderableType] = [
-        *_headline(title, f"{view.headline}{remark and '; '}{remark}"),
-        "",
-        _scores(view),
-        "",
-    ]
+    headline = f"{view.headline}; {remark}" if remark else view.headline
+    parts: list[RenderableType] = [*_headline(title, headline), "", _scores(view), ""]
     parts += [_indented(note, 2, "dim") for note in view.notes]
     parts += ["", _usage(view), ""]
     for parameter in view.parameters:
@@ -70,27 +66,38 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
         width: columns.
         color: with the terminal's codes for colors.
     """
+    headline = f"no result: it was killed, or still runs; {plural(len(run.steps), 'step')} so far"
+    used = run.usage()
+    parts: list[RenderableType] = [*_headline(str(run.path), headline), ""]
+    if run.evaluations:
+        parts += [_steps(run), ""]
+    parts.append(
+        _indented(
+            f"On record: {plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}.", 2
+        )
+    )
+    parts.append("")
+    for name, seed in run.seed.items():
+        origins = origins_from_steps(name, seed, run.steps)
+        lines = diff_of(name, seed, run.best[name], origins, run.steps)
+        parts += [*_diff(ParameterView(name, lines), alone=len(run.seed) == 1), ""]
+    return _printed(parts, width, color)
+
+
+def _steps(run: Run) -> RenderableType:
     from rich.table import Table  # heavy, and wanted only when something is shown
 
-    table = Table("step", "train", "validation", "", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    first = next((each for each in run.evaluations if each.step == 0 and each.phase == "validate"), None)
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for name in ("step", "train", "validation", ""):
+        table.add_column(name)
+    first = next((each for each in run.evaluations if each.step == 0), None)
     if first is not None:
         table.add_row("seed", "", score(first.evaluation.mean), "")
     for step in run.steps:
         train = "" if step.train_mean is None else score(step.train_mean)
         val = "no change" if step.val_mean is None else score(step.val_mean)
         table.add_row(str(step.step), train, val, "kept" if step.kept else "")
-    parts: list[RenderableType] = [
-        *_headline(str(run.path), f"no result: it was killed, or still runs; {plural(len(run.steps), 'step')} so far"),
-        "",
-        _padded(table, 2),
-        "",
-    ]
-    for name, seed in run.seed.items():
-        origins = origins_from_steps(name, seed, run.steps)
-        lines = diff_of(name, seed, run.best[name], origins, run.steps)
-        parts += [*_diff(ParameterView(name, lines), alone=len(run.seed) == 1), ""]
-    return _printed(parts, width, color)
+    return _padded(table, 2)
 
 
 def one_line(result: TrainResult) -> str:

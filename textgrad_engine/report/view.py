@@ -152,11 +152,10 @@ def _said(found: Comparison) -> str:
 
 def _notes(result: TrainResult) -> tuple[str, ...]:
     notes = []
-    tried = plural(result.candidates, "changed prompt")
     if result.candidates:
-        were = "was" if result.candidates == 1 else "were"
         notes.append(
-            f"{tried} {were} tried on the validation set and the best one kept, so its validation score flatters it."
+            f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
+            "with the seed prompt, so its score there flatters it."
         )
     if result.best_test is not None and result.seed != result.best:
         notes.append("The test set chose nothing: each of the two prompts saw it once, at the end.")

@@ -93,7 +93,7 @@ def duration(seconds: float) -> str:
 
     Example:
         >>> duration(0.63), duration(42.2), duration(754), duration(7300)
-        ('0.6 s', '42 s', '12 min 34 s', '2 h 2 min')
+        ('0.6 s', '42 s', '12 min 34 s', '2 h 1 min')
     """
     if seconds < 9.95:
         return f"{seconds:.1f} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import threading
 import time
 import weakref
@@ -127,7 +128,7 @@ class RunFolder:
         for name, text in texts.items():
             content = text.encode("utf-8", "backslashreplace")
             (self._home / folder).mkdir(exist_ok=True)
-            write_atomically(self._home / folder / f"{name}.txt", content)
+            write_atomically(self._home / folder / f"{_file_name(name)}.txt", content)
             if folder == "best" and len(self._best) == 1:
                 write_atomically(self._home / "best_prompt.txt", content)
 
@@ -191,6 +192,11 @@ def write_atomically(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+
+
+def _file_name(parameter: str) -> str:
+    """The name of a parameter's file: its own, but for characters that a file's name cannot have everywhere."""
+    return re.sub(r"[^\w.-]", lambda match: f"%{ord(match[0]):02X}", parameter)
 
 
 def _in_use(path: Path) -> RunError:

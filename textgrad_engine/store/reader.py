@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
@@ -51,6 +54,21 @@ class Run:
             RunError: the file is missing or damaged.
         """
         return _read_lines(self.path / "completions.jsonl", [])
+
+    def usage(self) -> Usage:
+        """What the completions on record used, those of a killed run too.
+
+        Raises:
+            RunError: the file is missing or damaged.
+        """
+        total = Usage()
+        for number, entry in enumerate(self.completions(), 1):
+            try:
+                total += Usage(**entry.get("usage", {}))
+            except (TypeError, ValidationError):
+                place = f"{self.path / 'completions.jsonl'}:{number}"
+                raise RunError(f"{place}: the usage was damaged; restore the file") from None
+        return total
 
 
 def read_run(path: str | Path) -> Run:

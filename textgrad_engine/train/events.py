@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -201,4 +202,6 @@ RUN_FOLDERS: list[Callable[[Path], Callback]] = []
 
 def run_folder(path: Path) -> Callback:
     """The callback that writes a run folder."""
+    if not RUN_FOLDERS:
+        importlib.import_module("textgrad_engine.store")  # by name, as train is below it: it registers itself
     return RUN_FOLDERS[-1](path)

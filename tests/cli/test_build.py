@@ -1,0 +1,92 @@
+"""From config to objects: every setting arrives where it belongs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine import Variable, nn
+from textgrad_engine.cli import build
+from textgrad_engine.cli.config import load_config
+from textgrad_engine.errors import ConfigError, TemplateError
+from textgrad_engine.llm import OpenAIModel, innermost, model_for
+
+
+def test_a_plain_program_trains_its_system_prompt(small: Any) -> None:
+    """The parameter is called system, and the user template is not trained."""
+    config = load_config(small())
+    program = build.make_program(config)
+    assert [(name, p.data) for name, p in program.named_parameters()] == [("system", config.system_text())]
+
+
+def test_the_optimizer_gets_its_settings(small: Any) -> None:
+    """Nothing in the file is accepted and ignored."""
+    config = load_config(small(("max_edits = 4", 'max_edits = 2\nmode = "rewrite"\nmomentum = 3\nmax_tokens = 99')))
+    optimizer = build.make_optimizer(config, build.make_program(config), feedback=False)
+    group = optimizer.param_groups[0]
+    assert {key: group[key] for key in ("max_edits", "mode", "momentum", "max_tokens", "use_feedback")} == {
+        "max_edits": 2, "mode": "rewrite", "momentum": 3, "max_tokens": 99, "use_feedback": False,
+    }  # fmt: skip
+
+
+def test_metrics_are_made_from_their_names(small: Any) -> None:
+    """Exact match, a judge with its scale, and a function of the user's."""
+    assert isinstance(build.make_metric(load_config(small())), nn.ExactMatch)
+    judge = build.make_metric(
+        load_config(
+            small(('name = "exact_match"', 'name = "judge"\ninstructions = "Is it right?"\nscale = [0.0, 5.0]'))
+        )
+    )
+    assert isinstance(judge, nn.Judge)
+    assert (judge.instructions, judge.scale) == ("Is it right?", (0.0, 5.0))
+    folder = small(('name = "exact_match"', 'function = "score:close"\npurpose = "closeness"'))
+    (folder / "score.py").write_text("def close(prediction, target):\n    return 0.5\n", encoding="utf-8")
+    metric = build.make_metric(load_config(folder))
+    assert isinstance(metric, nn.Metric)
+    assert (metric.purpose, metric(Variable("x"), "y").data) == ("closeness", 0.5)
+
+
+def test_roles_of_one_name_share_one_model(small: Any) -> None:
+    """So that one endpoint has one limit of what is in flight."""
+    models = 'forward = "a"\nbackward = "b"\noptimizer = "b"\nbase_url = "http://127.0.0.1:1/v1"\n'
+    sampling = "[models.config]\ntemperature = 0.5\nseed = 9"
+    config = load_config(small(('forward = "simulated/tickets"', models + sampling)))
+    roles = build.make_models(config)
+    assert roles["backward"] is roles["optimizer"] is not roles["forward"]
+    inside = innermost(roles["forward"])
+    assert isinstance(inside, OpenAIModel)
+    assert inside.base_url == "http://127.0.0.1:1/v1"
+    assert (inside.defaults.temperature, inside.defaults.seed) == (0.5, 9)
+    with build.surroundings(config, roles) as limits:
+        assert model_for("judge") is roles["forward"]
+        assert model_for("optimizer") is roles["optimizer"]
+        assert limits.calls == 5000
+
+
+def test_the_seed_of_the_run_is_that_of_the_models(small: Any) -> None:
+    """One seed makes the whole run repeatable."""
+    inside: Any = innermost(build.make_models(load_config(small(("seed = 0", "seed = 4"))))["forward"])
+    assert inside.seed == 4
+
+
+def test_a_key_is_wanted_by_openai_only(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of one's own asks for none."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    config = load_config(small(('forward = "simulated/tickets"', 'forward = "openai/gpt-5-mini"')))
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
+        build.make_models(config)
+    assert build.make_models(config.with_overrides(base_url="http://127.0.0.1:1/v1"))
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    assert build.make_models(config)
+
+
+def test_the_users_own_prompts_are_checked(small: Any, tmp_path: Path) -> None:
+    """A file with a name that the library does not use is a mistake, found before the run."""
+    folder = small(("seed = 0", 'seed = 0\nprompts = "mine"'))
+    (folder / "mine").mkdir()
+    (folder / "mine" / "critik.md").write_text("x", encoding="utf-8")
+    with pytest.raises(TemplateError, match="no prompt 'critik'"), build.prompts_of(load_config(folder)):
+        pass

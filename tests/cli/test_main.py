@@ -1,0 +1,69 @@
+"""The program as a whole: what it says of itself, and what it leaves alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine
+
+
+def python(cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run([sys.executable, *args], capture_output=True, text=True, env=env, cwd=cwd, check=False)
+
+
+def test_alone_it_prints_its_help(cli: Any) -> None:
+    """Whoever types the name only is told what there is."""
+    result = cli()
+    for word in ("train", "eval", "show", "--version"):
+        assert word in result.output
+
+
+@pytest.mark.parametrize("command", [(), ("train",), ("eval",), ("show",)])
+def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> None:
+    """Scripts rely on them."""
+    result = cli(*command, "--help")
+    assert result.exit_code == 0
+    said = " ".join(result.output.split())
+    assert "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data" in said
+    assert "3 the budget was spent" in said
+    assert "130 interrupted" in said
+
+
+def test_version(cli: Any) -> None:
+    """The version of the package."""
+    assert cli("--version").output == f"textgrad-engine {textgrad_engine.__version__}\n"
+
+
+def test_it_runs_as_a_module(tmp_path: Path) -> None:
+    """``python -m textgrad_engine`` is the same program, for where scripts are not on the path."""
+    done = python(tmp_path, "-m", "textgrad_engine", "show", "nothing")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: nothing: there is no such run folder\n"
+
+
+def test_the_library_needs_neither_typer_nor_rich(tmp_path: Path) -> None:
+    """They are for people at a terminal; a program that reads run folders pays nothing for them."""
+    code = (
+        "import sys, textgrad_engine, textgrad_engine.store, textgrad_engine.report, textgrad_engine.train; "
+        "print(sorted({'typer', 'rich', 'openai', 'tiktoken'} & set(sys.modules)))"
+    )
+    done = python(tmp_path, "-c", code)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_whatever_is_unexpected_keeps_its_traceback(cli: Any, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug is not dressed up as an error of the user's."""
+
+    def broken(*args: Any, **kwargs: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("textgrad_engine.cli.build.make_program", broken)
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        cli("train", small())

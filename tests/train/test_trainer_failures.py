@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine.data import DataLoader
+from textgrad_engine.errors import AuthenticationFailed, ContentFiltered, DataError, Stopped
+from textgrad_engine.llm import Request
+from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.optim import TGD
+from textgrad_engine.train import Trainer
+from textgrad_engine.train.events import (
+    CallEnded,
+    Event,
+    PhaseAdvanced,
+    PhaseStarted,
+    RunEnded,
+    StepEnded,
+)
+
+SEED = "Repeat the word."
+
+
+# what is refused before anything is paid
+
+
+@pytest.mark.parametrize(
+    "setting", ["max_epochs", "batch_size", "max_steps", "patience", "feedback_batch_size", "concurrency"]
+)
+def test_numbers_must_be_positive(setting: str) -> None:
+    """Zero of anything is a mistake that is named."""
+    with pytest.raises(ValueError, match=f"{setting} must be at least 1, got 0"):
+        Trainer(**{setting: 0})
+
+
+@pytest.mark.parametrize("where", ["train", "val", "test"])
+@pytest.mark.parametrize("flaw", ["empty", "no field", "no target"])
+def test_data_errors_come_before_any_call(world: Any, rows: Any, where: str, flaw: str) -> None:
+    """A bad last row of the test set is found before the first call, not after the last step."""
+    here = world("SHOUT")
+    good = rows("ant", "bee")
+    bad = {"empty": [], "no field": [*good, {"target": "X"}], "no target": [*good, {"word": "cat"}]}[flaw]
+    sets = {"train": good, "val": good, "test": good, where: bad}
+    listener = world.listener()
+    with pytest.raises(DataError):
+        here.fit(**sets, callbacks=[listener])
+    assert (here.model.requests, listener.events) == ([], [])
+
+
+def test_a_program_with_nothing_to_train_is_refused(world: Any, rows: Any) -> None:
+    """A whole run of forward calls could only end where it began."""
+    here = world()
+    here.program.requires_grad_(False)
+    with pytest.raises(ValueError, match="nothing to train"):
+        here.fit(rows("ant"), rows("bee"))
+    assert here.model.requests == []
+
+
+def test_an_optimizer_of_another_programs_texts_is_refused(world: Any, rows: Any) -> None:
+    """Its changes would be neither validated nor taken back."""
+    here = world()
+    here.optimizer = TGD(world().program.parameters())
+    with pytest.raises(ValueError, match="'system prompt', which is no parameter of the program"):
+        here.fit(rows("ant"), rows("bee"))
+    assert here.model.requests == []
+
+
+# what goes wrong on the way
+
+
+def failing_on(*bad: str, purpose: str = "forward", error: type[Exception] = ContentFiltered) -> Any:
+    def before(request: Request) -> None:
+        if request.purpose == purpose and request.messages[-1].text in bad:
+            raise error(f"no answer to {request.messages[-1].text}")
+
+    return before
+
+
+def test_unanswered_examples_are_counted_apart_and_training_goes_on(world: Any, rows: Any) -> None:
+    """The rest of the minibatch still gives its feedback."""
+    here = world("SHOUT")
+    here.before = failing_on("bee")
+    result = here.fit(rows("ant", "bee", "cat"), rows("dog"), batch_size=3)
+    (step,) = result.steps
+    assert (step.unanswered, step.feedback, step.train_mean, step.kept) == (1, 2, 0.0, True)
+    assert here.asked("backward") == 2
+
+
+def test_a_minibatch_without_any_answer_changes_nothing(world: Any, rows: Any) -> None:
+    """No feedback, no call of the optimizer, and the next step goes on."""
+    here = world("SHOUT")
+    here.before = failing_on("ant", "bee")
+    result = here.fit(DataLoader(rows("ant", "bee", "cat", "dog"), batch_size=2), rows("eel"))
+    assert [(step.unanswered, step.train_mean, step.feedback) for step in result.steps] == [(2, None, 0), (0, 0.0, 2)]
+    assert here.asked("optimizer") == 1
+
+
+def test_more_than_half_unanswered_in_validation_raises(world: Any, rows: Any) -> None:
+    """The best texts of before are in the program, the feedback is forgotten."""
+    here = world("SHOUT")
+    calls: list[str] = []
+
+    def before(request: Request) -> None:
+        if request.purpose == "forward" and "SHOUT" in request.messages[0].text:
+            calls.append("x")
+            raise ContentFiltered("withheld")
+
+    here.before = before
+    with pytest.raises(ContentFiltered):
+        here.fit(rows("ant"), rows("bee", "cat"))
+    assert len(calls) == 2
+    assert (here.program.system.data, here.program.system.grad) == (SEED, [])
+
+
+def test_losing_the_hard_examples_to_errors_does_not_win(world: Any, rows: Any) -> None:
+    """Old and new are compared on the examples that both have an answer for."""
+    here = world("HALF", "worse")
+
+    def before(request: Request) -> None:
+        hard = request.messages[-1].text in ("bee", "dog")
+        if request.purpose == "forward" and "worse" in request.messages[0].text and hard:
+            raise ContentFiltered("withheld")
+
+    here.before = before
+    result = here.fit(rows("fox", "hen"), rows("ant", "bee", "cat", "dog"), batch_size=1)
+    assert [(step.val_mean, step.kept) for step in result.steps] == [(0.5, True), (1.0, False)]
+    assert "worse" not in result.best["system"]
+
+
+def test_a_wrong_key_ends_it_at_once(world: Any, rows: Any) -> None:
+    """Nobody is asked after that, and the program is as it was."""
+    here = world("SHOUT")
+
+    def before(request: Request) -> None:
+        if request.purpose == "optimizer":
+            raise AuthenticationFailed("the key is wrong", status=401)
+
+    here.before = before
+    with pytest.raises(AuthenticationFailed):
+        here.fit(rows("ant", "bee", "cat"), rows("dog"), rows("eel"), batch_size=1)
+    assert here.model.requests[-1].purpose == "optimizer"
+    assert (here.asked("optimizer"), here.program.system.data) == (1, SEED)
+
+
+def test_a_spent_budget_gives_the_result_so_far(world: Any, rows: Any) -> None:
+    """Wherever it runs out, there is a result, the limit holds, and the program has the best texts found."""
+    sets = rows("ant", "bee", "cat", "dog"), rows("eel", "fox"), rows("gnu")
+    needed = world("HALF", None, "SHOUT").fit(*sets).total.calls
+    for calls in range(1, needed + 2):
+        here, listener = world("HALF", None, "SHOUT"), world.listener()
+        with tg.budget(calls=calls) as spent:
+            result = here.fit(*sets, callbacks=[listener])
+        assert len(here.model.requests) <= calls
+        assert spent.spent.calls == result.total.calls == len(here.model.requests)
+        assert result.status == ("finished" if calls >= needed else "budget")
+        assert here.program.system.data == result.best["system"]
+        assert here.program.system.grad == []
+        assert (result.best_val is None) is (calls < 2)
+        assert result.compared_on == (None if calls < 2 else "test" if calls >= needed else "val")
+        assert listener.events[-1] == RunEnded(result.status, result)
+
+
+def phase_of(event: Event, phase: str, step: int) -> bool:
+    return isinstance(event, PhaseStarted) and (event.phase, event.step) == (phase, step)
+
+
+@pytest.mark.parametrize(
+    ("phase", "step", "best"),
+    [("validate", 0, ""), ("forward", 1, ""), ("optimize", 1, ""), ("validate", 1, ""), ("forward", 2, "HALF")],
+)
+def test_an_interrupt_gives_the_result_so_far(world: Any, rows: Any, phase: str, step: int, best: str) -> None:
+    """In whatever phase Ctrl-C comes, nothing more is sent and the best texts are kept."""
+    here = world("HALF", "SHOUT")
+    asked: list[int] = []
+
+    def then(event: Event) -> None:
+        if phase_of(event, phase, step):
+            signal.raise_signal(signal.SIGINT)
+            asked.append(len(here.model.requests))
+
+    result = here.fit(
+        rows("bee", "dog"), rows("ant", "fox"), rows("gnu"), batch_size=1, callbacks=[world.listener(then)]
+    )
+    assert result.status == "interrupted"
+    assert asked == [len(here.model.requests)]
+    assert here.program.system.data == result.best["system"] == (f"{SEED}\n{best}" if best else SEED)
+    assert result.best_test is None
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_answers_in_flight_at_an_interrupt_are_kept_and_counted(world: Any, rows: Any) -> None:
+    """What has been sent may finish: it was paid for. What was not sent never is."""
+    here = world("SHOUT")
+    main = threading.main_thread().ident
+
+    async def hold() -> None:
+        while len(here.model.requests) < 4:  # the validation example and all of the minibatch
+            await asyncio.sleep(0)
+        signal.pthread_kill(main, signal.SIGINT)
+        while True:
+            try:
+                check_stop()
+            except Stopped:
+                return
+            await asyncio.sleep(0)
+
+    here.before = lambda request: hold() if request.messages[-1].text == "cat" else None
+    listener = world.listener()
+    result = here.fit(rows("ant", "bee", "cat"), rows("dog"), batch_size=3, callbacks=[listener])
+    assert result.status == "interrupted"
+    assert [usage.calls for usage in result.usage.values()] == [len(here.model.requests)]
+    assert {event.record.request.messages[-1].text for event in listener.of(CallEnded) if event.record.completion} == {
+        "ant", "bee", "cat", "dog",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [PhaseStarted, PhaseAdvanced, CallEnded, StepEnded])
+def test_an_error_of_a_callback_is_raised_from_fit(world: Any, rows: Any, kind: type) -> None:
+    """On whichever thread it came; it neither hangs the run nor is lost."""
+
+    def then(event: Event) -> None:
+        if isinstance(event, kind):
+            raise OSError("disk full")
+
+    here = world("SHOUT")
+    with pytest.raises(OSError, match="disk full"):
+        here.fit(rows("ant", "bee"), rows("cat"), callbacks=[world.listener(then)])
+    assert here.program.system.data in (SEED, f"{SEED}\nSHOUT")
