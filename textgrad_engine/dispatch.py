@@ -144,8 +144,14 @@ class Call:
             callbacks, self._callbacks = self._callbacks, []
         if self._scope is not None:
             self._scope._calls.discard(self)
+        raised: BaseException | None = None
         for callback in callbacks:
-            callback(self)
+            try:
+                callback(self)
+            except BaseException as problem:  # everybody else is told first: a waiter that is not would wait for ever
+                raised = raised or problem
+        if raised is not None:
+            raise raised
 
     def _fail(self, error: BaseException) -> None:
         note = f"while computing {self.label}" + (f", asked for at {self.where}" if self.where else "")

@@ -17,14 +17,16 @@ NOTE [All or nothing]
 
 from __future__ import annotations
 
+import contextlib
 import queue
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine import dispatch
+from textgrad_engine.autograd.arguments import gradients_by_variable, needs_by_argument
 from textgrad_engine.autograd.context import FREED
-from textgrad_engine.autograd.function import gradients_by_variable, needs_by_argument
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
 from textgrad_engine.autograd.gradient import SEED, Items, as_items, combine, without_zeros
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node, Source
@@ -32,9 +34,27 @@ from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
 
-__all__ = ["Pass", "run_backward"]
+__all__ = ["Pass", "forgiving", "run_backward", "run_on_tape"]
 
 _Key = tuple[int, int]
+
+_forgiving: ContextVar[Callable[[Node, BaseException], bool] | None] = ContextVar(
+    "textgrad_engine_forgiving", default=None
+)
+
+
+@contextlib.contextmanager
+def forgiving(handler: Callable[[Node, BaseException], bool]) -> Iterator[None]:
+    """Inside the block, a dispatched backward rule that fails need not end its pass.
+
+    Args:
+        handler: called with the node and the error; True goes on as if the rule had nothing to say, False raises.
+    """
+    token = _forgiving.set(handler)
+    try:
+        yield
+    finally:
+        _forgiving.reset(token)
 
 
 @dataclass(slots=True)
@@ -101,6 +121,7 @@ class Pass:
         self._events: queue.SimpleQueue[tuple[_Visit, Any, BaseException | None]] = queue.SimpleQueue()
         self._outstanding = 0
         self._groups: dict[Any, list[_Visit]] = {}
+        self._forgives = _forgiving.get()
         self._mark_needed()
         self._count(roots)
 
@@ -166,8 +187,8 @@ class Pass:
             visit, outcome, error = self._events.get()
             self._outstanding -= 1
             if error is not None:
-                raise error
-            if outcome is _BEGIN:
+                self._failed(visit, error)
+            elif outcome is _BEGIN:
                 call = visit.node.call
                 if call is not None:
                     call.result()
@@ -198,10 +219,12 @@ class Pass:
         if node.ctx is None:
             raise AutogradError(f"{node.name()}: {FREED}")
         group = node.function.backward_group(node.ctx)
-        if group is not None:
+        if group is None:
+            self._call_rule(visit, node)
+        elif node.function.backward_group_size(node.ctx) == 1:
+            self._call_group_rule([visit], node.function)  # at once: there is nobody to wait for
+        else:
             self._groups.setdefault(group, []).append(visit)
-            return
-        self._call_rule(visit, node)
 
     def _hooked(self, node: Node, number: int, items: Items) -> Items:
         if isinstance(node, FunctionNode):
@@ -266,16 +289,22 @@ class Pass:
 
     def _settle(self, visit: _Visit, pending: Iterable[Call]) -> None:
         calls = list(dict.fromkeys(pending))
-        left = [len(calls)]
+        left = iter(range(len(calls) - 1, -1, -1))  # counts down atomically: calls end on another thread
         self._outstanding += 1
 
-        def one_done(call: Call) -> None:
-            left[0] -= 1
-            if call._error is not None or left[0] == 0:
-                self._events.put((visit, _SETTLED, call._error))
+        def one_done(_: Call) -> None:
+            if next(left) == 0:
+                error = next((call._error for call in calls if call._error is not None), None)
+                self._events.put((visit, _SETTLED, error))
 
         for call in calls:
             call.on_done(one_done)
+
+    def _failed(self, visit: _Visit, error: BaseException) -> None:
+        """A rule has failed: so does the pass, unless somebody forgives it; then nothing is said behind this node."""
+        if self._forgives is None or not self._forgives(visit.node, error):
+            raise error
+        self._pass_zeros(visit)
 
     def _pass_zeros(self, visit: _Visit) -> None:
         visit.returned = [[] for _ in visit.node.edges]
@@ -317,8 +346,9 @@ class Pass:
         for visit in self._order:
             node = visit.node
             if isinstance(node, AccumulateGrad):
-                if accumulate and visit.needed and visit.arrived and visit.arrived[0]:
-                    _accumulate(node.variable, visit.arrived[0])
+                items = [item for item in visit.arrived[0] if item is not SEED] if visit.arrived else []
+                if accumulate and visit.needed and items:
+                    _accumulate(node.variable, items)
             elif isinstance(node, FunctionNode):
                 if node.retained is not None and visit.arrived:
                     for number, kept in node.retained.items():

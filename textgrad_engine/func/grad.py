@@ -12,8 +12,8 @@ from typing import Any
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Context, Function, FunctionNode, GradientEdge, Layer, Variable
 from textgrad_engine.autograd.api import starting_items
+from textgrad_engine.autograd.arguments import layout_of, needs_by_argument
 from textgrad_engine.autograd.engine import run_on_tape
-from textgrad_engine.autograd.function import layout_of, needs_by_argument
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.gradient import Items, combine
 from textgrad_engine.errors import AutogradError

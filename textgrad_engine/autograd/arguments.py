@@ -1,0 +1,116 @@
+"""Variables among the arguments of a call, and the gradients that belong to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from textgrad_engine import pytree
+from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.errors import AutogradError
+
+if TYPE_CHECKING:
+    from textgrad_engine.autograd.graph import FunctionNode
+
+__all__ = ["gradients_by_variable", "layout_of", "needs_by_argument"]
+
+
+def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
+    """The variables among the arguments, and for each argument where they stand.
+
+    An entry of the layout is None (no variable), an index (the argument is one), or a pair of a tree's shape and the
+    index or None of each of its leaves.
+    """
+    inputs: list[Variable] = []
+    layout: list[Any] = []
+    for value in args:
+        if isinstance(value, Variable):
+            layout.append(len(inputs))
+            inputs.append(value)
+        elif pytree.is_container(value):
+            leaves, spec = pytree.flatten(value)
+            where: list[int | None] = []
+            for leaf in leaves:
+                where.append(len(inputs) if isinstance(leaf, Variable) else None)
+                if isinstance(leaf, Variable):
+                    inputs.append(leaf)
+            layout.append((spec, where))
+        else:
+            layout.append(None)
+    return inputs, tuple(layout)
+
+
+def needs_by_argument(layout: tuple[Any, ...], wanted: list[bool]) -> tuple[bool, ...]:
+    """For each argument, whether a variable in it wants a gradient, from the same for each variable."""
+    return tuple(
+        [
+            wanted[entry]
+            if type(entry) is int
+            else entry is not None and any(wanted[i] for i in entry[1] if i is not None)
+            for entry in layout
+        ]
+    )
+
+
+def gradients_by_variable(node: FunctionNode, returned: Any) -> list[Any]:
+    """What a backward rule returned, sorted to the variables among the forward's arguments.
+
+    Raises:
+        AutogradError: the number of gradients, or the shape of one, does not fit the arguments.
+    """
+    layout = node.layout
+    grads = returned if type(returned) is tuple else (returned,)
+    if len(grads) != len(layout):
+        raise AutogradError(
+            f"{node.function.__name__}.backward returned {len(grads)} gradients, expected {len(layout)}: one for each "
+            "argument of forward, None for those that need none"
+        )
+    result: list[Any] = [None] * len(node.edges)
+    for position, (entry, grad) in enumerate(zip(layout, grads)):
+        if grad is None:
+            continue
+        if entry is None:
+            raise AutogradError(
+                f"{node.function.__name__}.backward returned a gradient for argument {position}, which is no Variable; "
+                "return None for it"
+            )
+        if type(entry) is int:
+            result[entry] = grad
+            continue
+        spec, where = entry
+        leaves, shape = _flatten_like(spec, grad)
+        if not shape:
+            raise AutogradError(
+                f"{node.function.__name__}.backward: the gradient for argument {position} must have that argument's "
+                f"shape (or be None), got {grad!r:.80}"
+            )
+        for index, leaf in zip(where, leaves):
+            if index is not None:
+                result[index] = leaf
+    return result
+
+
+def _flatten_like(spec: pytree.TreeSpec, tree: Any) -> tuple[list[Any], bool]:
+    """The parts of `tree` at the leaves of `spec`; a leaf's gradient may itself be a list of items."""
+    if spec.kind is None:
+        return [tree], True
+    if tree is None:
+        return [None] * _size(spec), True
+    if spec.kind is dict:
+        if not isinstance(tree, dict) or set(tree) != set(spec.keys):
+            return [], False
+        parts: list[Any] = [tree[key] for key in spec.keys]
+    else:
+        if not isinstance(tree, list | tuple) or len(tree) != len(spec.children):
+            return [], False
+        parts = list(tree)
+    found: list[Any] = []
+    for child, part in zip(spec.children, parts):
+        leaves, fits = _flatten_like(child, part)
+        if not fits:
+            return [], False
+        found.extend(leaves)
+    return found, True
+
+
+def _size(spec: pytree.TreeSpec) -> int:
+    return 1 if spec.kind is None else sum(_size(child) for child in spec.children)

@@ -1,0 +1,169 @@
+"""The bottom of the stack of layers: runs a forward or dispatches it, and records the node."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from textgrad_engine import dispatch, pytree
+from textgrad_engine.autograd.arguments import layout_of, needs_by_argument
+from textgrad_engine.autograd.context import Context
+from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
+from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
+from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.errors import AutogradError
+
+if TYPE_CHECKING:
+    from textgrad_engine.autograd.function import Function
+
+__all__ = ["plain_value", "run_at_bottom"]
+
+
+def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
+    """The bottom of the stack: run or dispatch the forward, record the node."""
+    style = cls._style
+    inputs, layout = layout_of(args)
+    recording = leaked = False
+    for variable in inputs:
+        recording = recording or variable._requires_grad
+        leaked = leaked or variable._layer is not None
+    if leaked:  # kept by the user beyond the transform that made it: its plain value goes on
+        return run_at_bottom(cls, pytree.map_leaves(plain_value, args))
+    recording = recording and GRAD_ENABLED.get()
+    ctx = Context()
+    ctx.needs_input_grad = (
+        needs_by_argument(layout, [v._requires_grad for v in inputs]) if recording else (False,) * len(args)
+    )
+    edges = tuple([v._gradient_edge() if v._requires_grad else None for v in inputs]) if recording else ()
+    if style.asynchronous or (cls.deferrable and any(_unsettled(v) for v in inputs)):
+        return _dispatch(cls, ctx, args, inputs, layout, edges)
+
+    token = GRAD_ENABLED.set(False)
+    try:
+        raw = cls.forward(ctx, *args) if style.takes_ctx else cls.forward(*args)
+        single = not isinstance(raw, tuple)
+        raws = (raw,) if single else raw
+        outs = tuple([value._alias() if isinstance(value, Variable) else value for value in raws])
+        for out in outs:
+            if isinstance(out, Variable):
+                out._requires_grad, out._grad_fn, out._edge, out._origin = False, None, None, None
+        if not style.takes_ctx:
+            cls.setup_context(ctx, args, outs[0] if single else outs)
+    finally:
+        GRAD_ENABLED.reset(token)
+    if recording:
+        node = FunctionNode(cls, ctx, edges, layout, len(outs))
+        for number, out in enumerate(outs):
+            if isinstance(out, Variable) and not ctx._is_constant(out, raws[number]):
+                out._requires_grad, out._grad_fn, out.output_nr = True, node, number
+        ctx._seal(node, raws, outs)
+    return outs[0] if single else outs
+
+
+def plain_value(leaf: Any) -> Any:
+    """What a value of a transform stands for below all transforms; anything else as it is.
+
+    Raises:
+        AutogradError: it is a batch of a `vmap` that is over.
+    """
+    while isinstance(leaf, Variable) and leaf._layer is not None:
+        if isinstance(leaf._inner, list):
+            raise AutogradError(
+                f"{leaf._name()} is a value inside vmap and was kept beyond it; return it from the function instead"
+            )
+        leaf = leaf._primal()
+    return leaf
+
+
+def _dispatch(
+    cls: type[Function],
+    ctx: Context,
+    args: tuple[Any, ...],
+    inputs: list[Variable],
+    layout: tuple[Any, ...],
+    edges: tuple[GradientEdge | None, ...],
+) -> Any:
+    """Hand the forward to the event loop, with its inputs as they are now, and return pending outputs."""
+    style, count = cls._style, cls.count_outputs(*args)
+    taken = pytree.map_leaves(lambda leaf: leaf._alias() if isinstance(leaf, Variable) else leaf, args)
+    outs = tuple([Variable("") for _ in range(count)])
+    label = cls.__name__
+    roles: tuple[str | None, ...] = (None,) * count
+    if style.roles is not None and all(v._role is not None for v in inputs):  # else only the running inputs can tell
+        named = style.roles(*args)
+        roles = (named,) if isinstance(named, str) else tuple(named)
+        if len(roles) != count:
+            raise AutogradError(
+                f"{cls.__name__}.output_role gave {len(roles)} roles for {count} outputs: {named!r:.80}"
+            )
+        label = f"{roles[0]!r} ({cls.__name__})"
+    call = dispatch.submit(
+        lambda: _run(cls, ctx, taken, outs),
+        [v._call for v in inputs if v._call is not None],
+        label=label,
+        where=dispatch.caller_line(),
+    )
+    for number, (out, role) in enumerate(zip(outs, roles)):
+        out._call, out._index, out._role = call, number, role
+    if not style.takes_ctx:
+        token = GRAD_ENABLED.set(False)
+        try:
+            cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
+        finally:
+            GRAD_ENABLED.reset(token)
+    if edges:
+        node = FunctionNode(cls, ctx, edges, layout, count)
+        node.call = call
+        for number, out in enumerate(outs):
+            if not ctx._is_constant(out, out):
+                out._requires_grad, out._grad_fn, out.output_nr = True, node, number
+        ctx._seal(node, outs, outs)
+    return outs[0] if count == 1 else outs
+
+
+def _run(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> Any:
+    """On the event-loop thread: the values and roles of the outputs, or a coroutine for them."""
+    GRAD_ENABLED.set(False)  # in this call's own copy of the context
+    raw = cls.forward(ctx, *args) if cls._style.takes_ctx else cls.forward(*args)
+    if inspect.iscoroutine(raw):
+        return _finish_async(cls, ctx, raw, outs)
+    raws = _outputs(cls, raw, len(outs))
+    _refuse_late_constants(cls, ctx, raws)
+    ctx._seal(None, raws, outs)
+    return tuple([(value.data, value.role) for value in raws])
+
+
+async def _finish_async(
+    cls: type[Function], ctx: Context, work: Coroutine[Any, Any, Any], outs: tuple[Variable, ...]
+) -> tuple[tuple[Any, str], ...]:
+    raws = _outputs(cls, await work, len(outs))
+    for value in raws:
+        if value._call is not None:
+            await value
+    _refuse_late_constants(cls, ctx, raws)
+    ctx._seal(None, raws, outs)
+    return tuple([(value.data, value.role) for value in raws])
+
+
+def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:
+    values = raw if isinstance(raw, tuple) else (raw,)
+    if len(values) != count:
+        raise AutogradError(
+            f"{cls.__name__}.forward returned {len(values)} values, but the class declares num_outputs = {count}; "
+            "a dispatched Function says beforehand how many it returns"
+        )
+    return tuple([value if isinstance(value, Variable) else Variable(value) for value in values])
+
+
+def _refuse_late_constants(cls: type[Function], ctx: Context, raws: tuple[Variable, ...]) -> None:
+    if any(ctx._is_constant(raw, raw) for raw in raws):
+        raise AutogradError(
+            f"{cls.__name__}.forward called mark_non_differentiable after it was dispatched, when what uses its "
+            "outputs was recorded already. Do it in setup_context(ctx, inputs, output), which runs at dispatch."
+        )
+
+
+def _unsettled(variable: Variable) -> bool:
+    call = variable._call
+    return call is not None and (not call.done or call.failed)
