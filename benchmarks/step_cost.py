@@ -57,7 +57,9 @@ def main() -> None:
     options = parser.parse_args()
     step(0.0, 1)  # loads what is loaded lazily
     print(f"{EXAMPLES} examples, half of them wrong, {options.latency * 1000:g} ms an answer")
-    print(f"{'feedback_batch_size':>20}{'forward':>9}{'backward':>10}{'optimizer':>11}{'wall s':>9}{'ratio':>8}{'goal':>7}")
+    print(
+        f"{'feedback_batch_size':>20}{'forward':>9}{'backward':>10}{'optimizer':>11}{'wall s':>9}{'ratio':>8}{'goal':>7}"
+    )
     for size in (1, 4, 16):
         runs = [step(options.latency, size) for _ in range(options.repeats)]
         wall = statistics.median(seconds for seconds, _ in runs)

@@ -37,10 +37,14 @@ def main() -> None:
     """Print a line for each seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10, help="how many")
-    parser.add_argument("--first", type=int, default=10, help="the first; 0 to 9 were looked at while the example was made")
+    parser.add_argument(
+        "--first", type=int, default=10, help="the first; 0 to 9 were looked at while the example was made"
+    )
     options = parser.parse_args()
     seeds = options.seeds
-    print(f"{'seed':>4}{'test: seed prompt':>19}{'best prompt':>13}{'verdict':>11}{'without feedback':>18}{'calls':>8}{'seconds':>9}")
+    print(
+        f"{'seed':>4}{'test: seed prompt':>19}{'best prompt':>13}{'verdict':>11}{'without feedback':>18}{'calls':>8}{'seconds':>9}"
+    )
     reached = 0
     for seed in range(options.first, options.first + seeds):
         with_feedback, without = run(seed, feedback=True), run(seed, feedback=False)

@@ -25,7 +25,8 @@ def test_importing_loads_nothing_heavy(tmp_path: object) -> None:
 
 def test_every_part_but_the_command_line_loads_nothing_heavy(tmp_path: object) -> None:
     """nn, optim, data, llm and the Trainer do not load the SDK either, until a call needs it."""
-    code = "import sys, textgrad_engine as tg; tg.Trainer, tg.nn, tg.optim, tg.data, tg.llm, tg.func, tg.store; print(*sys.modules)"
+    parts = "tg.Trainer, tg.nn, tg.optim, tg.data, tg.llm, tg.func, tg.store"
+    code = f"import sys, textgrad_engine as tg; {parts}; print(*sys.modules)"
     assert (HEAVY - {"rich"}).isdisjoint(in_new_process(code, tmp_path).split())
 
 
@@ -52,13 +53,15 @@ def test_what_a_package_exports_is_there_and_sorted(name: str) -> None:
 def test_public_names_of_the_top_level() -> None:
     """The names that a user's script may rely on; a change here is a change of the public surface."""
     assert set(tg.__all__) >= {
-        "Function", "Trainer", "Variable", "autograd", "backward", "budget", "compare", "data", "enable_grad", "evaluate",
-        "func", "is_grad_enabled", "llm", "nn", "no_grad", "ops", "optim", "set_grad_enabled", "set_models", "use_models",
+        "Function", "Trainer", "Variable", "autograd", "backward", "budget", "compare", "data", "enable_grad",
+        "evaluate", "func", "is_grad_enabled", "llm", "nn", "no_grad", "ops", "optim", "set_grad_enabled",
+        "set_models", "use_models",
     }  # fmt: skip
 
 
 def test_every_module_can_be_imported_first() -> None:
     """No module depends on another one having been imported before it."""
-    names = [info.name for info in pkgutil.walk_packages(tg.__path__, "textgrad_engine.") if "__main__" not in info.name]
+    found = pkgutil.walk_packages(tg.__path__, "textgrad_engine.")
+    names = [info.name for info in found if "__main__" not in info.name]
     code = f"import importlib\nfor name in {names!r}: importlib.import_module(name)"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-@pytest.fixture()
+@pytest.fixture
 def at_the_root(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     yield
@@ -38,5 +38,6 @@ def test_the_first_block_is_twenty_lines() -> None:
 def test_the_first_screen_is_the_two_commands() -> None:
     """The two lines of set-up stand at the top, as the CI runs them."""
     top = (ROOT / "README.md").read_text().split("\n")[:8]
-    assert "    python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/textgrad-engine train examples/tickets" in top
-    assert "    python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest" in top
+    begin = "    python3 -m venv .venv && .venv/bin/pip install "
+    assert begin + ". && .venv/bin/textgrad-engine train examples/tickets" in top
+    assert begin + "'.[test]' && .venv/bin/pytest" in top

@@ -155,8 +155,12 @@ def fill(template: str, values: dict[str, str]) -> str:
     return _SLOT.sub(put, template)
 
 
-@functools.cache
 def _read(path: Path) -> Prompt:
+    return _parsed(path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(path: Path, changed: int) -> Prompt:
     text = path.read_text(encoding="utf-8")
     parts = re.match(r"---\n(?P<header>.*?)\n---\n(?P<body>.*)\Z", text, re.DOTALL)
     if parts is None:
@@ -170,6 +174,8 @@ def _read(path: Path) -> Prompt:
     for key in ("name", "purpose", "slots"):
         if key not in header:
             raise TemplateError(f"{path}: the header lacks {key!r}")
+    if header["name"] != path.stem:
+        raise TemplateError(f"{path}: the header names {header['name']!r}, and the file {path.stem!r}; they are one name")
     system, user = _sections(path, parts["body"])
     return Prompt(
         name=header["name"],

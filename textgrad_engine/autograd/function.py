@@ -174,6 +174,8 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the operation through the layers of transforms, and record it."""
+        if cls is Function:
+            raise AutogradError("Function is the base class: subclass it and call apply on the subclass")
         if kwargs:
             args = cls._positional(args, kwargs)
         stack = LAYERS.get()

@@ -86,11 +86,14 @@ def make_models(config: Config, option: str | None = None) -> dict[str, Model]:
         ConfigError: nothing answers to a name, or its endpoint has no key.
     """
     settings = config.models.config.given()
-    seed = settings.pop("seed", config.seed)
+    sampling_seed = settings.pop("seed", None)  # of [models.config]: sent to any endpoint that it names
     made: dict[str, Model] = {}
     roles: dict[str, Model] = {}
     for role, name in config.models.roles().items():
         if name not in made:
+            # The run's seed makes an embedded model; many endpoints refuse the setting, so nobody else is sent it.
+            embedded = name.startswith("simulated/") and config.models.base_url is None
+            seed = config.seed if embedded and sampling_seed is None else sampling_seed
             try:
                 made[name] = resolve(name, base_url=config.models.base_url, seed=seed, **settings)
             except (ModelError, ValueError) as error:  # the latter for an address that is none

@@ -59,7 +59,14 @@ class ChatCompletion(Module):
     @property
     def slots(self) -> tuple[str, ...]:
         """The names of the slots of the user template; a call gives each a value."""
-        return templates.slots_of(str(self.user))
+        text = _template(self.user)
+        return templates.slots_of(str(self.user) if text is None else text)
+
+    @property
+    def optional_slots(self) -> tuple[str, ...]:
+        """The names of further slots in the system message, which stay as they are when they get no value."""
+        text = _template(self.system)
+        return () if text is None else tuple([name for name in templates.slots_of(text) if name not in self.slots])
 
     def forward(self, **values: Variable | str) -> Variable:
         """Fill the slots and ask."""
@@ -76,12 +83,21 @@ class ChatCompletion(Module):
             raise TypeError(
                 f"ChatCompletion: the user template has the slot {{{missing[0]}}}, and no value was given for it"
             )
-        both = {*slots, *(templates.slots_of(str(self.system)) if self.system is not None else ())}
-        if unknown := [name for name in values if name not in both]:
+        known = {*slots, *self.optional_slots}
+        if unknown := [name for name in values if name not in known]:
             raise TypeError(
                 f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template has "
                 f"{list(slots)}"
             )
+
+
+def _template(text: str | Variable | None) -> str | None:
+    """The text of a template; of a batch of them the first, which has the slots of all. None while it is computed."""
+    while isinstance(text, Variable) and text._layer is not None:
+        text = text._inner[0] if isinstance(text._inner, list) else text._primal()
+    if isinstance(text, Variable):
+        return str(text.data) if text.done() else None
+    return text
 
 
 @functools.cache

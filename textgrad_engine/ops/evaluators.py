@@ -63,16 +63,17 @@ def _roles(prediction: Any) -> tuple[str, str]:
 
 def _feedback(score: Variable | None, explanation: Variable, grad_outs: Sequence[Variable]) -> list[Variable] | None:
     """The explanation, and behind it what was said about the evaluator's own outputs."""
+    said = [item for grad in grad_outs if grad.grad and not is_seed(grad) for item in grad.grad]
     if explanation._layer is not None or (is_grad_enabled() and explanation.requires_grad):
         item = Compute.apply(_same, explanation, _FEEDBACK_ROLE)  # keeps its graph, and may be a batch
     elif explanation._says_nothing():
-        return None
+        return said or None
     else:
         item = Variable(explanation.data, role=_FEEDBACK_ROLE)
     if explanation._layer is None:
         number = None if score is None else score.data
         item.source = Source(score=float(number) if isinstance(number, int | float) else None)
-    return [item, *[g for grad_out in grad_outs if grad_out.grad and not is_seed(grad_out) for g in grad_out.grad]]
+    return [item, *said]
 
 
 _FEEDBACK_ROLE = "feedback of the evaluator"

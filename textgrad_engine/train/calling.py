@@ -22,7 +22,8 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     """How an example becomes a program's arguments: those of its fields that `forward` names.
 
     Args:
-        program: a Module or any callable. One that takes ``**kwargs`` and has `slots` (nn.ChatCompletion) gets these.
+        program: a Module or any callable. One that takes ``**kwargs`` and has `slots` (nn.ChatCompletion) gets these,
+            and those of its `optional_slots` that the example has.
 
     Returns:
         A function of an example and its id.
@@ -37,6 +38,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     optional = [p.name for p in named if p.default is not p.empty]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         required.extend(getattr(program, "slots", ()))
+        optional.extend(getattr(program, "optional_slots", ()))
 
     def pick(example: dict[str, Any], name: str) -> dict[str, Any]:
         for field in required:

@@ -155,6 +155,7 @@ class StepEnded:
         val_mean: the validation score of the new texts; None when nothing changed.
         kept: whether the new texts are kept.
         best_val: the best validation score so far.
+        problems: answers of the critic or the optimizer that were not to be had, in words.
     """
 
     step: int
@@ -167,6 +168,7 @@ class StepEnded:
     val_mean: float | None
     kept: bool
     best_val: float
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

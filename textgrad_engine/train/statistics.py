@@ -329,6 +329,8 @@ def _t_upper(x: float, df: float) -> float:
         return 0.5 * math.erfc(x / math.sqrt(2))
     if math.isinf(x):
         return 0.0
+    if x * x < df:  # by the part below x: df / (df + x²) would round to 1, and the digits of a small x be lost
+        return 0.5 - 0.5 * incomplete_beta(0.5, df / 2, x * x / (df + x * x))
     return 0.5 * incomplete_beta(df / 2, 0.5, df / (df + x * x))
 
 

@@ -1,0 +1,76 @@
+"""Answers of the critic or the optimizer that are not to be had: noted, passed over, and in the end fatal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import llm, nn, optim
+from textgrad_engine.errors import BadRequest, ModelError
+from textgrad_engine.testing import FunctionModel
+
+ROWS = [{"word": word, "target": word.upper()} for word in ("one", "two", "three", "four")]
+
+
+def fit(respond: Any, **settings: Any) -> tg.TrainResult:
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    with tg.use_models(forward=FunctionModel(respond)):
+        trainer = tg.Trainer(batch_size=2, **settings)
+        return trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS, ROWS)
+
+
+def answer(request: llm.Request) -> Any:
+    if request.purpose == "backward":
+        return {"case_1": {"system": "Say to shout."}}
+    if request.purpose == "optimizer":
+        return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
+    text = request.messages[-1].text
+    return text.upper() if "Shout" in request.messages[0].text else text
+
+
+def test_one_lost_feedback_is_noted_and_the_step_goes_on() -> None:
+    """A filtered ticket costs its own feedback, not the run."""
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose == "backward" and "two" in request.messages[-1].text:
+            raise BadRequest("filtered", status=400)
+        return answer(request)
+
+    result = fit(respond, max_epochs=1)
+    assert result.best_val is not None
+    assert result.best_val.mean == 1.0
+    problems = [problem for step in result.steps for problem in step.problems]
+    assert len(problems) == 1
+    assert "ChatCompletionBackward" in problems[0]
+    assert "filtered" in problems[0]
+
+
+def test_a_lost_proposal_leaves_the_texts_and_is_noted() -> None:
+    """An optimizer that gives no answer once costs one step."""
+    asked = []
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose == "optimizer":
+            asked.append(request)
+            if len(asked) == 1:
+                raise BadRequest("too hot", status=400)
+        return answer(request)
+
+    result = fit(respond, max_epochs=1)
+    assert result.steps[0].changes == ()
+    assert "the optimizer gave no answer: BadRequest: too hot" in result.steps[0].problems[0]
+    assert result.best["system"] == "Repeat.\nShout."
+
+
+def test_a_critic_that_never_answers_ends_the_run() -> None:
+    """Paying for evaluations that can change nothing is worse than an error."""
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose == "backward":
+            raise BadRequest("no such model", status=404)
+        return answer(request)
+
+    with pytest.raises(ModelError, match=r"3 steps in a row came to nothing.*no such model"):
+        fit(respond, max_epochs=9)

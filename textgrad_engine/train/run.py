@@ -1,0 +1,373 @@
+"""One call of `Trainer.fit`: its state, its phases, and what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
+from textgrad_engine.autograd.engine import forgiving
+from textgrad_engine.data import DataLoader, ids_of
+from textgrad_engine.errors import BudgetExceeded, CallCancelled, ModelError, Stopped
+from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
+from textgrad_engine.nn import Module
+from textgrad_engine.ops import feedback_batch_size as sharing_feedback
+from textgrad_engine.optim import Optimizer, Origin
+from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
+from textgrad_engine.train.evaluator import UNANSWERED, Evaluation, as_score, compare, evaluate
+from textgrad_engine.train.events import (
+    Callback,
+    CallEnded,
+    Evaluated,
+    Event,
+    ParameterChange,
+    Phase,
+    PhaseAdvanced,
+    PhaseEnded,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+    Status,
+    StepEnded,
+    current_phase,
+)
+from textgrad_engine.train.interrupt import stopping_on_interrupt
+from textgrad_engine.train.result import TrainResult
+
+if TYPE_CHECKING:
+    from textgrad_engine.train.trainer import Trainer
+
+__all__ = ["Examples", "Run"]
+
+MOST_LOST_STEPS = 3
+"""So many steps in a row without an answer of the critic or the optimizer end a run."""
+
+Examples = Sequence[dict[str, Any]]
+
+
+class Run:
+    """One call of `fit`."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        program: Module,
+        loss: Callable[..., Variable],
+        optimizer: Optimizer,
+        loader: DataLoader[dict[str, Any]],
+        val: Examples,
+        test: Examples | None,
+        callbacks: list[Callback],
+    ) -> None:
+        self.trainer, self.program, self.loss, self.optimizer = trainer, program, loss, optimizer
+        self.loader, self.val, self.test, self.callbacks = loader, val, test, callbacks
+        self.train_ids = ids_of(loader.dataset)
+        self.pick, self.target_of = fields_named_by(program), target_for(loss, trainer.target)
+        self.trained = {name: p for name, p in program.named_parameters() if p.requires_grad}
+        self.seed = self.texts()
+        self.best = dict(self.seed)
+        self.origins = self.origins_now()
+        self.seed_val: Evaluation | None = None
+        self.best_val: Evaluation | None = None
+        self.seed_test: Evaluation | None = None
+        self.best_test: Evaluation | None = None
+        self.steps: list[StepEnded] = []
+        self.phases = 0
+        self.lost_steps = 0
+        self._emitting = threading.Lock()
+
+    def texts(self) -> dict[str, str]:
+        """The trained texts as they are now."""
+        return {name: str(parameter.data) for name, parameter in self.trained.items()}
+
+    def origins_now(self) -> dict[str, list[Origin | None]]:
+        """Why each line of the trained texts reads as it does."""
+        return {name: self.optimizer.origins(parameter) for name, parameter in self.trained.items()}
+
+    def load(self, texts: dict[str, str]) -> None:
+        """Put texts into the program."""
+        with no_grad():
+            for name, text in texts.items():
+                if self.trained[name].data != text:
+                    self.trained[name].data = text
+
+    def emit(self, event: Event) -> None:
+        """Tell everybody, one event at a time."""
+        with self._emitting:
+            for callback in self.callbacks:
+                callback.on_event(event)
+
+    def run(self) -> TrainResult:
+        """Train until the end, Ctrl-C, or a spent budget."""
+        began = time.monotonic()
+        status: Status = "finished"
+        with contextlib.ExitStack() as stack:
+            used = stack.enter_context(meter())
+            stack.enter_context(observe(self.on_call))
+            stack.enter_context(sharing_feedback(self.trainer.feedback_batch_size))
+            stop = stack.enter_context(stopping_on_interrupt())
+            self.emit(self.started())
+            try:
+                self.train()
+                self.load(self.best)
+                self.evaluate_test()
+            except (Stopped, CallCancelled):
+                if not stop.is_set:
+                    raise
+                status = "interrupted"
+            except BudgetExceeded:
+                status = "budget"
+            finally:
+                self.load(self.best)
+                self.optimizer.zero_grad()
+            wait_for(used)
+        result = self.result(status, used, time.monotonic() - began)
+        self.emit(RunEnded(status, result))
+        return result
+
+    def started(self) -> RunStarted:
+        """The first event."""
+        most = self.trainer.max_epochs * len(self.loader)
+        steps = most if self.trainer.max_steps is None else min(most, self.trainer.max_steps)
+        tests = 0 if self.test is None else len(self.test)
+        return RunStarted(dict(self.seed), len(self.train_ids), len(self.val), tests, steps)
+
+    def on_call(self, record: CallRecord) -> None:
+        """Pass on that a call has ended; runs in that call's own context."""
+        self.emit(CallEnded(current_phase.get(), record))
+
+    def train(self) -> None:
+        """Go over the training set and keep what does better on the validation set."""
+        self.seed_val = self.best_val = self.evaluate("validate", self.val, 0)
+        since_kept = 0
+        for epoch in range(1, self.trainer.max_epochs + 1):
+            for positions, rows in self.loader.index_batches():
+                kept = self.step(epoch, positions, rows)
+                since_kept = 0 if kept else since_kept + 1
+                if self.trainer.max_steps is not None and len(self.steps) >= self.trainer.max_steps:
+                    return
+                if self.trainer.patience is not None and since_kept >= self.trainer.patience:
+                    return
+
+    def step(self, epoch: int, positions: list[int], rows: list[dict[str, Any]]) -> bool:
+        """One minibatch: forward, backward, a change, its validation. Returns whether the change was kept."""
+        number = len(self.steps) + 1
+        names = tuple(self.train_ids[position] for position in positions)
+        self.optimizer.zero_grad()
+        losses, scores = self.forward(number, names, rows)
+        problems: list[str] = []
+        if losses:
+            with self.phase("backward", number, 0), forgiving(functools.partial(_note, problems)):
+                backward(losses)
+        feedback = sum(len(parameter.grad) for parameter in self.trained.values())
+        held = self.optimizer.state_dict()
+        with self.phase("optimize", number, 1) as advance:
+            try:
+                self.optimizer.step()
+            except UNANSWERED as error:  # one proposal lost; the texts are as they were
+                problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
+            advance()
+        self.check_alive(feedback, problems, number)
+        changed = self.texts() != self.best
+        val = self.evaluate("validate", self.val, number) if changed else None
+        kept = val is not None and self.is_better(val)
+        if val is not None:
+            self.settle(val, kept, held)
+        assert self.best_val is not None
+        ended = StepEnded(
+            step=number,
+            epoch=epoch,
+            examples=names,
+            train_mean=sum(scores) / len(scores) if scores else None,
+            unanswered=len(rows) - len(scores),
+            feedback=feedback,
+            changes=self.changes(),
+            val_mean=None if val is None else val.mean,
+            kept=kept,
+            best_val=self.best_val.mean,
+            problems=tuple(problems),
+        )
+        self.steps.append(ended)
+        self.emit(ended)
+        return kept
+
+    def check_alive(self, feedback: int, problems: list[str], number: int) -> None:
+        """Single lost answers are noted and passed over; a critic or optimizer that never answers ends the run.
+
+        Raises:
+            ModelError: the last `MOST_LOST_STEPS` steps all lost their answers.
+        """
+        lost = bool(problems) and (feedback == 0 or not self.optimizer.changes)
+        self.lost_steps = self.lost_steps + 1 if lost else 0
+        if self.lost_steps >= MOST_LOST_STEPS:
+            raise ModelError(
+                f"{self.lost_steps} steps in a row came to nothing, step {number} being the last; "
+                f"its first problem: {problems[0]}"
+            )
+
+    def forward(
+        self, number: int, names: tuple[str, ...], rows: list[dict[str, Any]]
+    ) -> tuple[list[Variable], list[float]]:
+        """The losses of a minibatch that there are answers for, and their scores."""
+        with self.phase("forward", number, len(rows)) as advance:
+
+            def start(position: int) -> tuple[None, Variable]:
+                row, name = rows[position], names[position]
+                with example(name):
+                    return None, self.loss(self.program(**self.pick(row, name)), self.target_of(row, name))
+
+            started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
+            answered, scores = [], []
+            for _, loss in started:
+                with contextlib.suppress(*UNANSWERED):
+                    scores.append(as_score(loss))
+                    if loss.requires_grad:
+                        answered.append(loss)
+        return answered, scores
+
+    def is_better(self, val: Evaluation) -> bool:
+        """Whether the texts of now replace the best ones: a higher score, or the same with shorter texts."""
+        assert self.best_val is not None
+        # On the examples that both have a score for: who loses the hard ones to errors must not win by that.
+        pairs = [(a, b) for a, b in zip(self.best_val.scores, val.scores) if a is not None and b is not None]
+        before, after = sum(a for a, _ in pairs), sum(b for _, b in pairs)
+        if before != after:
+            return after > before
+        return sum(map(len, self.texts().values())) < sum(map(len, self.best.values()))
+
+    def settle(self, val: Evaluation, kept: bool, held: dict[str, Any]) -> None:
+        """Keep the new texts, or go back to the best ones; the optimizer learns what became of its step."""
+        assert self.best_val is not None
+        before = self.best_val.mean
+        if kept:
+            self.best, self.best_val = self.texts(), val
+            self.origins = self.origins_now()
+        else:
+            self.load(self.best)
+            self.optimizer.load_state_dict({**held, "steps": self.optimizer.steps})
+        word = "kept" if kept else "taken back"
+        self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {val.mean:.3f}")
+
+    def changes(self) -> tuple[ParameterChange, ...]:
+        """What the last step did, by parameter name."""
+        names = {id(parameter): name for name, parameter in self.trained.items()}
+        return tuple(
+            ParameterChange(
+                name=names.get(id(change.variable), change.variable.role),
+                before=change.before,
+                after=change.after,
+                edits=change.edits,
+                feedback=tuple(item.evidence for item in change.items),
+                left_out=change.left_out,
+                problem=change.problem,
+            )
+            for change in self.optimizer.changes
+        )
+
+    def evaluate_test(self) -> None:
+        """Open the test set: the seed texts, and the best ones when they differ."""
+        if self.test is None:
+            return
+        self.best_test = self.evaluate("test", self.test, len(self.steps))
+        if self.best == self.seed:
+            self.seed_test = self.best_test
+            return
+        self.load(self.seed)
+        self.seed_test = self.evaluate("test", self.test, len(self.steps))
+
+    def evaluate(self, phase: Phase, rows: Examples, step: int) -> Evaluation:
+        """Score the texts of now."""
+        with self.phase(phase, step, len(rows)) as advance:
+            found = evaluate(
+                self.program,
+                rows,
+                self.loss,
+                self.trainer.concurrency,
+                target=self.trainer.target,
+                on_score=lambda _: advance(),
+            )
+        self.emit(Evaluated(self.phases, phase, step, found))
+        return found
+
+    @contextlib.contextmanager
+    def phase(self, phase: Phase, step: int, total: int) -> Iterator[Callable[[], None]]:
+        """A phase of the run; yields what to call when a unit of it is done."""
+        self.phases += 1
+        number = self.phases
+        done = 0
+        over = False
+        lock = threading.Lock()
+        complete = threading.Event()
+        failures: list[Exception] = []
+
+        def advance() -> None:
+            nonlocal done
+            with lock:
+                done += 1
+                try:
+                    if not over:
+                        self.emit(PhaseAdvanced(number, done))
+                except Exception as error:  # raised below: on the event-loop thread it would only be lost
+                    failures.append(error)
+            if done >= total:
+                complete.set()
+
+        token = current_phase.set(number)
+        self.emit(PhaseStarted(number, phase, step, total))
+        try:
+            yield advance
+            if total:  # a value can be read a moment before its callbacks have run
+                complete.wait(1.0)
+        finally:
+            current_phase.reset(token)
+            with lock:
+                over = True
+            self.emit(PhaseEnded(number))
+        if failures:
+            raise failures[0]
+
+    def result(self, status: Status, used: Meter, seconds: float) -> TrainResult:
+        """What was found, as far as the run came."""
+        comparison, compared_on = None, None
+        sets: list[tuple[Literal["test", "val"], Evaluation | None, Evaluation | None]] = [
+            ("test", self.seed_test, self.best_test),
+            ("val", self.seed_val, self.best_val),
+        ]
+        for name, seed, best in sets:
+            if seed is not None and best is not None:
+                comparison, compared_on = compare(seed, best), name
+                break
+        return TrainResult(
+            status=status,
+            seed=self.seed,
+            best=self.best,
+            origins=self.origins,
+            seed_val=self.seed_val,
+            best_val=self.best_val,
+            seed_test=self.seed_test if self.best_test is not None else None,
+            best_test=self.best_test if self.seed_test is not None else None,
+            comparison=comparison,
+            compared_on=compared_on,
+            steps=tuple(self.steps),
+            usage=used.by_purpose,
+            seconds=seconds,
+        )
+
+
+def _note(problems: list[str], node: Node, error: BaseException) -> bool:
+    """Pass over a lost answer of the critic."""
+    if not isinstance(error, UNANSWERED):
+        return False
+    problems.append(f"no feedback from {node.name()}: {type(error).__name__}: {error}")
+    return True
+
+
+def wait_for(used: Meter, patience: float = 30.0) -> None:
+    """Wait until no call is under way, so that every paid answer is counted and recorded."""
+    end = time.monotonic() + patience
+    while used.in_flight and time.monotonic() < end:
+        time.sleep(0.005)
