@@ -2,8 +2,8 @@
 
 Run:  python benchmarks/engine_overhead.py
 
-Shapes: a chain of plain operations, many leaves into one sum, and dispatched chat completions that share one prompt and are
-answered at once by a model in this process. The exponent is the slope of log time over log size: 1 is linear.
+Shapes: a chain of plain operations, many leaves into one sum, and dispatched chat completions that share one prompt and
+are answered at once by a model in this process. The exponent is the slope of log time over log size: 1 is linear.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Run:  python benchmarks/step_cost.py
 
-One step (forward, backward, optimizer) on 32 examples with a model that answers after 200 ms and gets every other example
-wrong. The critical path is three answers one after the other: an example's, the critic's, the optimizer's.
+One step (forward, backward, optimizer) on 32 examples with a model that answers after 200 ms and gets every other
+example wrong. The critical path is three answers one after the other: an example's, the critic's, the optimizer's.
 """
 
 from __future__ import annotations
@@ -57,15 +57,14 @@ def main() -> None:
     options = parser.parse_args()
     step(0.0, 1)  # loads what is loaded lazily
     print(f"{EXAMPLES} examples, half of them wrong, {options.latency * 1000:g} ms an answer")
-    print(
-        f"{'feedback_batch_size':>20}{'forward':>9}{'backward':>10}{'optimizer':>11}{'wall s':>9}{'ratio':>8}{'goal':>7}"
-    )
+    names = ("forward", "backward", "optimizer", "wall s", "ratio", "goal")
+    print(f"{'feedback_batch_size':>20}" + "".join(f"{name:>10}" for name in names))
     for size in (1, 4, 16):
         runs = [step(options.latency, size) for _ in range(options.repeats)]
         wall = statistics.median(seconds for seconds, _ in runs)
         calls = runs[0][1]
-        counts = f"{calls['forward']:>9}{calls['backward']:>10}{calls['optimizer']:>11}"
-        print(f"{size:>20}{counts}{wall:>9.3f}{wall / (3 * options.latency):>8.3f}{1.1:>7}")
+        counts = f"{calls['forward']:>10}{calls['backward']:>10}{calls['optimizer']:>10}"
+        print(f"{size:>20}{counts}{wall:>10.3f}{wall / (3 * options.latency):>10.3f}{1.1:>10}")
 
 
 if __name__ == "__main__":

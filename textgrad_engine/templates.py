@@ -175,7 +175,7 @@ def _parsed(path: Path, changed: int) -> Prompt:
         if key not in header:
             raise TemplateError(f"{path}: the header lacks {key!r}")
     if header["name"] != path.stem:
-        raise TemplateError(f"{path}: the header names {header['name']!r}, and the file {path.stem!r}; they are one name")
+        raise TemplateError(f"{path}: the header names {header['name']!r}, and the file is {path.name}; use one name")
     system, user = _sections(path, parts["body"])
     return Prompt(
         name=header["name"],

@@ -7,17 +7,15 @@ import importlib
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextvars import copy_context
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Handle, Source, add_hook
+from textgrad_engine.autograd.value import Scalar, checked, checked_entries
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["Data", "Scalar", "Variable"]
-
-Scalar: TypeAlias = str | int | float
-Data: TypeAlias = Scalar | list[Scalar] | list[str] | list[int] | list[float]
+__all__ = ["Variable"]
 
 
 class Variable:
@@ -71,7 +69,7 @@ class Variable:
     """What ``+`` does; `ops.text` registers it when it is loaded, which the first addition sees to."""
 
     def __init__(self, data: Any, role: str = "", requires_grad: bool = False) -> None:
-        self._data: Any = _checked(data)
+        self._data: Any = checked(data)
         self._role: str | None = role
         self._requires_grad = requires_grad
         self._grad: list[Variable] | None = None
@@ -103,7 +101,7 @@ class Variable:
     def data(self, value: Any) -> None:
         if isinstance(value, Variable):
             value = value.data
-        self._data = _checked(value)
+        self._data = checked(value)
         if self._role is None:
             self._role = self.role
         self._call = None
@@ -355,7 +353,7 @@ class Variable:
         other = Variable.__new__(Variable)
         call = self._call
         data = self._data
-        other._data = _checked_entries(data) if type(data) is list else data
+        other._data = checked_entries(data) if type(data) is list else data
         other._call = call
         other._index = self._index
         other._role = self._role
@@ -420,45 +418,3 @@ def hooks_at(edge: GradientEdge) -> dict[int, Any]:
         variable._hooks = {}
     hooks: dict[int, Any] = variable._hooks
     return hooks
-
-
-def _checked(data: Any) -> Any:
-    kind = type(data)
-    if kind is str:
-        if not data.isascii():
-            _check_text(data)
-        return data
-    if kind is int or kind is float or kind is bool:
-        return data
-    if kind is list:
-        return _checked_entries(data)
-    if isinstance(data, str | int | float):  # a subclass, such as an enum of strings
-        if isinstance(data, str):
-            _check_text(data)
-        return data
-    raise TypeError(f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}")
-
-
-def _checked_entries(entries: list[Any]) -> list[Any]:
-    """A copy, also of batches inside the batch."""
-    checked: list[Any] = []
-    for item in entries:
-        if type(item) is list:
-            checked.append(_checked_entries(item))
-            continue
-        if not isinstance(item, str | int | float):
-            raise TypeError(f"a batch holds strings or numbers, got {type(item).__name__}: {item!r:.60}")
-        if isinstance(item, str) and not item.isascii():
-            _check_text(item)
-        checked.append(item)
-    return checked
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"the text has a lone surrogate (U+{ord(text[error.start]):04X}) at position {error.start}: no endpoint "
-            "accepts it. Decode the source with errors='replace', or remove the character."
-        ) from None

@@ -10,24 +10,13 @@ from textgrad_engine.nn.module import Module
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 
-class Sequential(Module):
-    """Modules one after the other, each fed with the result of the one before.
+class _Numbered(Module):
+    """Modules under the names "0", "1", … with the shape of a list."""
 
-    Example:
-        >>> len(Sequential(Module(), Module()))
-        2
-    """
-
-    def __init__(self, *modules: Module) -> None:
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__()
-        for number, module in enumerate(modules):
-            self._modules[str(number)] = module
-
-    def forward(self, value: Any) -> Any:
-        """Pass a value through all modules."""
-        for module in self.children():
-            value = module(value)
-        return value
+        for module in modules:
+            self._modules[str(len(self._modules))] = module
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -39,12 +28,26 @@ class Sequential(Module):
         return self.children()
 
 
-class ModuleList(Module):
-    """A list of modules whose parameters belong to the module that holds it."""
+class Sequential(_Numbered):
+    """Modules one after the other, each fed with the result of the one before.
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        super().__init__()
-        self.extend(modules)
+    Example:
+        >>> len(Sequential(Module(), Module()))
+        2
+    """
+
+    def __init__(self, *modules: Module) -> None:
+        super().__init__(modules)
+
+    def forward(self, value: Any) -> Any:
+        """Pass a value through all modules."""
+        for module in self.children():
+            value = module(value)
+        return value
+
+
+class ModuleList(_Numbered):
+    """A list of modules whose parameters belong to the module that holds it."""
 
     def append(self, module: Module) -> ModuleList:
         """Put a module at the end."""
@@ -56,15 +59,6 @@ class ModuleList(Module):
         for module in modules:
             self.append(module)
         return self
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __getitem__(self, index: int) -> Module:
-        return list(self._modules.values())[index]
-
-    def __iter__(self) -> Iterator[Module]:
-        return self.children()
 
 
 class ModuleDict(Module):
