@@ -86,7 +86,7 @@ def _end(error: TextgradError, code: int) -> NoReturn:
         raise error
     complain(f"error: {error}")
     for note in getattr(error, "__notes__", ()):
-        complain(f"  {note}")
+        complain(f"  {note.split(', asked for at ')[0]}")  # the line of code that asked is ours, not the user's
     raise typer.Exit(code)
 
 

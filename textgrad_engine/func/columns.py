@@ -9,8 +9,8 @@ from typing import Any
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.func.batching import Stack, Unbind
 from textgrad_engine.func.levels import lift
+from textgrad_engine.ops.batching import Stack, Unbind
 
 __all__ = ["Column", "Dims", "columns_of", "size_of_columns", "unbound"]
 

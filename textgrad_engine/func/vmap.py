@@ -20,9 +20,9 @@ from textgrad_engine.autograd import Function, Layer, Variable, example
 from textgrad_engine.autograd.function import generates_vmap_rule
 from textgrad_engine.autograd.graph import EXAMPLE
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.func.batching import Stack
 from textgrad_engine.func.columns import Column, Dims, columns_of, size_of_columns, unbound
 from textgrad_engine.func.levels import called, is_of, separate_style
+from textgrad_engine.ops.batching import Stack
 
 __all__ = ["VmapInfo", "VmapLayer", "vmap"]
 
