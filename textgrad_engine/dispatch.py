@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar
 
 from textgrad_engine.errors import CallCancelled, DispatchError
 
-__all__ = ["Call", "Scope", "call_soon", "caller_line", "in_loop_thread", "run", "submit", "times_waited"]
+__all__ = ["Call", "Scope", "call_soon", "caller_line", "in_loop_thread", "nudge", "run", "submit", "times_waited"]
 
 T = TypeVar("T")
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -89,6 +89,7 @@ class Call:
         if not self._thread.alive:
             raise self._lost()
         _waits.count = times_waited() + 1
+        self._thread.nudge()
         event = threading.Event()
         self.on_done(lambda _: event.set())
         return event.wait(timeout)
@@ -109,6 +110,7 @@ class Call:
         if not self.done:
             if not self._thread.alive:
                 raise self._lost()
+            self._thread.nudge()
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
 
@@ -245,14 +247,26 @@ class Scope:
 _scope: ContextVar[Scope | None] = ContextVar("textgrad_engine_scope", default=None)
 
 
+POLLS, POLL_SECONDS = 4, 0.0005
+
+
 class _LoopThread:
-    """The private thread and its loop; work is posted in batches, so that a burst of calls wakes the loop once."""
+    """The private thread and its loop.
+
+    NOTE [Waking the loop]
+        Waking a sleeping loop from another thread costs a system call and two thread switches, tens of microseconds,
+        which a burst of calls would pay one by one. So after work the loop looks into its inbox `POLLS` more times,
+        `POLL_SECONDS` apart, before it sleeps; while it does, posting only appends. Whoever is about to block on a value
+        calls `nudge`, so nobody waits for the next look.
+    """
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.pid = os.getpid()
         self._inbox: deque[Callable[[], None]] = deque()
-        self._awake = False
+        self._looking = False
+        self._soon = False
+        self._idle_looks = 0
         self._thread = threading.Thread(target=self._run, name="textgrad_engine", daemon=True)
         self._thread.start()
         self.ident = self._thread.ident
@@ -263,23 +277,40 @@ class _LoopThread:
 
     def post(self, work: Callable[[], None]) -> None:
         self._inbox.append(work)
-        if not self._awake:
-            self._awake = True
-            if threading.get_ident() == self.ident:
-                self.loop.call_soon(self._drain)
-            else:
-                self.loop.call_soon_threadsafe(self._drain)
+        if threading.get_ident() == self.ident:
+            if not self._soon:
+                self._soon = True
+                self.loop.call_soon(self._empty)
+        elif not self._looking:
+            self._looking = True
+            self.loop.call_soon_threadsafe(self._look)
 
-    def _drain(self) -> None:
-        self._awake = False  # before emptying: whoever posts from here on schedules another drain
+    def nudge(self) -> None:
+        """See to it that what was posted is begun now; called before a thread blocks."""
+        if self._inbox and threading.get_ident() != self.ident:
+            self.loop.call_soon_threadsafe(self._empty)
+
+    def _empty(self) -> None:
+        self._soon = False
         inbox = self._inbox
         try:
             for _ in range(len(inbox)):
                 inbox.popleft()()
         finally:
-            if inbox and not self._awake:  # one piece of work raised: asyncio reports it, the others go on
-                self._awake = True
-                self.loop.call_soon(self._drain)
+            if inbox and not self._soon:  # work posted more, or raised: asyncio reports it, the others go on
+                self._soon = True
+                self.loop.call_soon(self._empty)
+
+    def _look(self) -> None:
+        self._idle_looks = 0 if self._inbox else self._idle_looks + 1
+        if self._idle_looks > POLLS:
+            self._idle_looks = 0
+            self._looking = False
+            if not self._inbox:  # looked at after the flag, so that no post falls between
+                return
+            self._looking = True
+        self.loop.call_later(POLL_SECONDS, self._look)
+        self._empty()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -335,6 +366,12 @@ atexit.register(_close)
 def in_loop_thread() -> bool:
     """Whether this code runs on the private event-loop thread."""
     return _current is not None and threading.get_ident() == _current.ident
+
+
+def nudge() -> None:
+    """Have what was submitted begun at once; for code that is about to wait for it by other means than reading."""
+    if _current is not None:
+        _current.nudge()
 
 
 def call_soon(work: Callable[[], None]) -> None:

@@ -34,6 +34,8 @@ TextgradError
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "APIError",
     "AnswerError",
@@ -105,7 +107,15 @@ class RunError(TextgradError, RuntimeError):
 
 
 class ModelError(TextgradError, RuntimeError):
-    """Base of everything that can go wrong between a request and its answer."""
+    """Base of everything that can go wrong between a request and its answer.
+
+    Attributes:
+        sent: False when it is certain that nothing reached the endpoint, so that nothing can be charged; else None.
+        usage: what the failed call is known to have used (an `llm.Usage`), e.g. for an answer that was cut off; else None.
+    """
+
+    sent: bool | None = None
+    usage: Any = None  # an llm.Usage, which lives above this file
 
 
 class NoModelError(ModelError):

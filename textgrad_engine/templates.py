@@ -65,7 +65,7 @@ class Prompt:
                 f"{self.path}: there is no slot {unknown[0]!r}; its header names {', '.join(self.slots)}"
             )
         try:
-            return str(_environment().render_str(self.user, self.name, **slots)).strip()
+            return str(_environment().render_template(_compiled(self.name, self.user), **slots)).strip()
         except Exception as error:
             raise TemplateError(f"{self.path}: {error}") from error
 
@@ -79,6 +79,11 @@ def load(name: str) -> Prompt:
     own = _folder.get()
     if own is not None and (own / f"{name}.md").is_file():
         return _read(own / f"{name}.md")
+    return _shipped(name)
+
+
+@functools.cache
+def _shipped(name: str) -> Prompt:
     for folder in (_PACKAGED, _CHECKOUT):
         if (folder / f"{name}.md").is_file():
             return _read(folder / f"{name}.md")
@@ -126,6 +131,7 @@ def fence(text: object, label: str = "text") -> str:
     return f"<{label}-{nonce}>\n{content}\n</{label}-{nonce}>"
 
 
+@functools.lru_cache(maxsize=1024)
 def slots_of(template: str) -> tuple[str, ...]:
     """The names of the ``{slot}`` placeholders of a user's template, in order, each once.
 
@@ -192,6 +198,14 @@ def _sections(path: Path, body: str) -> tuple[str, str]:
     if found is None:
         raise TemplateError(f"{path}: a prompt has a part '# User', and before it, if it wants one, a part '# System'")
     return (found["system"] or "").strip(), found["user"].strip("\n")
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(name: str, source: str) -> str:
+    """The name under which the environment holds a template; it is parsed once."""
+    key = f"{name} {hashlib.sha256(source.encode()).hexdigest()[:12]}"
+    _environment().add_template(key, source)
+    return key
 
 
 @functools.cache

@@ -142,7 +142,7 @@ def test_an_unchanged_program_is_tested_once(world: Any, rows: Any) -> None:
 
 
 def test_events_come_in_order_and_one_at_a_time(world: Any, rows: Any) -> None:
-    """A phase's events lie between its start and end, phases do not overlap, and every unit is told."""
+    """A phase's events lie between its start and end, only backward runs inside forward, and every unit is told."""
     here = world("HALF", "SHOUT")
     listener = world.listener()
     here.fit(rows("bee", "dog", "fox"), rows("ant", "hen"), rows("gnu"), max_epochs=2, callbacks=[listener])
@@ -150,22 +150,22 @@ def test_events_come_in_order_and_one_at_a_time(world: Any, rows: Any) -> None:
     assert isinstance(events[0], RunStarted)
     assert (events[0].train, events[0].val, events[0].test, events[0].steps) == (3, 2, 1, 4)
     assert isinstance(events[-1], RunEnded)
-    open_phase: PhaseStarted | None = None
-    done = 0
+    opened: list[PhaseStarted] = []
+    done: dict[int, int] = {}
     for event in events:
         if isinstance(event, PhaseStarted):
-            assert open_phase is None
-            open_phase, done = event, 0
+            assert [phase.phase for phase in opened] == (["forward"] if event.phase == "backward" else [])
+            opened.append(event)
+            done[event.number] = 0
         elif isinstance(event, PhaseAdvanced):
-            assert open_phase is not None
-            assert (event.number, event.done) == (open_phase.number, done + 1)
-            done += 1
+            assert event.number in [phase.number for phase in opened]
+            assert event.done == done[event.number] + 1
+            done[event.number] += 1
         elif isinstance(event, PhaseEnded):
-            assert open_phase is not None
-            assert (event.number, done) == (open_phase.number, open_phase.total)
-            open_phase = None
+            last = opened.pop()
+            assert (event.number, done[last.number]) == (last.number, last.total)
         else:
-            assert open_phase is None
+            assert opened == []
     started = listener.of(PhaseStarted)
     assert [event.number for event in started] == list(range(1, len(started) + 1))
     assert [(event.phase, event.step) for event in started][:6] == [

@@ -6,7 +6,9 @@ from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from textgrad_engine.autograd.gradient import is_seed
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node, Source, example
+from textgrad_engine.autograd.hooks import register_multi_grad_hook
 from textgrad_engine.autograd.layers import Layer
+from textgrad_engine.autograd.once import once_differentiable
 from textgrad_engine.autograd.variable import Variable
 
 __all__ = [
@@ -27,5 +29,7 @@ __all__ = [
     "is_grad_enabled",
     "is_seed",
     "no_grad",
+    "once_differentiable",
+    "register_multi_grad_hook",
     "set_grad_enabled",
 ]

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.engine import run_backward
 from textgrad_engine.autograd.gradient import SEED, Items, as_items
-from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge
+from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["backward", "get_gradient_edge", "grad"]
+__all__ = ["backward", "begins_at", "get_gradient_edge", "grad", "starting_items"]
 
 Gradient: TypeAlias = str | Variable | list[Variable] | None
 Target: TypeAlias = Variable | GradientEdge
@@ -174,15 +174,36 @@ def _check_starts_by_itself(root: Variable) -> None:
         for entry in root._inner:
             _check_starts_by_itself(entry)
         return
-    if node is not None and node.function.starts_backward:
+    if _begins(node):
         return
-    data = root.data
-    first = data[0] if isinstance(data, list) and data else data
-    if isinstance(first, str):
+    if isinstance(_sample(root), str):
         raise AutogradError(
             f"{root._name()} is text: a backward pass from it needs feedback to begin with. "
             'Pass it in words, v.backward("too long"), or compute a loss from it first (nn.ExactMatch, nn.Judge, …).'
         )
+
+
+def begins_at(root: Variable) -> bool:
+    """Whether a pass may begin at a value by itself, because evaluators made it."""
+    return _begins(root._grad_fn)
+
+
+def _begins(node: Node | None) -> bool:
+    """Whether a pass may begin at a node by itself."""
+    if not isinstance(node, FunctionNode):
+        return False
+    parts = [edge.node for edge in node.edges if edge is not None] if node.function.collects else []
+    return node.function.starts_backward or (bool(parts) and all(_begins(part) for part in parts))
+
+
+def _sample(value: Variable) -> Any:
+    """The value, or one entry of it where it is a batch."""
+    while value._layer is not None:
+        value = value._inner[0] if isinstance(value._inner, list) else value._primal()
+    data = value.data
+    while isinstance(data, list) and data:
+        data = data[0]
+    return data
 
 
 def _leaf_edge(target: Target) -> GradientEdge:

@@ -76,6 +76,15 @@ def plain_value(leaf: Any) -> Any:
     return leaf
 
 
+def _by_value(value: Any) -> Any:
+    """An argument as it is now, whatever becomes of it later."""
+    if isinstance(value, Variable):
+        return value._alias()
+    if pytree.is_container(value):
+        return pytree.map_leaves(_by_value, value)
+    return value
+
+
 def _dispatch(
     cls: type[Function],
     ctx: Context,
@@ -86,7 +95,7 @@ def _dispatch(
 ) -> Any:
     """Hand the forward to the event loop, with its inputs as they are now, and return pending outputs."""
     style, count = cls._style, cls.count_outputs(*args)
-    taken = pytree.map_leaves(lambda leaf: leaf._alias() if isinstance(leaf, Variable) else leaf, args)
+    taken = tuple([_by_value(value) for value in args])
     outs = tuple([Variable("") for _ in range(count)])
     label = cls.__name__
     roles: tuple[str | None, ...] = (None,) * count

@@ -20,9 +20,11 @@ class Context:
 
     Attributes:
         needs_input_grad: for each argument of forward, whether a gradient for it is wanted.
+        primals: in a `jvp` rule, the arguments of forward.
     """
 
     needs_input_grad: tuple[bool, ...] = ()
+    primals: tuple[Any, ...] = ()
     _saved: tuple[Any, ...] = ()
     _constants: tuple[Variable, ...] = ()
     _materialize = True

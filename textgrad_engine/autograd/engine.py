@@ -12,7 +12,7 @@ NOTE [Zero]
 
 NOTE [All or nothing]
     Leaves, retained gradients and captured ones are written when the last node is through, and the graph is freed then;
-    a pass that fails leaves everything as it was.
+    a pass that fails leaves everything as it was. Hooks: see NOTE [When hooks run] in `hooks.py`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd.arguments import gradients_by_variable, needs_by_argument
 from textgrad_engine.autograd.context import FREED
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
-from textgrad_engine.autograd.gradient import SEED, Items, as_items, combine, without_zeros
-from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node, Source
+from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, without_zeros
+from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node, Source
+from textgrad_engine.autograd.hooks import MultiGradHook, after_accumulation, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
@@ -45,7 +46,7 @@ _forgiving: ContextVar[Callable[[Node, BaseException], bool] | None] = ContextVa
 
 @contextlib.contextmanager
 def forgiving(handler: Callable[[Node, BaseException], bool]) -> Iterator[None]:
-    """Inside the block, a dispatched backward rule that fails need not end its pass.
+    """Inside the block, a dispatched backward rule, or the forward of a root, that fails need not end its pass.
 
     Args:
         handler: called with the node and the error; True goes on as if the rule had nothing to say, False raises.
@@ -122,6 +123,8 @@ class Pass:
         self._outstanding = 0
         self._groups: dict[Any, list[_Visit]] = {}
         self._forgives = _forgiving.get()
+        self._before_prehooks: dict[Node, list[Items]] = {}
+        self.multi: dict[MultiGradHook, Any] = {}
         self._mark_needed()
         self._count(roots)
 
@@ -161,13 +164,19 @@ class Pass:
     def _await_forward(self, visit: _Visit) -> None:
         """A node may begin when its own forward is done."""
         call = visit.node.call
-        if call is None or call.done:
-            if call is not None:
-                call.result()
+        if call is None:
             self._ready.append(visit)
-            return
-        self._outstanding += 1
-        call.on_done(lambda _: self._events.put((visit, _BEGIN, None)))
+        elif call.done:
+            self._forward_done(visit, call)
+        else:
+            self._outstanding += 1
+            call.on_done(lambda _: self._events.put((visit, _BEGIN, None)))
+
+    def _forward_done(self, visit: _Visit, call: Call) -> None:
+        if call._error is None:
+            self._ready.append(visit)
+        else:
+            self._failed(visit, call._error)
 
     def run(self) -> None:
         """Run every needed node once."""
@@ -184,17 +193,16 @@ class Pass:
                     "backward waits for feedback, and this code runs on the event loop that computes it. "
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
+            dispatch.nudge()
             visit, outcome, error = self._events.get()
             self._outstanding -= 1
             if error is not None:
                 self._failed(visit, error)
             elif outcome is _BEGIN:
-                call = visit.node.call
-                if call is not None:
-                    call.result()
-                self._ready.append(visit)
+                assert visit.node.call is not None
+                self._forward_done(visit, visit.node.call)
             elif outcome is _SETTLED:
-                self._deliver(visit)
+                self._pass_on(visit)
             else:
                 self._receive(visit, outcome)
 
@@ -213,6 +221,9 @@ class Pass:
         if isinstance(node, AccumulateGrad) or not visit.needed:
             return
         assert isinstance(node, FunctionNode)
+        if node.hooks and node.hooks.get(PRE) and any(visit.arrived):
+            self._before_prehooks[node] = visit.arrived
+            visit.arrived = before_rule(node, visit.arrived)
         if not any(visit.arrived):
             self._pass_zeros(visit)
             return
@@ -231,13 +242,12 @@ class Pass:
             hooks = node.hooks.get(number) if node.hooks is not None else None
         else:
             hooks = node.variable._hooks  # type: ignore[attr-defined]  # the other kind is AccumulateGrad
-        if not hooks or not items:
-            return items
-        for hook in tuple(hooks.values()):
-            changed = hook(combine(items))
-            if changed is not None:
-                items = without_zeros(as_items(changed, "a hook"))
-        return items
+        return on_gradient(self, GradientEdge(node, number), hooks, items) if hooks else items
+
+    def reaches(self, edge: GradientEdge) -> bool:
+        """Whether the gradient at an edge is computed in this pass."""
+        visit = self._visits.get(edge.node)
+        return visit is not None and (visit.needed or edge in self._captured)
 
     def _call_rule(self, visit: _Visit, node: FunctionNode) -> None:
         ctx = self._context(visit, node)
@@ -277,7 +287,7 @@ class Pass:
         for edge, grad in zip(node.edges, grads):
             items = as_items(grad, f"{node.function.__name__}.backward") if self._wanted(edge) else []
             for item in items:
-                if item.source is None and item is not SEED:
+                if item.source is None and not is_start(item):
                     item.source = _source(node, visit.arrived)
                 if item._call is not None:
                     pending.extend(item._pending())
@@ -285,7 +295,7 @@ class Pass:
         if pending:
             self._settle(visit, pending)
         else:
-            self._deliver(visit)
+            self._pass_on(visit)
 
     def _settle(self, visit: _Visit, pending: Iterable[Call]) -> None:
         calls = list(dict.fromkeys(pending))
@@ -301,13 +311,23 @@ class Pass:
             call.on_done(one_done)
 
     def _failed(self, visit: _Visit, error: BaseException) -> None:
-        """A rule has failed: so does the pass, unless somebody forgives it; then nothing is said behind this node."""
+        """A rule, or the forward of a root, has failed: so does the pass, unless somebody forgives it.
+
+        When it is forgiven, nothing is said behind this node.
+        """
         if self._forgives is None or not self._forgives(visit.node, error):
             raise error
         self._pass_zeros(visit)
 
     def _pass_zeros(self, visit: _Visit) -> None:
         visit.returned = [[] for _ in visit.node.edges]
+        self._deliver(visit)
+
+    def _pass_on(self, visit: _Visit) -> None:
+        """The gradients of a rule are there: the node's hooks see them before they go on."""
+        node = visit.node
+        if isinstance(node, FunctionNode) and node.hooks and node.hooks.get(POST):
+            visit.returned = after_rule(node, visit.returned, visit.arrived)
         self._deliver(visit)
 
     def _deliver(self, visit: _Visit) -> None:
@@ -342,21 +362,26 @@ class Pass:
             self._receive(visit, returned)
 
     def commit(self, *, accumulate: bool, retain_graph: bool) -> dict[GradientEdge, Items]:
-        """Write what the pass found, in graph order."""
+        """Write what the pass found, in graph order; then call the hooks of the leaves."""
+        hooked: list[tuple[Variable, Items]] = []
         for visit in self._order:
             node = visit.node
             if isinstance(node, AccumulateGrad):
-                items = [item for item in visit.arrived[0] if item is not SEED] if visit.arrived else []
+                items = [item for item in visit.arrived[0] if not is_start(item)] if visit.arrived else []
                 if accumulate and visit.needed and items:
-                    _accumulate(node.variable, items)
+                    node.variable._grad = [*node.variable.grad, *items]
+                    if node.variable._post_hooks:
+                        hooked.append((node.variable, items))
             elif isinstance(node, FunctionNode):
                 if node.retained is not None and visit.arrived:
+                    arrived = self._before_prehooks.get(node, visit.arrived)
                     for number, kept in node.retained.items():
                         if (variable := kept()) is not None:
-                            variable._grad = [*variable.grad, *visit.arrived[number]]
+                            variable._grad = [*variable.grad, *arrived[number]]
                 if not retain_graph and visit.needed and node.ctx is not None:
                     node.ctx._freed = True
                     node.ctx = None
+        after_accumulation(hooked)
         return self._captured
 
 
@@ -398,10 +423,3 @@ def _source(node: FunctionNode, arrived: list[Items]) -> Source:
     )
     output = node.function.describe_output(node.ctx) if node.ctx is not None else ""
     return Source(example=node.example, node=node.name(), output=output, score=score, because=because)
-
-
-def _accumulate(variable: Variable, items: Items) -> None:
-    variable._grad = [*variable.grad, *items]
-    if variable._post_hooks:
-        for hook in tuple(variable._post_hooks.values()):
-            hook(variable)

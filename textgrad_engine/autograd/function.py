@@ -36,6 +36,7 @@ class Function:
         deferrable: a plain forward that only looks at its inputs' data and is quick may say True: with an input that is
             still pending it is run when that is there, instead of blocking the caller.
         starts_backward: an evaluator says True: a backward pass from its outputs needs no gradient to begin with.
+        collects: its output is a batch of its inputs: a pass may begin there where it may begin at each of them.
 
     Example:
         >>> class Shout(Function):
@@ -54,6 +55,7 @@ class Function:
     num_outputs: ClassVar[int] = 1
     deferrable: ClassVar[bool] = False
     starts_backward: ClassVar[bool] = False
+    collects: ClassVar[bool] = False
     backward_is_async: ClassVar[bool] = False
     _style: ClassVar[_Style]
 
@@ -143,11 +145,12 @@ class Function:
         """Turn described edits of the inputs into described changes of the outputs, for `func.jvp`.
 
         Args:
-            ctx: what `setup_context` saved.
-            tangents: for each argument a Variable that says how it is edited, or None where it stays.
+            ctx: what `setup_context` saved; and `primals`, the arguments.
+            tangents: for each argument a Variable that says how it is edited, or None where it stays; for an argument
+                that is a container, a container of the same shape, or None.
 
         Returns:
-            For each output a Variable that says how it changes, or None where it stays.
+            For each output a text or Variable that says how it changes, or None (or empty text) where it stays.
         """
         raise NotImplementedError
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.variable import Variable
 
-__all__ = ["SEED", "Items", "as_items", "combine", "is_seed", "without_zeros"]
+__all__ = ["SEED", "Items", "PartSeed", "as_items", "combine", "is_seed", "is_start", "without_zeros"]
 
 Items: TypeAlias = list[Variable]
 
@@ -16,10 +17,32 @@ SEED = Variable("", role="the start of a backward pass")
 """The gradient that a loss begins with: it says nothing, and is no zero (as a tensor's is one)."""
 
 
+class PartSeed(Variable):
+    """The start of a pass at some entries of a batch of losses.
+
+    Attributes:
+        entries: for each entry what it begins with; empty where no pass begins.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: Sequence[Items]) -> None:
+        super().__init__([""] * len(entries), role=SEED.role)
+        self.entries = tuple(entries)
+
+    def _says_nothing(self) -> bool:
+        return False
+
+
+def is_start(item: Variable) -> bool:
+    """Whether an item is the start of a pass rather than words."""
+    return item is SEED or isinstance(item, PartSeed)
+
+
 def is_seed(gradient: Variable) -> bool:
     """Whether a gradient is only the start of a pass, with no words in it."""
-    return gradient is SEED or (
-        gradient._combined and bool(gradient.grad) and all(item is SEED for item in gradient.grad)
+    return is_start(gradient) or (
+        gradient._combined and bool(gradient.grad) and all(is_start(item) for item in gradient.grad)
     )
 
 
@@ -43,6 +66,10 @@ class _Join(Function):
     def backward(ctx: Any, grad_out: Variable) -> Any:
         return ([grad_out] * ctx.count,)
 
+    @staticmethod
+    def jvp(ctx: Any, edits: list[Variable | None]) -> Any:
+        return _Join.apply([edit for edit in edits if edit is not None])
+
 
 def combine(items: Items) -> Variable:
     """One Variable for a list of items: `data` their texts in order, `grad` the list; recorded if anything is."""
@@ -61,6 +88,7 @@ def combine(items: Items) -> Variable:
 
 
 def _text(items: Items) -> Any:
+    items = [item for item in items if not is_start(item)]
     if not items:
         return ""
     if len(items) == 1:

@@ -8,13 +8,27 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from textgrad_engine.errors import AutogradError
+
 if TYPE_CHECKING:
     from textgrad_engine.autograd.context import Context
     from textgrad_engine.autograd.function import Function
     from textgrad_engine.autograd.variable import Variable
     from textgrad_engine.dispatch import Call
 
-__all__ = ["EXAMPLE", "AccumulateGrad", "FunctionNode", "GradientEdge", "Handle", "Node", "Source", "example"]
+__all__ = [
+    "EXAMPLE",
+    "POST",
+    "PRE",
+    "AccumulateGrad",
+    "FunctionNode",
+    "GradientEdge",
+    "Handle",
+    "LeafNodeHook",
+    "Node",
+    "Source",
+    "example",
+]
 
 EXAMPLE: ContextVar[str] = ContextVar("textgrad_engine_example", default="")
 
@@ -85,8 +99,11 @@ class Handle:
 
 _handle_keys = iter(range(2**63))
 
+PRE, POST = -1, -2
+"""Where the hooks of a node itself stand among those of its outputs, which are numbered from 0."""
 
-def add_hook(hooks: dict[int, Any], hook: Callable[..., Any]) -> Handle:
+
+def add_hook(hooks: dict[int, Any], hook: Any) -> Handle:
     """Put a hook at the end of `hooks`."""
     key = next(_handle_keys)
     hooks[key] = hook
@@ -110,8 +127,41 @@ class Node:
         """For each variable among the inputs, the node it came from and its output number; None where no grad flows."""
         return tuple((None, 0) if edge is None else (edge.node, edge.output_nr) for edge in self.edges)
 
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Have ``hook(grad_outputs)`` called when the node is about to run its rule.
+
+        Args:
+            hook: gets a tuple with for each output one Variable (`data` the feedback joined in order, `grad` the
+                items), or None where nothing is said; may return a tuple of as many gradients to go on with instead.
+
+        Returns:
+            A handle whose `remove()` takes the hook away.
+        """
+        raise NotImplementedError
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Have ``hook(grad_inputs, grad_outputs)`` called when the node has run its rule.
+
+        Args:
+            hook: gets a tuple with for each entry of `next_functions` one Variable, or None where nothing flows, and
+                the tuple that the rule was given; may return a tuple that goes on instead of `grad_inputs`.
+
+        Returns:
+            A handle whose `remove()` takes the hook away.
+        """
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         return f"<{self.name()}>"
+
+
+class LeafNodeHook:
+    """A hook on the node of a leaf, among the leaf's hooks that run when feedback was written."""
+
+    __slots__ = ("hook",)
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self.hook = hook
 
 
 class AccumulateGrad(Node):
@@ -132,6 +182,32 @@ class AccumulateGrad(Node):
     def name(self) -> str:
         """``AccumulateGrad``."""
         return "AccumulateGrad"
+
+    # Kept by the leaf, which outlives this node.
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Have ``hook((gradient,))`` called when the feedback on the leaf is complete; it may return another."""
+
+        def adapted(gradient: Variable) -> Any:
+            changed = hook((gradient,))
+            if not isinstance(changed, tuple):
+                return changed
+            if len(changed) != 1:
+                raise AutogradError(
+                    f"a prehook of the AccumulateGrad of {self.variable._name()} must return None or a tuple of 1 "
+                    f"gradient, got {len(changed)}"
+                )
+            return "" if changed[0] is None else changed[0]
+
+        if self.variable._hooks is None:
+            self.variable._hooks = {}
+        return add_hook(self.variable._hooks, adapted)
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Have ``hook((), (gradient,))`` called when feedback was appended to the leaf's `.grad`."""
+        if self.variable._post_hooks is None:
+            self.variable._post_hooks = {}
+        return add_hook(self.variable._post_hooks, LeafNodeHook(hook))
 
 
 class FunctionNode(Node):
@@ -170,6 +246,14 @@ class FunctionNode(Node):
         if self.hooks is None:
             self.hooks = {}
         return self.hooks.setdefault(output_nr, {})
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """See `Node.register_prehook`."""
+        return add_hook(self.output_hooks(PRE), hook)
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """See `Node.register_hook`."""
+        return add_hook(self.output_hooks(POST), hook)
 
     def name(self) -> str:
         """The Function's name and ``Backward``."""

@@ -219,6 +219,35 @@ class Variable:
             raise AutogradError(f"{self._name()} does not require grad: no feedback will come by")
         return add_hook(hooks_at(self._gradient_edge()), hook)
 
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Variable], Any]) -> Handle:
+        """Have ``hook(variable)`` called when a backward pass has appended feedback to this leaf's `.grad`.
+
+        It is called when the pass is over: all leaves are written, the graph is freed. What it returns is ignored. When
+        such hooks raise, the others run all the same, then the first error is raised; the feedback stays.
+
+        Returns:
+            A handle whose `remove()` takes the hook away.
+
+        Raises:
+            AutogradError: the variable does not require grad, or is no leaf.
+
+        Example:
+            >>> prompt = Variable("Be brief.", role="prompt", requires_grad=True)
+            >>> handle = prompt.register_post_accumulate_grad_hook(lambda leaf: print(len(leaf.grad)))
+            >>> (prompt + " Thanks.").backward("too short")
+            1
+        """
+        if not self._requires_grad:
+            raise AutogradError(f"{self._name()} does not require grad: no feedback will be written to it")
+        if self._grad_fn is not None:
+            raise AutogradError(
+                f"{self._name()} is a result, and feedback is written to leaves only. Use register_hook, which sees "
+                "the feedback on a result as it comes by."
+            )
+        if self._post_hooks is None:
+            self._post_hooks = {}
+        return add_hook(self._post_hooks, hook)
+
     def backward(
         self,
         gradient: str | Variable | None = None,

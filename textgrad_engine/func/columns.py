@@ -12,7 +12,7 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import lift
 from textgrad_engine.ops.batching import Stack, Unbind
 
-__all__ = ["Column", "Dims", "columns_of", "size_of_columns", "unbound"]
+__all__ = ["Column", "Dims", "columns_of", "size_of", "size_of_columns", "unbound"]
 
 Dims = int | None | dict[Any, Any] | tuple[Any, ...] | list[Any]
 """0 for a batch, None for what is the same for all examples, or a container of these."""
@@ -70,7 +70,7 @@ def _columns(value: Any, dim: Any, where: str) -> Any:
     if dim != 0 or isinstance(dim, bool):
         raise AutogradError(f"{where}: in_dims may be 0 or None (text has one batch axis), got {dim!r}")
     if isinstance(value, Variable):
-        return Column(unbound(value, _size_of(value, where), where))
+        return Column(unbound(value, size_of(value, where), where))
     if isinstance(value, list):
         return _from_list(value, where)
     if isinstance(value, dict | tuple):
@@ -112,7 +112,7 @@ def _entry(value: Any) -> Any:
     return lift(value)
 
 
-def _size_of(value: Variable, where: str) -> int:
+def size_of(value: Variable, where: str) -> int:
     """How many entries a batch has; waits for it when it is still pending."""
     while value._layer is not None:
         value = value._inner[0] if isinstance(value._inner, list) else value._primal()

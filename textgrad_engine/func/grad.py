@@ -15,11 +15,11 @@ from textgrad_engine.autograd.api import starting_items
 from textgrad_engine.autograd.arguments import layout_of, needs_by_argument
 from textgrad_engine.autograd.engine import run_on_tape
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
-from textgrad_engine.autograd.gradient import Items, combine
+from textgrad_engine.autograd.gradient import Items, combine, is_start
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
 
-__all__ = ["GradLayer", "grad", "grad_and_value", "vjp"]
+__all__ = ["GradLayer", "at_level", "grad", "grad_and_value", "gradients_at", "numbers_of", "vjp"]
 
 
 class GradLayer(Layer):
@@ -63,7 +63,7 @@ class GradLayer(Layer):
         return outer
 
 
-def _at_level(
+def at_level(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: tuple[int, ...], call: str
 ) -> tuple[GradLayer, list[Any], Any]:
     """Run a function at a level of its own, with some of its arguments as leaves."""
@@ -83,17 +83,21 @@ def _at_level(
     return layer, [given[number] for number in argnums], outputs
 
 
-def _gradients(layer: GradLayer, roots: list[tuple[Variable, Items]], targets: list[Any]) -> list[Any]:
+def gradients_at(layer: GradLayer, roots: list[tuple[Variable, Items]], targets: list[Any]) -> list[Any]:
     """The gradient of each leaf, in the shape of the arguments."""
     leaves = [leaf for target in targets for leaf in pytree.leaves(target) if is_of(layer, leaf)]
     edges = [leaf._gradient_edge() for leaf in leaves]
     tracked = [(root._gradient_edge(), items) for root, items in roots if is_of(layer, root) and root.requires_grad]
     found: dict[GradientEdge, Items] = run_on_tape(tracked, edges) if tracked else {}
-    by_leaf = {id(leaf): combine(found.get(edge, [])) for leaf, edge in zip(leaves, edges)}
+    by_leaf = {
+        id(leaf): combine([item for item in found.get(edge, []) if not is_start(item)])
+        for leaf, edge in zip(leaves, edges)
+    }
     return [pytree.map_leaves(lambda leaf: by_leaf.get(id(leaf)), target) for target in targets]
 
 
-def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
+def numbers_of(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    """The positions that argnums names."""
     return (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
 
@@ -104,11 +108,11 @@ def grad_and_value(
     call = called("grad", function)
 
     def transformed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        layer, targets, outputs = _at_level(function, args, kwargs, _numbers(argnums), call)
+        layer, targets, outputs = at_level(function, args, kwargs, numbers_of(argnums), call)
         value, aux = outputs if has_aux else (outputs, None)
         if not isinstance(value, Variable):
             raise AutogradError(f"{call}: expected the function to return one Variable, got {type(value).__name__}")
-        gradients = _gradients(layer, [(value, starting_items(value, call))], targets)
+        gradients = gradients_at(layer, [(value, starting_items(value, call))], targets)
         gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         plain = below(layer, value)
         return gradient, ((plain, map_variables(lambda v: below(layer, v), aux)) if has_aux else plain)
@@ -172,7 +176,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         ('hello!', ['too loud'])
     """
     call = called("vjp", function)
-    layer, targets, outputs = _at_level(function, primals, {}, tuple(range(len(primals))), call)
+    layer, targets, outputs = at_level(function, primals, {}, tuple(range(len(primals))), call)
     results, aux = outputs if has_aux else (outputs, None)
     single = not isinstance(results, tuple)
     values = (results,) if single else results
@@ -184,7 +188,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         if len(cotangents) != len(values):
             raise AutogradError(f"{call}: the function has {len(values)} outputs, got feedback on {len(cotangents)}")
         roots = [(value, starting_items(value, call, given)) for value, given in zip(values, cotangents)]
-        return tuple(_gradients(layer, roots, targets))
+        return tuple(gradients_at(layer, roots, targets))
 
     plain = map_variables(lambda value: below(layer, value), results)
     return (plain, vjp_fn, map_variables(lambda v: below(layer, v), aux)) if has_aux else (plain, vjp_fn)

@@ -1,9 +1,9 @@
 """`jvp`: forward mode. An edit of the arguments, described in words, becomes a described change of the result.
 
 NOTE [Tangents in words]
-    A tangent says how a value is edited: "add an example", "becomes 'billing'". The tangent of a result is an edit of the
-    result. Plain operations have exact rules (the edit of a part is an edit of the whole that names the part); for a
-    chat completion a model is asked what would change in the answer; an evaluator is run again on the edited
+    A tangent says how a value is edited: "add an example", "becomes 'billing'". The tangent of a result is an edit of
+    the result. Plain operations have exact rules (the edit of a part is an edit of the whole that names the part); for
+    a chat completion a model is asked what would change in the answer; an evaluator is run again on the edited
     prediction. No tangent, or an empty one, is a real zero: nothing changes, and nobody is asked.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Context, Function, Layer, Variable
-from textgrad_engine.autograd.function import layout_of
+from textgrad_engine.autograd.arguments import layout_of
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
 
@@ -113,7 +113,9 @@ def jvp(
                 f"{type(given).__name__} {given!r:.40}"
             )
     if len(primals) != len(tangents):
-        raise AutogradError(f"{call}: got {len(primals)} primals and {len(tangents)} tangents; None says that one stays")
+        raise AutogradError(
+            f"{call}: got {len(primals)} primals and {len(tangents)} tangents; None says that one stays"
+        )
     layer = JvpLayer()
     pairs = enumerate(zip(primals, tangents))
     edited = [_argument(layer, primal, tangent, f"{call}: argument {n}") for n, (primal, tangent) in pairs]
@@ -139,7 +141,9 @@ def _argument(layer: JvpLayer, primal: Any, tangent: Any, where: str) -> Any:
         return _container(layer, primal, tangent, where)
     inner = lift(primal)
     if not isinstance(inner, Variable):
-        raise AutogradError(f"{where}: it is {type(primal).__name__} {primal!r:.40}, which an edit in words cannot change")
+        raise AutogradError(
+            f"{where}: it is {type(primal).__name__} {primal!r:.40}, which an edit in words cannot change"
+        )
     if not isinstance(tangent, Variable | str | list):
         raise AutogradError(f"{where}: an edit is a text or a Variable, got {type(tangent).__name__} {tangent!r:.40}")
     edit = tangent if isinstance(tangent, Variable) else Variable(tangent)

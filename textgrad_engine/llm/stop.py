@@ -133,7 +133,7 @@ async def unless_stopped(work: Coroutine[Any, Any, T]) -> T:
 
 def _stopped() -> Stopped:
     error = Stopped("the run was stopped, so this request was not sent; what was in flight could finish")
-    vars(error)["sent"] = False
+    error.sent = False
     return error
 
 

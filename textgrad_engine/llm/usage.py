@@ -206,21 +206,21 @@ class Metered(Wrapper):
 def mark(error: ModelError, *, usage: Usage | None = None, sent: bool | None = None) -> ModelError:
     """Note on an error what the failed call used, or that it never reached the endpoint."""
     if usage is not None:
-        vars(error)["usage"] = usage
+        error.usage = usage
     if sent is not None:
-        vars(error)["sent"] = sent
+        error.sent = sent
     return error
 
 
 def usage_of(error: BaseException) -> Usage | None:
     """What a failed call is known to have used, or None when nobody knows."""
-    found = getattr(error, "usage", None)
+    found = error.usage if isinstance(error, ModelError) else None
     return found if isinstance(found, Usage) else None
 
 
 def was_sent(error: BaseException) -> bool:
     """Whether a failed call may have been charged: False only when the error proves that it was not."""
-    if getattr(error, "sent", None) is False:
+    if isinstance(error, ModelError) and error.sent is False:
         return False
     return not (isinstance(error, APIError) and error.status is not None and 400 <= error.status < 500)
 

@@ -10,8 +10,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import Module
-from textgrad_engine.ops.chat_completion import ChatCompletion as _ChatCompletion
-from textgrad_engine.ops.chat_completion import config_from
+from textgrad_engine.ops.chat_completion import complete, config_from
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 
 __all__ = ["ChatCompletion"]
@@ -68,14 +67,12 @@ class ChatCompletion(Module):
         text = _template(self.system)
         return () if text is None else tuple([name for name in templates.slots_of(text) if name not in self.slots])
 
-    def forward(self, **values: Variable | str) -> Variable:
-        """Fill the slots and ask."""
+    def forward(self, **values: Variable | str | list[Any]) -> Variable:
+        """Fill the slots and ask; lists, and Variables with lists, are batches (see `ops.chat_completion`)."""
         self._check(values)
         texts = (self.user,) if self.system is None else (self.system, self.user)
-        result: Variable = _ChatCompletion.apply(
-            self.settings, _plan(self.system is not None, tuple(values)), *texts, *values.values()
-        )
-        return result
+        plan = _plan(self.system is not None, tuple(values))
+        return complete(self.settings, plan, [*texts, *values.values()], "ChatCompletion")
 
     def _check(self, values: Mapping[str, Any]) -> None:
         slots = self.slots

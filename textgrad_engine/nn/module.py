@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, Self
 
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.nn.parameter import Parameter
+from textgrad_engine.ops.text import Compute
 
 __all__ = ["Module"]
 
@@ -84,6 +88,9 @@ class Module:
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
+        replaced = _REPLACED.get()
+        if replaced and (id(self), name) in replaced:
+            return replaced[id(self), name]
         for store in ("_parameters", "_buffers", "_modules"):
             found = self.__dict__.get(store)
             if found is not None and name in found:
@@ -201,6 +208,27 @@ class Module:
                 value.role = role
                 value.requires_grad_(requires_grad)
 
+    @contextlib.contextmanager
+    def _with_parameters(self, overrides: Mapping[str, Any]) -> Iterator[None]:
+        """Inside the block, for this task or thread and what it starts, other values stand for some of the state."""
+        places = _places(self)
+        if unknown := [name for name in overrides if name not in places]:
+            raise KeyError(
+                f"{type(self).__name__} has no parameter or buffer {unknown[0]!r}; it has {', '.join(places) or 'none'}"
+            )
+        replaced = dict(_REPLACED.get())
+        given: dict[int, str] = {}
+        for name, value in overrides.items():
+            own, spots = places[name]
+            if given.setdefault(id(own), name) != name:
+                raise KeyError(f"{given[id(own)]!r} and {name!r} are one parameter: give a value for one of them")
+            replaced.update(dict.fromkeys(spots, _stand_in(value, own, name)))
+        token = _REPLACED.set(replaced)
+        try:
+            yield
+        finally:
+            _REPLACED.reset(token)
+
     # modes
 
     def train(self, mode: bool = True) -> Self:
@@ -238,6 +266,39 @@ class Module:
         lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
         inside = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
         return f"{type(self).__name__}({inside}\n)" if inside else f"{type(self).__name__}()"
+
+
+_REPLACED: ContextVar[Mapping[tuple[int, str], Variable]] = ContextVar(
+    "textgrad_engine_replaced", default=MappingProxyType({})
+)
+"""What stands for a module's parameter, by the module's id and the name in it; the block that sets it holds the module."""
+
+
+def _places(root: Module) -> dict[str, tuple[Variable, list[tuple[int, str]]]]:
+    """Each parameter and buffer by dotted name, with all places where modules below `root` have it."""
+    named: dict[str, Variable] = {}
+    spots: dict[int, list[tuple[int, str]]] = {}
+    for path, module in root.named_modules():
+        for name, value in (*module._parameters.items(), *module._buffers.items()):
+            named[_dotted(path, name)] = value
+            spots.setdefault(id(value), []).append((id(module), name))
+    return {name: (value, spots[id(value)]) for name, value in named.items()}
+
+
+def _stand_in(value: Any, own: Variable, name: str) -> Variable:
+    """A value in the place of a parameter, with its role where it has none of its own."""
+    if isinstance(value, str):
+        return Variable(value, role=own.role)
+    if not isinstance(value, Variable):
+        raise TypeError(f"{name!r} is replaced by a Variable or a text, got {type(value).__name__} {value!r:.40}")
+    if value._role != "" or not own.role:
+        return value
+    named: Variable = Compute.apply(_same, value, own.role)  # recorded: values of every transform keep the role
+    return named
+
+
+def _same(data: Any) -> Any:
+    return data
 
 
 def _dotted(path: str, name: str) -> str:

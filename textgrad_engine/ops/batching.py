@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from textgrad_engine.autograd import Function, Variable, is_seed
+from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd.gradient import SEED, PartSeed, is_start
 from textgrad_engine.ops.text import joined_role
 
 __all__ = ["Entry", "Stack", "Unbind"]
@@ -14,6 +15,7 @@ class Stack(Function):
     """`Stack.apply([a, b, …])`: one Variable whose data is the list of theirs."""
 
     deferrable = True
+    collects = True
 
     @staticmethod
     def forward(entries: list[Variable]) -> Variable:
@@ -33,9 +35,19 @@ class Stack(Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
         """To each entry its part of the feedback."""
-        if is_seed(grad_out):
-            return ([grad_out] * ctx.count,)
-        return ([[Entry.apply(item, number) for item in grad_out.grad] for number in range(ctx.count)],)
+        return ([[part for item in grad_out.grad for part in _part(item, number)] for number in range(ctx.count)],)
+
+    @staticmethod
+    def jvp(ctx: Any, edits: list[Variable | None]) -> Any:
+        """One list with the edit of each entry."""
+        return Stack.apply([Variable("") if edit is None else edit for edit in edits])
+
+
+def _part(item: Variable, number: int) -> list[Variable]:
+    """What of an item of feedback on a batch is about one entry."""
+    if item is SEED:
+        return [item]
+    return item.entries[number] if isinstance(item, PartSeed) else [Entry.apply(item, number)]
 
 
 class Unbind(Function):
@@ -71,7 +83,14 @@ class Unbind(Function):
         """One list with the feedback on each entry."""
         feedback = Stack.apply(list(grad_outs))
         feedback.role = next((grad_out.role for grad_out in grad_outs if grad_out.grad), "feedback")
-        return feedback, None, None
+        starts = [[item for item in grad_out.grad if is_start(item)] for grad_out in grad_outs]
+        return [feedback, *([PartSeed(starts)] if any(starts) else [])], None, None
+
+    @staticmethod
+    def jvp(ctx: Any, edit: Variable, size: None, where: None) -> Any:
+        """To each entry its edit."""
+        edits = tuple([Entry.apply(edit, number) for number in range(ctx.primals[1])])
+        return edits if len(edits) > 1 else edits[0]
 
 
 class Entry(Function):
@@ -98,3 +117,8 @@ class Entry(Function):
     def backward(ctx: Any, grad_out: Variable) -> Any:
         """What is said about the entry is said about the batch."""
         return grad_out, None
+
+    @staticmethod
+    def jvp(ctx: Any, edit: Variable, number: None) -> Any:
+        """The edit of the entry."""
+        return Entry.apply(edit, ctx.primals[1])

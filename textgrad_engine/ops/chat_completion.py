@@ -14,10 +14,13 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Purpose, ResponseFormat
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
+from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, case_of, feedback_on
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
+from textgrad_engine.ops.sizes import common_size, size_of
+from textgrad_engine.ops.what_if import what_if
 
-__all__ = ["ChatCompletion", "ask", "chat_completion", "config_from"]
+__all__ = ["ChatCompletion", "ask", "chat_completion", "complete", "config_from"]
 
 
 class ChatCompletion(Function):
@@ -114,6 +117,12 @@ class ChatCompletion(Function):
             for case, by_position in zip(cases, feedback)
         ]
 
+    @staticmethod
+    def jvp(ctx: Any, settings: None, plan: None, *edits: Variable | None) -> Variable | None:
+        """Ask what would change in the answer if the inputs were edited."""
+        *values, answer = ctx.saved_variables
+        return what_if(ctx.plan, values, edits, answer, ask)
+
 
 def chat_completion(
     model: str | Model | None,
@@ -126,18 +135,23 @@ def chat_completion(
 ) -> Variable:
     """A model's answer, as a pending Variable; feedback on it becomes feedback on the Variables in the messages.
 
+    Where inputs (or Variables in messages) are batches, the model is asked once for each entry, all at the same time.
+    The answer is then a batch, feedback on it is a list with one text for each entry, and an empty text costs no call;
+    what is no batch is the same for all entries, and a prompt collects one feedback for each, in order.
+
     Args:
         model: a Model or a name such as ``"openai/gpt-5-mini"``; None stands for the one of `use_models`.
         messages: as in OpenAI's API; `content` may be a text, a Variable, or a list of these and of content parts
             (dicts).
-        inputs: values for the ``{slots}`` in the messages' texts.
+        inputs: values for the ``{slots}`` in the messages' texts; a list is a batch.
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, response_format, …).
 
     Raises:
         TypeError: a sampling setting is unknown.
-        ValueError: a message is malformed; raised where the answer is read: no message has a slot for an input.
+        ValueError: a message is malformed; batches differ in size; raised where the answer is read: no message has a
+            slot for an input.
         NoModelError: raised where the answer is read, when no model is given and none is set.
 
     Example:
@@ -153,8 +167,22 @@ def chat_completion(
     """
     settings = ChatSettings(model=model, config=config_from(config), purpose=purpose, role=role, strict=True)
     plan, values = plan_of(messages, inputs or {})
-    result: Variable = ChatCompletion.apply(settings, plan, *values)
-    return result
+    return complete(settings, plan, values, "chat_completion")
+
+
+def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: str) -> Variable:
+    """The answer to a plan with these values; where some are batches, one answer for each entry, as a batch.
+
+    Raises:
+        ValueError: batches differ in size.
+    """
+    size = None
+    if any(size_of(value) is not None for value in values):
+        size = common_size([(name, values[index]) for name, index in plan.named_values()], call)
+    if size is None:
+        result: Variable = ChatCompletion.apply(settings, plan, *values)
+        return result
+    return stacked(each_entry(size, values, lambda given: ChatCompletion.apply(settings, plan, *given), call))
 
 
 def ask(
@@ -162,6 +190,7 @@ def ask(
     user: Variable,
     schema: dict[str, Any],
     *,
+    system: Variable | str | None = None,
     answer: str | None = None,
     purpose: Purpose,
     role: str,
@@ -175,6 +204,7 @@ def ask(
         name: the prompt.
         user: its user part, rendered.
         schema: the answer is JSON of this schema.
+        system: instructions to use instead of the prompt's system part.
         answer: the schema's name, by default the prompt's.
         purpose: why it is asked.
         role: the role of the answer.
@@ -184,10 +214,10 @@ def ask(
     """
     config = GenerateConfig(response_format=ResponseFormat(name=answer or name, json_schema=schema))
     settings = ChatSettings(model=model, config=config, purpose=purpose, role=role, silence=silence)
-    values: list[Any] = [templates.load(name).system, user]
+    values: list[Any] = [templates.load(name).system if system is None else system, user]
     plan = _SYSTEM_AND_USER
     if gate is not None:
-        plan = plan._replace(gate=len(values))
+        plan = replace(plan, gate=len(values))
         values.append(gate)
     result: Variable = ChatCompletion.apply(settings, plan, *values)
     return result

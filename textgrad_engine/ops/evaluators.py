@@ -22,7 +22,8 @@ from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
 from textgrad_engine.ops.chat_completion import ChatCompletion, ask
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.messages import ChatSettings, plan_of
-from textgrad_engine.ops.text import Compute
+from textgrad_engine.ops.text import Compute, share_of_edit
+from textgrad_engine.ops.what_if import described_change, edited_text
 
 __all__ = [
     "deterministic_evaluator",
@@ -54,6 +55,18 @@ class _Evaluator(Function):
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
         score, explanation = ctx.saved_variables
         return (_feedback(score, explanation, grad_outs), *[None] * (ctx.count - 1))
+
+
+def _evaluated_again(evaluator: type[_Evaluator], ctx: Any, edits: Sequence[Variable | None]) -> tuple[Variable, ...]:
+    """What would change in score and explanation: a model makes the described edits, and the evaluator is run again.
+
+    The score of a text that is only described cannot be known; so the change is that of one text which fits the
+    description.
+    """
+    edited = [edited_text(value, edit, ask) for value, edit in zip(ctx.primals, edits)]
+    return tuple(
+        [described_change(now, then) for now, then in zip(ctx.saved_variables, evaluator.apply(*edited), strict=True)]
+    )
 
 
 def _roles(prediction: Any) -> tuple[str, str]:
@@ -106,6 +119,10 @@ class _ExactMatch(_Evaluator):
         prompt = templates.load("exact_match")
         texts = ["" if s else prompt.render(prediction=p, target=t) for s, (p, t) in zip(scores, pairs)]
         return _scored(prediction, scores, texts, count, reduction)
+
+    @staticmethod
+    def jvp(ctx: Any, *edits: Variable | None) -> Any:
+        return _evaluated_again(_ExactMatch, ctx, edits)
 
 
 def _scored(prediction: Any, scores: list[Any], texts: list[str], count: int | None, reduction: Reduction) -> Any:
@@ -175,6 +192,10 @@ class _Deterministic(_Evaluator):
             )
         return _scored(prediction, scores, texts, count, reduction)
 
+    @staticmethod
+    def jvp(ctx: Any, *edits: Variable | None) -> Any:
+        return _evaluated_again(_Deterministic, ctx, edits)
+
 
 def deterministic_evaluator(
     prediction: Variable,
@@ -235,6 +256,13 @@ class _Verdict(_Evaluator):
             explanation = f"The judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}, without a reason."
         roles = _roles(prediction)
         return Variable(score, role=roles[0]), Variable("" if good else explanation, role=roles[1])
+
+    @staticmethod
+    def jvp(ctx: Any, prediction: Variable | None, answer: Variable | None, scale: None) -> Any:
+        """What would change in the judge's answer is said of both; the prediction by itself decides nothing here."""
+        if answer is None:
+            return None, None
+        return share_of_edit(answer, "the score"), share_of_edit(answer, "the explanation")
 
 
 _VERDICT_SCHEMA = object_schema({"score": {"type": "number"}, "explanation": {"type": "string"}})
@@ -335,6 +363,10 @@ class _Criticism(Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
         return _feedback(None, ctx.saved_variables[0], [grad_out]), None
+
+    @staticmethod
+    def jvp(ctx: Any, prediction: Variable | None, answer: Variable | None) -> Any:
+        return answer
 
 
 def text_loss(

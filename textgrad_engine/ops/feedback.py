@@ -7,6 +7,7 @@ that leads to the critic's instructions.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +15,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from textgrad_engine import templates
+from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.ops.messages import Hole, Plan
-from textgrad_engine.ops.text import Compute
+from textgrad_engine.ops.text import Compute, share_of_edit
 
 __all__ = [
     "FEEDBACK_BATCH_SIZE",
@@ -112,7 +113,8 @@ def case_of(plan: Plan, values: list[Any], needs: Sequence[bool], answer: Variab
     for role, pieces in plan.messages:
         inside: list[str] = []
         for piece in pieces:
-            if not isinstance(piece, Hole):
+            if not isinstance(piece, Hole):  # a content part, with Variables in it or without
+                inside.extend(_keys_in(piece, needs, functools.partial(key_of, role), len(pieces) == 1))
                 continue
             # A template with slots is shown as it is, besides the message made of it.
             filled = [name for name in templates.slots_of(_template(values[piece.at])) if name in names]
@@ -121,6 +123,13 @@ def case_of(plan: Plan, values: list[Any], needs: Sequence[bool], answer: Variab
             inside.extend(by_input[name] for name in filled if name in by_input)
         keys.append(list(dict.fromkeys(inside)))
     return Case(plan, values, parts, keys, answer, feedback)
+
+
+def _keys_in(part: Any, needs: Sequence[bool], key_of: Callable[[int, bool], str], alone: bool) -> list[str]:
+    """The keys of what wants feedback in a content part; the critic is shown all but the text of a lone text part."""
+    holes = [leaf for leaf in pytree.leaves(part) if isinstance(leaf, Hole)]
+    whole = alone and len(holes) == 1 and part.get("type") == "text" and part.get("text") is holes[0]
+    return [key_of(hole.at, whole) for hole in holes if needs[hole.at]]
 
 
 def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[int, Variable]]:
@@ -222,6 +231,13 @@ class Extract(Function):
                 about.source = item.source
                 items.append(about)
         return items, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, edit: Variable, *_: None) -> Any:
+        """Of an edit of the answer, each text gets what falls on it."""
+        if len(ctx.paths) == 1:
+            return edit
+        return tuple([share_of_edit(edit, f"`{'.'.join(path)}`") for path in ctx.paths])
 
 
 def _render(cases: list[Case], data: list[Any]) -> str:

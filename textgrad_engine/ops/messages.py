@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
@@ -35,14 +35,16 @@ class ChatSettings:
     silence: str = ""
 
 
-class Hole(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Hole:
     """The place of a value, by its position among the values of a call."""
 
     at: int
 
 
-class Plan(NamedTuple):
-    """Messages with holes.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Messages with holes; a leaf to all that takes containers apart, since it holds no values.
 
     Attributes:
         messages: for each message its role and its content: holes for texts, and content parts (dicts with holes).
@@ -58,8 +60,9 @@ class Plan(NamedTuple):
         """The request, with the data of all values.
 
         Raises:
-            ValueError: the settings are strict, and no message has a slot for an input.
+            ValueError: a text is a batch; or the settings are strict, and no message has a slot for an input.
         """
+        self._refuse_batches(data)
         filled = {name: str(data[index]) for name, index in self.inputs}
         if settings.strict:
             self.check_inputs(data)
@@ -82,16 +85,29 @@ class Plan(NamedTuple):
                 f"they have {list(slots)}"
             )
 
+    def _refuse_batches(self, data: Sequence[Any]) -> None:
+        if not any(isinstance(value, list) for value in data):
+            return
+        for name, index in self.named_values():
+            if isinstance(data[index], list):
+                raise ValueError(
+                    f"{name} is a batch of {len(data[index])} entries, and that was not known when the call was made. "
+                    "Wait for the value (read its .data) before the call, or use func.vmap for one call per entry."
+                )
+
+    def named_values(self) -> list[tuple[str, int]]:
+        """A name, for errors, and the position of each value: of the inputs, and of what is in the messages."""
+        named = [(f"the value of {{{name}}}", index) for name, index in self.inputs]
+        for role, parts in self.messages:
+            holes = [leaf for part in parts for leaf in pytree.leaves(part) if isinstance(leaf, Hole)]
+            named.extend([(f"the {role} message", hole.at) for hole in holes])
+        return named
+
     def texts(self, data: Sequence[Any]) -> list[str]:
         """The text of each message as it was sent; images are named, not shown."""
         filled = {name: str(data[index]) for name, index in self.inputs}
         return [
-            "".join(
-                [
-                    _filled(data[part.at], filled) if isinstance(part, Hole) else f"[{part.get('type', 'part')}]"
-                    for part in parts
-                ]
-            )
+            "".join([_filled(data[p.at], filled) if isinstance(p, Hole) else _shown_part(p, data) for p in parts])
             for _, parts in self.messages
         ]
 
@@ -108,6 +124,13 @@ class Plan(NamedTuple):
 
 def _filled(text: Any, values: dict[str, str]) -> str:
     return templates.fill(str(text), values) if values else str(text)
+
+
+def _shown_part(part: Mapping[str, Any], data: Sequence[Any]) -> str:
+    """A content part for a reader: text as it is, an image by its name."""
+    if part.get("type") == "text":
+        return str(_put(part.get("text", ""), data))
+    return f"[{part.get('type', 'part')}]"
 
 
 def _put(part: Any, data: Sequence[Any]) -> Any:

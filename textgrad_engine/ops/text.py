@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.ops.sizes import note_size, size_of
 
-__all__ = ["Add", "Compute", "add", "format", "join", "joined_role", "split", "sum"]
+__all__ = ["Add", "Compute", "add", "edit_of_parts", "format", "join", "joined_role", "share_of_edit", "split", "sum"]
 
 Value: TypeAlias = Variable | str | int | float
 
@@ -32,6 +33,51 @@ def _data(value: Any) -> Any:
     return value.data if isinstance(value, Variable) else value
 
 
+def edit_of_parts(parts: Sequence[tuple[str, Any, Variable | None]]) -> Variable | None:
+    """The edit of a whole that follows from edits of its parts: it names the parts; entry by entry for batches.
+
+    Args:
+        parts: for each part where it stands in the whole, its value, and its edit (None where it stays).
+
+    Returns:
+        One described edit, empty where the edits of all parts are; None where no part has one.
+    """
+    edited = [(place, value, edit) for place, value, edit in parts if edit is not None]
+    if not edited:
+        return None
+    roles = [value._role if isinstance(value, Variable) else None for _, value, _ in edited]
+    places = [f"{place} (the {role})" if role else place for (place, _, _), role in zip(edited, roles)]
+    edits = [edit for _, _, edit in edited]
+    result: Variable = Compute.apply(lambda texts: _in_places(places, texts), edits, "edit")
+    return result
+
+
+def _in_places(places: list[str], edits: list[Any]) -> Any:
+    sizes = [len(edit) for edit in edits if isinstance(edit, list)]
+    if sizes:
+        by_entry = [[edit[n] if isinstance(edit, list) else edit for edit in edits] for n in range(sizes[0])]
+        return [_in_places(places, entry) for entry in by_entry]
+    return "\n".join(f"In {place}: {edit}" for place, edit in zip(places, edits) if edit)
+
+
+def share_of_edit(edit: Variable, part: str) -> Variable:
+    """The edit of one part of a whole that is edited: what of the edit falls on it."""
+    words = f"What falls on {part} of this edit of the whole: "
+    result: Variable = Compute.apply(lambda text: _share(words, text), edit, "edit")
+    return result
+
+
+def _share(words: str, text: Any) -> Any:
+    if isinstance(text, list):
+        return [_share(words, entry) for entry in text]
+    return words + text if text else ""
+
+
+def _numbered(values: Sequence[Any], edits: Sequence[Variable | None] | None) -> list[tuple[str, Any, Variable | None]]:
+    given = edits or [None] * len(values)
+    return [(f"part {n} of {len(values)}", value, edit) for n, (value, edit) in enumerate(zip(values, given), 1)]
+
+
 class _PassOn(Function):
     """Base of the plain operations: what is said about the result is said to every input that wants to hear it."""
 
@@ -39,8 +85,8 @@ class _PassOn(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Remember the shapes of the arguments."""
-        ctx.specs = [pytree.flatten(value) for value in inputs]
+        """Remember the arguments; only their shapes matter."""
+        ctx.inputs = inputs
 
     @staticmethod
     def output_role(*args: Any) -> str:
@@ -50,12 +96,13 @@ class _PassOn(Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
         """Pass the feedback on."""
+        def hears(leaf: Any) -> Variable | None:
+            return grad_out if isinstance(leaf, Variable) else None
+
         return tuple(
             [
-                pytree.unflatten(spec, [grad_out if isinstance(leaf, Variable) else None for leaf in leaves])
-                if needed
-                else None
-                for needed, (leaves, spec) in zip(ctx.needs_input_grad, ctx.specs)
+                pytree.map_leaves(hears, value) if needed else None
+                for needed, value in zip(ctx.needs_input_grad, ctx.inputs)
             ]
         )
 
@@ -87,6 +134,11 @@ class Add(Function):
         a, b = ctx.needs_input_grad
         return grad_out if a else None, grad_out if b else None
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Variable | None) -> Variable | None:
+        """The edit of a part is an edit of the whole; a copy is edited as its original."""
+        return tangents[0] if ctx.primals[1] is None else edit_of_parts(_numbered(ctx.primals, tangents))
+
 
 def _plus(a: Any, b: Any) -> Any:
     if isinstance(a, list) and isinstance(b, list):
@@ -109,12 +161,13 @@ def add(a: Value, b: Value) -> Variable:
         >>> add(Variable("Be brief."), " Thanks.").data
         'Be brief. Thanks.'
     """
-    result: Variable = Add.apply(a, b)
-    return result
+    return _add_rule(a, b)
 
 
 def _add_rule(a: Value, b: Value | None) -> Variable:
     result: Variable = Add.apply(a, b)
+    if result._call is not None:  # what is added to a batch that is still computed is a batch, too
+        note_size(result, next((size for size in map(size_of, (a, b)) if size is not None), None))
     return result
 
 
@@ -128,6 +181,10 @@ class _Sum(_PassOn):
         for item in data:
             total = _plus(total, item)
         return Variable(total, role=joined_role(values))
+
+    @staticmethod
+    def jvp(ctx: Any, edits: list[Variable | None]) -> Variable | None:
+        return edit_of_parts(_numbered(ctx.primals[0], edits))
 
 
 def sum(values: Sequence[Value]) -> Variable:  # noqa: A001  PyTorch's name
@@ -151,6 +208,11 @@ class _Join(_PassOn):
     def output_role(values: list[Value], separator: Value) -> str:
         """The separator has no say in the role."""
         return joined_role(values)
+
+    @staticmethod
+    def jvp(ctx: Any, edits: list[Variable | None] | None, separator: Variable | None) -> Variable | None:
+        values, between = ctx.primals
+        return edit_of_parts([*_numbered(values, edits), ("each separator", between, separator)])
 
 
 def join(values: Sequence[Value], separator: Value = "") -> Variable:
@@ -186,6 +248,12 @@ class _Split(Function):
                 items.append(about)
         return items, None, None
 
+    @staticmethod
+    def jvp(ctx: Any, edit: Variable, *_: None) -> Any:
+        if ctx.count == 1:
+            return (edit,)
+        return tuple([share_of_edit(edit, f"part {number} of {ctx.count}") for number in range(1, ctx.count + 1)])
+
 
 def split(value: Variable, separator: str | None = None, maxsplit: int = -1) -> list[Variable]:
     """The pieces of a text, as `str.split` makes them; waits for the text, since their number depends on it.
@@ -206,6 +274,12 @@ class _Format(_PassOn):
             raise ValueError(f"format: the template has no {{{missing[0]}}}; it has {list(templates.slots_of(text))}")
         return Variable(templates.fill(text, values), role=joined_role(template, slots))
 
+    @staticmethod
+    def jvp(ctx: Any, template: Variable | None, edits: dict[str, Variable | None] | None) -> Variable | None:
+        text, slots = ctx.primals
+        in_slots = [(f"{{{name}}}", slots[name], edit) for name, edit in (edits or {}).items()]
+        return edit_of_parts([("the template", text, template), *in_slots])
+
 
 def format(template: Value, **slots: Value) -> Variable:  # noqa: A001  str's name
     """The template with each ``{slot}`` replaced; values are never scanned again, other braces stay as they are.
@@ -224,11 +298,11 @@ def format(template: Value, **slots: Value) -> Variable:  # noqa: A001  str's na
 class Compute(_PassOn):
     """Text made from other values by a quick, pure function: `Compute.apply(function, values, role)`.
 
-    `function` gets `values` with each Variable replaced by its data.
+    `function` gets `values` with each Variable replaced by its data; it gives a text, or a list of them for a batch.
     """
 
     @staticmethod
-    def forward(function: Callable[[Any], str], values: Any, role: str) -> Variable:
+    def forward(function: Callable[[Any], Any], values: Any, role: str) -> Variable:
         """Call the function."""
         return Variable(function(pytree.map_leaves(_data, values)), role=role)
 
@@ -236,6 +310,28 @@ class Compute(_PassOn):
     def output_role(function: Any, values: Any, role: str) -> str:
         """The role that was given."""
         return role
+
+    @staticmethod
+    def jvp(ctx: Any, function: None, edits: Any, role: None) -> Variable | None:
+        """An edit of a value is an edit of the text made from it; with a single value it passes as it is."""
+        values = ctx.primals[1]
+        if isinstance(values, Variable):
+            passed: Variable = edits
+            return passed
+        pairs = zip(_places(values), pytree.leaves(edits))
+        return edit_of_parts([(place, value, edit) for (place, value), edit in pairs])
+
+
+def _places(values: Any, path: str = "") -> list[tuple[str, Any]]:
+    """Where each leaf of nested values stands, and the leaf."""
+    if not pytree.is_container(values):
+        return [(path, values)]
+    pairs = values.items() if isinstance(values, dict) else enumerate(values, 1)
+    return [leaf for key, value in pairs for leaf in _places(value, f"{path}.{key}" if path else _first(key))]
+
+
+def _first(key: Any) -> str:
+    return key if isinstance(key, str) else f"part {key}"
 
 
 Variable.add_rule = staticmethod(_add_rule)

@@ -158,11 +158,7 @@ class Run:
         number = len(self.steps) + 1
         names = tuple(self.train_ids[position] for position in positions)
         self.optimizer.zero_grad()
-        losses, scores = self.forward(number, names, rows)
-        problems: list[str] = []
-        if losses:
-            with self.phase("backward", number, 0), forgiving(functools.partial(_note, problems)):
-                backward(losses)
+        scores, problems = self.forward_and_backward(number, names, rows)
         feedback = sum(len(parameter.grad) for parameter in self.trained.values())
         held = self.optimizer.state_dict()
         with self.phase("optimize", number, 1) as advance:
@@ -209,10 +205,15 @@ class Run:
                 f"its first problem: {problems[0]}"
             )
 
-    def forward(
+    def forward_and_backward(
         self, number: int, names: tuple[str, ...], rows: list[dict[str, Any]]
-    ) -> tuple[list[Variable], list[float]]:
-        """The losses of a minibatch that there are answers for, and their scores."""
+    ) -> tuple[list[float], list[str]]:
+        """Run a minibatch; each example goes backward as soon as its own loss is there, whatever the others do.
+
+        Returns:
+            The scores that there are, and the answers of the critic that were not to be had, in words.
+        """
+        problems: list[str] = []
         with self.phase("forward", number, len(rows)) as advance:
 
             def start(position: int) -> tuple[None, Variable]:
@@ -221,13 +222,15 @@ class Run:
                     return None, self.loss(self.program(**self.pick(row, name)), self.target_of(row, name))
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
-            answered, scores = [], []
-            for _, loss in started:
+            losses = [loss for _, loss in started]
+            if roots := [loss for loss in losses if loss.requires_grad]:
+                with self.phase("backward", number, 0), forgiving(functools.partial(_note, problems)):
+                    backward(roots)
+            scores = []
+            for loss in losses:
                 with contextlib.suppress(*UNANSWERED):
                     scores.append(as_score(loss))
-                    if loss.requires_grad:
-                        answered.append(loss)
-        return answered, scores
+        return scores, problems
 
     def is_better(self, val: Evaluation) -> bool:
         """Whether the texts of now replace the best ones: a higher score, or the same with shorter texts."""
@@ -359,9 +362,11 @@ class Run:
 
 
 def _note(problems: list[str], node: Node, error: BaseException) -> bool:
-    """Pass over a lost answer of the critic."""
+    """Pass over a lost answer of the critic, or an example whose own answer was lost (it has no score)."""
     if not isinstance(error, UNANSWERED):
         return False
+    if node.call is not None and node.call.failed:
+        return True
     problems.append(f"no feedback from {node.name()}: {type(error).__name__}: {error}")
     return True
 

@@ -1,0 +1,193 @@
+"""Functions that are called while feedback flows: on a variable, a node, several gradients at once, a written leaf.
+
+NOTE [When hooks run]
+    At each place of a backward pass, in this order:
+
+    1. the feedback on a variable is complete: its own hooks (`Variable.register_hook`, `register_multi_grad_hook`), in
+       the order of their registration; each may replace it;
+    2. it is kept where somebody asked for it (`retain_grad`, `autograd.grad`);
+    3. a node is about to run its rule: its prehooks (`Node.register_prehook`);
+    4. the rule;
+    5. its gradients are there: the node's hooks (`Node.register_hook`);
+    6. the pass has succeeded, every leaf is written and the graph is freed: the hooks of the leaves that got feedback
+       (`Variable.register_post_accumulate_grad_hook`), in graph order.
+
+    A hook of 1, 3 or 5 that raises fails the pass, and nothing is written. In 6 the pass is over: the hooks of all
+    leaves run, then the first error is raised, with a note about the others; the feedback stays.
+    Where nothing is said (a true zero) no rule runs, and no hook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from textgrad_engine.autograd.gradient import Items, as_items, combine, without_zeros
+from textgrad_engine.autograd.graph import POST, PRE, FunctionNode, GradientEdge, Handle, LeafNodeHook, add_hook
+from textgrad_engine.autograd.variable import Variable, hooks_at
+from textgrad_engine.errors import AutogradError
+
+if TYPE_CHECKING:
+    from textgrad_engine.autograd.engine import Pass
+
+__all__ = [
+    "MultiGradHook",
+    "after_accumulation",
+    "after_rule",
+    "before_rule",
+    "on_gradient",
+    "register_multi_grad_hook",
+]
+
+
+class MultiGradHook:
+    """A function that is called once a pass for the gradients of several variables; see `register_multi_grad_hook`.
+
+    Attributes:
+        edges: where the gradients of the variables flow, in order.
+        any: whether it is called with the first gradient, instead of with all.
+        function: what is called.
+    """
+
+    def __init__(self, edges: tuple[GradientEdge, ...], any_of: bool, function: Callable[..., Any]) -> None:
+        self.edges, self.any, self.function = edges, any_of, function
+
+    def arrived(self, work: Pass, edge: GradientEdge, items: Items) -> None:
+        """One of the gradients is complete."""
+        state = work.multi.get(self)
+        if state is None:
+            state = work.multi[self] = _Arrivals({known for known in self.edges if work.reaches(known)})
+        state.missing.discard(edge)
+        if items and not (self.any and state.found):
+            state.found[edge] = combine(items)
+            if self.any:
+                self.function(state.found[edge])
+        if not self.any and not state.missing and state.found:
+            self.function([state.found.get(known) for known in self.edges])
+
+
+class _Arrivals:
+    """What one pass has brought so far."""
+
+    def __init__(self, missing: set[GradientEdge]) -> None:
+        self.missing = missing
+        self.found: dict[GradientEdge, Variable] = {}
+
+
+class _Handles(Handle):
+    """Several registrations that are removed together."""
+
+    def __init__(self, handles: list[Handle]) -> None:
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Take the hook away from all variables."""
+        for handle in self._handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(
+    variables: Sequence[Variable], fn: Callable[..., Any], *, mode: Literal["all", "any"] = "all"
+) -> Handle:
+    """Have a function called in each backward pass with the gradients of several variables.
+
+    Args:
+        variables: which; leaves and results.
+        fn: with mode ``"all"`` called when the last of the gradients is complete, with a list: for each variable one
+            Variable (`data` the feedback joined in order, `grad` the items), or None where nothing is said or the pass
+            does not get there. With mode ``"any"`` called with the first gradient that says something, and not again in
+            the same pass; which one is first may depend on which call of a model ends first. What it returns is
+            ignored.
+        mode: ``"all"`` or ``"any"``.
+
+    Returns:
+        A handle whose `remove()` takes the hook away.
+
+    Raises:
+        ValueError: the mode is another, or there are no variables.
+        AutogradError: a variable does not require grad.
+
+    Example:
+        >>> a, b = Variable("Hello", requires_grad=True), Variable("Ann", requires_grad=True)
+        >>> handle = register_multi_grad_hook([a, b], lambda grads: print([grad.data for grad in grads]))
+        >>> (a + b).backward("put a comma in between")
+        ['put a comma in between', 'put a comma in between']
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"register_multi_grad_hook: mode is 'all' or 'any', got {mode!r}")
+    if not variables:
+        raise ValueError("register_multi_grad_hook: there are no variables to wait for")
+    for variable in variables:
+        if not variable.requires_grad:
+            raise AutogradError(f"{variable._name()} does not require grad: no feedback will come by")
+    edges = tuple([variable._gradient_edge() for variable in variables])
+    hook = MultiGradHook(edges, mode == "any", fn)
+    return _Handles([add_hook(hooks_at(edge), hook) for edge in dict.fromkeys(edges)])
+
+
+def on_gradient(work: Pass, edge: GradientEdge, hooks: dict[int, Any], items: Items) -> Items:
+    """Run the hooks on one gradient, and return what goes on instead of it."""
+    for hook in tuple(hooks.values()):
+        if type(hook) is MultiGradHook:
+            hook.arrived(work, edge, items)
+        elif items:
+            changed = hook(combine(items))
+            if changed is not None:
+                items = without_zeros(as_items(changed, "a hook"))
+    return items
+
+
+def before_rule(node: FunctionNode, arrived: list[Items]) -> list[Items]:
+    """Run the prehooks of a node, and return the gradients that its rule gets."""
+    for hook in _hooks_of(node, PRE):
+        changed = hook(_shown(arrived))
+        if changed is not None:
+            arrived = _replaced(node, "prehook", changed, len(arrived), "outputs")
+    return arrived
+
+
+def after_rule(node: FunctionNode, returned: list[Items], arrived: list[Items]) -> list[Items]:
+    """Run the hooks of a node, and return the gradients that go on to its inputs."""
+    for hook in _hooks_of(node, POST):
+        changed = hook(_shown([without_zeros(items) for items in returned]), _shown(arrived))
+        if changed is not None:
+            returned = _replaced(node, "hook", changed, len(returned), "inputs that are Variables")
+    return returned
+
+
+def after_accumulation(leaves: list[tuple[Variable, Items]]) -> None:
+    """Run the hooks of leaves that got feedback; the first error is raised when all have run."""
+    errors: list[Exception] = []
+    for variable, items in leaves:
+        for hook in tuple((variable._post_hooks or {}).values()):
+            try:
+                if type(hook) is LeafNodeHook:
+                    hook.hook((), (combine(items),))
+                else:
+                    hook(variable)
+            except Exception as error:  # raised below: other leaves' hooks must not depend on this one's
+                error.add_note(f"in a hook that runs after feedback was written to {variable._name()}")
+                errors.append(error)
+    if errors:
+        for other in errors[1:]:
+            errors[0].add_note(f"another such hook failed too: {type(other).__name__}: {other}")
+        raise errors[0]
+
+
+def _hooks_of(node: FunctionNode, kind: int) -> tuple[Any, ...]:
+    return () if node.hooks is None else tuple(node.hooks.get(kind, {}).values())
+
+
+def _shown(gradients: list[Items]) -> tuple[Variable | None, ...]:
+    return tuple([combine(items) if items else None for items in gradients])
+
+
+def _replaced(node: FunctionNode, kind: str, changed: Any, count: int, what: str) -> list[Items]:
+    given = (changed,) if count == 1 and not isinstance(changed, tuple) else changed
+    if not isinstance(given, tuple) or len(given) != count:
+        got = f"{len(given)} of them" if isinstance(given, tuple) else f"{type(given).__name__} {given!r:.40}"
+        raise AutogradError(
+            f"a {kind} of {node.name()} must return None or a tuple of {count} gradients, one for each of the node's "
+            f"{what}; got {got}"
+        )
+    return [without_zeros(as_items(gradient, f"a {kind} of {node.name()}")) for gradient in given]

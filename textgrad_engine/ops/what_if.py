@@ -1,0 +1,114 @@
+"""Forward mode for what a model answers: the words are in ``prompts/what_if.md`` and ``prompts/apply_edit.md``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from textgrad_engine import templates
+from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import AutogradError
+from textgrad_engine.ops.feedback import Case, Extract, case_of, object_schema
+from textgrad_engine.ops.messages import Plan
+from textgrad_engine.ops.text import Compute
+
+__all__ = ["described_change", "edited_text", "what_if"]
+
+_STRING = {"type": "string"}
+
+
+def what_if(
+    plan: Plan,
+    values: list[Any],
+    edits: Sequence[Variable | None],
+    answer: Variable,
+    ask: Callable[..., Variable],
+) -> Variable | None:
+    """Ask what would change in a model's answer if its inputs were edited; nobody is asked when all edits are empty.
+
+    Args:
+        plan: the messages, with holes.
+        values: what is in the holes.
+        edits: for each value how it is edited, or None.
+        answer: what the model answered.
+        ask: `chat_completion.ask`, handed in because that file stands above this one.
+    """
+    case = case_of(plan, values, [edit is not None for edit in edits], answer, [])
+    given = [edits[part.position] for part in case.parts]
+    if not given:  # only what decides whether the model is asked is edited, and that says nothing to it
+        return None
+    user = Compute.apply(lambda data: _render(case, *data), [values, answer, given], "request about an edit")
+    asked = values[plan.gate] if plan.gate is not None else "yes"
+    gate = Compute.apply(lambda data: "".join(map(str, data[1])) if data[0] else "", [asked, given], "")
+    reply = ask(
+        "what_if",
+        user,
+        object_schema({"change": _STRING}),
+        purpose="backward",
+        role="answer about an edit",
+        gate=gate,
+        silence=json.dumps({"change": ""}),
+    )
+    change: Variable = Extract.apply(reply, (("change",),), ("edit of the answer",))
+    return change
+
+
+def _render(case: Case, values: list[Any], answer: str, edits: list[str]) -> str:
+    return templates.load("what_if").render(
+        inputs=[
+            {
+                "key": part.key,
+                "role": part.role or "an input",
+                "text": None if part.whole else str(values[part.position]),
+                "edit": edit,
+            }
+            for part, edit in zip(case.parts, edits)
+            if edit
+        ],
+        messages=[
+            {"role": role, "keys": ", ".join(f"`{key}`" for key in keys), "text": text}
+            for (role, _), keys, text in zip(case.plan.messages, case.keys, case.plan.texts(values))
+        ],
+        answer=answer,
+    )
+
+
+def edited_text(value: Any, edit: Variable | None, ask: Callable[..., Variable]) -> Any:
+    """A text with a described edit made in it by a model; the text as it is when there is no edit, or an empty one."""
+    if edit is None:
+        return value
+    user = Compute.apply(lambda data: _one_edit(*data), [value, edit], "request to make an edit")
+    reply = ask(
+        "apply_edit",
+        user,
+        object_schema({"text": _STRING}),
+        purpose="backward",
+        role="edited text",
+        gate=edit,
+        silence=json.dumps({"text": ""}),
+    )
+    text = Extract.apply(reply, (("text",),), ("edited text",))
+    role = getattr(value, "_role", None) or "edited text"
+    chosen: Variable = Compute.apply(lambda data: data[2] if data[1] else data[0], [value, edit, text], role)
+    return chosen
+
+
+def _one_edit(text: Any, edit: Any) -> str:
+    if isinstance(text, list) or isinstance(edit, list):
+        raise AutogradError(
+            "forward mode runs an evaluator again on one edited prediction, and got a batch. Put the evaluator inside "
+            "func.vmap, which hands it one example at a time."
+        )
+    return templates.load("apply_edit").render(text=text, edit=edit)
+
+
+def described_change(before: Variable, after: Variable) -> Variable:
+    """How a value would change, described from what it is and what it would be; empty where it stays."""
+    change: Variable = Compute.apply(_difference, [before, after], "edit")
+    return change
+
+
+def _difference(pair: list[Any]) -> str:
+    now, then = pair
+    return "" if now == then else f"becomes {then!r} instead of {now!r}"
