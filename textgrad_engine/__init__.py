@@ -20,7 +20,8 @@ if TYPE_CHECKING:
         no_grad,
         set_grad_enabled,
     )
-    from textgrad_engine.llm import budget, set_models, use_models
+    from textgrad_engine.llm import set_models, use_models
+    from textgrad_engine.llm.budget import budget
     from textgrad_engine.train import Comparison, Evaluation, Trainer, TrainResult, compare, evaluate
 
 __all__ = [

@@ -75,12 +75,13 @@ def make_optimizer(config: Config, program: Module, *, feedback: bool = True) ->
     return TGD(trained, **config.optimizer.given(), use_feedback=feedback)
 
 
-def make_models(config: Config, option: str | None = None) -> dict[str, Model]:
+def make_models(config: Config, option: str | None = None, *, needs_key: bool = True) -> dict[str, Model]:
     """The model of each role; roles of one name share one model, and its limit.
 
     Args:
         config: names them.
         option: the name that ``--model`` gave, if it did; errors then speak of it.
+        needs_key: whether the models will be asked.
 
     Raises:
         ConfigError: nothing answers to a name, or its endpoint has no key.
@@ -101,7 +102,7 @@ def make_models(config: Config, option: str | None = None) -> dict[str, Model]:
         roles[role] = made[name]
         inside = innermost(roles[role])
         official = isinstance(inside, OpenAIModel) and inside.base_url == DEFAULT_BASE_URL
-        if official and not os.environ.get("OPENAI_API_KEY", "").strip():
+        if needs_key and official and not os.environ.get("OPENAI_API_KEY", "").strip():
             _fail(
                 config,
                 option,

@@ -1,0 +1,78 @@
+"""What a run will cost, told beforehand without asking anybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import data, llm, nn, optim
+from textgrad_engine.errors import DataError
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train.estimate import estimate
+
+TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
+ROWS = [{"word": f"word {n}", "target": "yes"} for n in range(20)]
+
+
+def parts(loss: Any = None) -> tuple[nn.Module, Any, optim.TGD]:
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Say yes.", role="system prompt"))
+    return program, loss or nn.ExactMatch(), optim.TGD(program.parameters())
+
+
+def test_a_field_that_lacks_is_an_error_as_in_fit() -> None:
+    """What would end the run ends the estimate, in the same words."""
+    program, loss, optimizer = parts()
+    with pytest.raises(DataError, match="'word'"):
+        estimate(tg.Trainer(), program, loss, optimizer, [{"target": "x"}], ROWS)
+
+
+def test_nobody_is_asked_and_nothing_changes() -> None:
+    """An estimate is free, and a run after it is the run it would have been."""
+    program, loss, optimizer = parts()
+    model = FunctionModel(lambda request: "yes")
+    before = optimizer.state_dict()
+    with tg.use_models(forward=model):
+        estimate(tg.Trainer(), program, loss, optimizer, ROWS, ROWS)
+    assert model.requests == []
+    assert program.state_dict()["system"]["data"] == "Say yes."
+    assert optimizer.state_dict() == before
+
+
+def test_a_price_that_is_not_known_is_not_a_zero() -> None:
+    """Unknown stays unknown."""
+    program, loss, optimizer = parts()
+    models = {"forward": llm.resolve("nobody-knows-it", base_url="http://127.0.0.1:9/v1")}
+    assert estimate(tg.Trainer(), program, loss, optimizer, ROWS, ROWS, models=models).dollars is None
+
+
+def test_a_judge_is_counted_with_a_score_of_its_scale() -> None:
+    """The rehearsal keeps to the judge's scale, and its calls are a purpose of their own."""
+    program, loss, optimizer = parts(nn.Judge("Is it polite?", scale=(1, 5)))
+    found = estimate(tg.Trainer(), program, loss, optimizer, ROWS, ROWS, lowest_score=1)
+    assert found.calls["judge"] == found.calls["forward"]
+
+
+def test_the_steps_are_those_of_the_trainer() -> None:
+    """Epochs, minibatches and max_steps count as in fit."""
+    program, loss, optimizer = parts()
+    trainer = tg.Trainer(3, batch_size=8)
+    assert estimate(trainer, program, loss, optimizer, ROWS, ROWS).steps == 9
+    assert estimate(tg.Trainer(3, batch_size=8, max_steps=2), program, loss, optimizer, ROWS, ROWS).steps == 2
+
+
+def test_what_a_real_run_uses_lies_in_the_range() -> None:
+    """The range is one that a run of the example keeps to, for calls and for tokens, by purpose."""
+    sets = [data.load(TICKETS / f"{name}.jsonl") for name in ("train", "val", "test")]
+    system = nn.Parameter("Sort into billing, shipping, returns, account, technical or trust.", role="system prompt")
+    program = nn.ChatCompletion("{ticket}", system=system)
+    optimizer = optim.TGD(program.parameters())
+    trainer = tg.Trainer(2, target="queue")
+    found = estimate(trainer, program, nn.ExactMatch(), optimizer, *sets)
+    with tg.use_models(forward=llm.resolve("simulated/tickets", seed=3)):
+        result = trainer.fit(program, nn.ExactMatch(), optimizer, *sets)
+    for purpose, used in result.usage.items():
+        assert found.calls[purpose].low <= used.calls <= found.calls[purpose].high
+        assert found.input_tokens[purpose].low <= used.input_tokens <= found.input_tokens[purpose].high

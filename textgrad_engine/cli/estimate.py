@@ -1,0 +1,74 @@
+"""``textgrad-engine estimate``: what a run of train would cost, before it is paid for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import typer
+
+from textgrad_engine.cli import build
+from textgrad_engine.cli.config import load_config, read_data
+from textgrad_engine.cli.options import BaseUrl, ConfigPath, Json, ModelName
+from textgrad_engine.cli.output import OK, checking, command, write
+from textgrad_engine.report.words import money, short
+from textgrad_engine.train.estimate import Estimate, Range
+from textgrad_engine.train.estimate import estimate as estimated
+from textgrad_engine.train.trainer import Trainer
+
+__all__ = ["estimate"]
+
+
+@command
+def estimate(config: ConfigPath, model: ModelName = None, base_url: BaseUrl = None, as_json: Json = False) -> None:
+    """Say what train would cost, as a range; no model is asked.
+
+    The first examples are put through the program, the critic's and the optimizer's prompts, with a placeholder for
+    the model, so the size of the requests is real. What cannot be known beforehand, such as how many answers will be
+    wrong, is why it is a range.
+    """
+    with checking():
+        found = load_config(config).with_overrides(model=model, base_url=base_url)
+        train_set, val_set, test_set = read_data(found)
+        program, metric = build.make_program(found), build.make_metric(found)
+        optimizer = build.make_optimizer(found, program)
+        models = build.make_models(found, model, needs_key=False)
+    settings = found.train
+    trainer = Trainer(
+        settings.max_epochs,
+        batch_size=settings.batch_size,
+        max_steps=settings.max_steps,
+        feedback_batch_size=settings.feedback_batch_size,
+        target=found.data.target,
+    )
+    lowest = (found.metric.scale or (0.0, 1.0))[0]
+    with build.prompts_of(found):
+        result = estimated(
+            trainer, program, metric, optimizer, train_set, val_set, test_set, models=models, lowest_score=lowest
+        )
+    names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
+    if as_json:
+        write(json.dumps({"models": names, **dataclasses.asdict(result)}, ensure_ascii=False, indent=2))
+    else:
+        write(_table(result, names))
+    raise typer.Exit(OK)
+
+
+def _table(result: Estimate, names: list[str]) -> str:
+    lines = [f"At most {result.steps} steps on {', '.join(names)}", ""]
+    lines.append(f"{'':12}{'calls':>18}{'input tokens':>20}{'output tokens':>20}")
+    parts = [result.calls, result.input_tokens, result.output_tokens]
+    lines += [_line(purpose, [part[purpose] for part in parts]) for purpose in sorted(result.calls)]
+    lines.append(_line("all", [sum(part.values(), Range(0, 0)) for part in parts]))
+    cost = (
+        "unknown: a model has no known price"
+        if result.dollars is None
+        else (f"{money(result.dollars.low)} to {money(result.dollars.high)}")
+    )
+    lines += ["", f"cost        {cost}", f"            (reasoning tokens come on top; tokens: {result.counted})"]
+    return "\n".join(lines)
+
+
+def _line(name: str, ranges: list[Range]) -> str:
+    shown = [f"{short(round(found.low))} to {short(round(found.high))}" for found in ranges]
+    return f"{name:12}{shown[0]:>18}{shown[1]:>20}{shown[2]:>20}"
