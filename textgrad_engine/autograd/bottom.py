@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine import dispatch, pytree
@@ -41,7 +39,7 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
 
     token = GRAD_ENABLED.set(False)
     try:
-        raw = cls.forward(ctx, *args) if style.takes_ctx else cls.forward(*args)
+        raw = _forward(cls, ctx, args)
         single = not isinstance(raw, tuple)
         raws = (raw,) if single else raw
         outs = tuple([value._alias() if isinstance(value, Variable) else value for value in raws])
@@ -134,22 +132,24 @@ def _dispatch(
 def _run(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> Any:
     """On the event-loop thread: the values and roles of the outputs, or a coroutine for them."""
     GRAD_ENABLED.set(False)  # in this call's own copy of the context
-    raw = cls.forward(ctx, *args) if cls._style.takes_ctx else cls.forward(*args)
-    if inspect.iscoroutine(raw):
-        return _finish_async(cls, ctx, raw, outs)
-    raws = _outputs(cls, raw, len(outs))
-    _refuse_late_constants(cls, ctx, raws)
-    ctx._seal(None, raws, outs)
-    return tuple([(value.data, value.role) for value in raws])
+    if cls._style.asynchronous:
+        return _run_async(cls, ctx, args, outs)
+    return _finish(cls, ctx, _outputs(cls, _forward(cls, ctx, args), len(outs)), outs)
 
 
-async def _finish_async(
-    cls: type[Function], ctx: Context, work: Coroutine[Any, Any, Any], outs: tuple[Variable, ...]
-) -> tuple[tuple[Any, str], ...]:
-    raws = _outputs(cls, await work, len(outs))
+async def _run_async(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> Any:
+    raws = _outputs(cls, await _forward(cls, ctx, args), len(outs))
     for value in raws:
         if value._call is not None:
             await value
+    return _finish(cls, ctx, raws, outs)
+
+
+def _forward(cls: type[Function], ctx: Context, args: tuple[Any, ...]) -> Any:
+    return cls.forward(ctx, *args) if cls._style.takes_ctx else cls.forward(*args)
+
+
+def _finish(cls: type[Function], ctx: Context, raws: tuple[Variable, ...], outs: tuple[Variable, ...]) -> Any:
     _refuse_late_constants(cls, ctx, raws)
     ctx._seal(None, raws, outs)
     return tuple([(value.data, value.role) for value in raws])
