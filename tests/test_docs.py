@@ -29,8 +29,7 @@ def test_the_examples_of_a_page_run_in_order(page: Path, session: dict[str, obje
 def test_every_test_that_a_page_names_exists() -> None:
     """A promise names the test that protects it; a renamed test must not leave the page lying."""
     named = {name for page in PAGES for name in re.findall(r"`(?:[\w/]+::)?(test_\w+)`", page.read_text())}
-    defined = {
-        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)\(", path.read_text())
-    }
+    sources = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
+    defined = {name for source in sources for name in re.findall(r"def (test_\w+)\(", source)}
     assert named
     assert named <= defined, sorted(named - defined)

@@ -1,5 +1,6 @@
 import re
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from textgrad_engine import templates
 from textgrad_engine.errors import TemplateError
 
-NAMES = ["exact_match", "feedback", "judge", "metric", "optimizer_patch", "optimizer_rewrite", "text_loss"]
+NAMES = sorted(path.stem for path in (Path(__file__).parent.parent / "prompts").glob("*.md"))
 HEADER = "---\nname: metric\npurpose: a test\nversion: 1\nslots: {slots}\n---\n"
 
 hostile = st.text(

@@ -256,8 +256,8 @@ class _LoopThread:
     NOTE [Waking the loop]
         Waking a sleeping loop from another thread costs a system call and two thread switches, tens of microseconds,
         which a burst of calls would pay one by one. So after work the loop looks into its inbox `POLLS` more times,
-        `POLL_SECONDS` apart, before it sleeps; while it does, posting only appends. Whoever is about to block on a value
-        calls `nudge`, so nobody waits for the next look.
+        `POLL_SECONDS` apart, before it sleeps; while it does, posting only appends. Whoever is about to block on a
+        value calls `nudge`, so nobody waits for the next look.
     """
 
     def __init__(self) -> None:

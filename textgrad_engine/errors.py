@@ -159,7 +159,17 @@ class ContentFiltered(AnswerError):
 
 
 class MalformedResponse(AnswerError):
-    """The body, or the JSON that was asked for, is not what it claims to be."""
+    """The body, or the JSON that was asked for, is not what it claims to be.
+
+    Attributes:
+        answer: the text that was to be JSON of a certain form, so that it can be asked for anew; None when there is none.
+        problem: what is wrong about it.
+    """
+
+    def __init__(self, message: str, *, answer: str | None = None, problem: str = "") -> None:
+        super().__init__(message)
+        self.answer = answer
+        self.problem = problem
 
 
 class APIError(ModelError):

@@ -1,13 +1,21 @@
+import asyncio
 import contextlib
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.errors import ContentFiltered, EmptyResponse, MalformedResponse, TruncatedResponse
-from textgrad_engine.llm import Check, Completion, GenerateConfig, ResponseFormat, Usage
-from textgrad_engine.llm.check import check_json
+from textgrad_engine.errors import (
+    ContentFiltered,
+    EmptyResponse,
+    MalformedResponse,
+    RequestRefused,
+    TruncatedResponse,
+)
+from textgrad_engine.llm import Check, Completion, GenerateConfig, Message, Request, ResponseFormat, Usage
+from textgrad_engine.llm.check import MAX_TEXT, check_json
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.testing import ScriptedModel
 
@@ -88,3 +96,66 @@ def test_any_text_is_either_json_or_a_typed_error(text):
     """Hostile answers cannot raise anything but ours."""
     with contextlib.suppress(MalformedResponse):
         assert isinstance(json.loads(check_json(text, VERDICT)), dict)
+
+
+@pytest.mark.parametrize(("text", "character"), [("\ud800", 1), ("fine \udfff", 6), ("\u202e猫\x00\ud83d", 4)])
+def test_a_lone_surrogate_is_refused_with_its_place_before_anything_is_sent(run, text, character):
+    """Somebody's broken export must be found in the dataset, not in a UnicodeEncodeError of the transport."""
+    model = ScriptedModel(["never"])
+    messages = (Message(role="system", content="Be kind."), Message(role="user", content=text))
+    with pytest.raises(RequestRefused, match=rf"message 2 \(user\), character {character}, .*surrogate") as caught:
+        run(Check(model).complete(Request(messages=messages)))
+    assert model.requests == []
+    assert caught.value.sent is False
+
+
+def test_a_text_that_no_model_reads_is_refused_by_a_stated_limit(run, ask):
+    """Ten megabytes in one field: a mistake that would cost a fortune, or half a minute of everybody's time."""
+    model = ScriptedModel(["ok"] * 2)
+    with pytest.raises(RequestRefused, match=r"10,000,000 characters .* the limit is 5,000,000"):
+        run(Check(model).complete(ask("x" * 10_000_000)))
+    parts = tuple(Message(role="user", content=[{"type": "text", "text": "猫" * 1_000_000}]) for _ in range(6))
+    with pytest.raises(RequestRefused, match="6,000,000"):
+        run(Check(model).complete(Request(messages=parts)))
+    assert model.requests == []
+    assert run(Check(model).complete(ask("x" * MAX_TEXT))).text == "ok"
+
+
+@pytest.mark.parametrize("piece", ["{", '{"a":', "```json\n", "\\", '"', "[", "\u202e", "\x00", "猫", "a" * 7 + "\n"])
+def test_looking_at_ten_megabytes_takes_time_in_proportion(piece):
+    """No hostile answer may hold up the event loop by backtracking."""
+    quick = piece * (200_000 // len(piece))
+    slow = piece * (2_000_000 // len(piece))
+
+    def seconds(text):
+        started = time.process_time()
+        with contextlib.suppress(MalformedResponse):
+            check_json(text, VERDICT)
+        return time.process_time() - started
+
+    base = max(min(seconds(quick) for _ in range(3)), 0.002)
+    assert min(seconds(slow) for _ in range(2)) < 40 * base  # ten times the text; a square law would take a hundred
+
+
+@given(st.text(st.characters() | st.sampled_from('\u202e\u200b\ufeff\x00\x7f`{}[]"\\<>'), max_size=200))
+def test_text_that_is_text_goes_through_as_it_is(text):
+    """NUL, right-to-left marks, zero widths, fences: nothing but lone surrogates is refused, and nothing is changed."""
+    seen = []
+
+    class Model:
+        name = "echo"
+
+        async def complete(self, request):
+            seen.append(request)
+            return Completion(text=f"<{text}>")
+
+    request = Request(messages=(Message(role="user", content=text),))
+    surrogate = any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        completion = asyncio.run(Check(Model()).complete(request))
+    except RequestRefused:
+        assert surrogate
+    else:
+        assert not surrogate
+        assert completion.text == f"<{text}>"
+        assert seen[0] is request

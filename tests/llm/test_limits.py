@@ -2,8 +2,9 @@ import asyncio
 
 import pytest
 
-from textgrad_engine.errors import AuthenticationFailed, QuotaExhausted, RateLimited
-from textgrad_engine.llm import Limit
+from textgrad_engine.errors import AuthenticationFailed, DeadlineExceeded, QuotaExhausted, RateLimited, ServerFailed
+from textgrad_engine.llm import Completion, GenerateConfig, Limit, Usage
+from textgrad_engine.llm.rates import hear
 from textgrad_engine.testing import FunctionModel
 
 
@@ -128,3 +129,201 @@ def test_a_limit_below_one_is_refused():
     """Zero would wait for ever."""
     with pytest.raises(ValueError, match="at least 1"):
         Limit(FunctionModel(lambda request: "x"), 0)
+
+
+@pytest.mark.parametrize("wrong", [{"start": 9}, {"floor": 0}, {"floor": 9}, {"requests_per_minute": 0}])
+def test_limits_that_contradict_each_other_are_refused(wrong):
+    """Before the first call, not in the middle of a run."""
+    with pytest.raises(ValueError, match=r"must"):
+        Limit(FunctionModel(lambda request: "x"), 8, **wrong)
+
+
+def test_a_429_without_a_time_slows_everybody(run, ask):
+    """Half as much in flight, and a short pause for all; the pause doubles while nothing is answered."""
+    sent = []
+
+    async def answer(request):
+        sent.append(now())
+        if len(sent) <= 3:
+            raise RateLimited("slow down", status=429)
+        await asyncio.sleep(1)
+        return "ok"
+
+    async def main():
+        limited = Limit(FunctionModel(answer), 1)
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(5)), return_exceptions=True)
+
+    run(main())
+    assert sent == pytest.approx([0, 0.25, 0.75, 1.75, 2.75])
+
+
+def test_many_429s_of_one_moment_are_one_cut(run, ask):
+    """64 workers that meet the same wall must not bring the endpoint to a crawl."""
+    model_at = {"bad": True}
+
+    async def answer(request):
+        bad = model_at["bad"]
+        await asyncio.sleep(1)
+        if bad:
+            raise RateLimited("slow down", status=429)
+        return "ok"
+
+    async def main():
+        model = FunctionModel(answer)
+        limited = Limit(model, 16)
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(16)), return_exceptions=True)
+        model_at["bad"], model.peak = False, 0
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(8)))
+        return model.peak
+
+    assert run(main()) == 8
+
+
+@pytest.mark.parametrize("error", [DeadlineExceeded("x"), ServerFailed("x", status=503), ServerFailed("x", status=529)])
+def test_timeouts_and_overload_narrow_the_window_and_success_widens_it(run, ask, error):
+    """It finds what the endpoint can take, down and up again."""
+    script = iter([error])
+
+    async def answer(request):
+        await asyncio.sleep(1)
+        for failure in script:
+            raise failure
+        return "ok"
+
+    async def main():
+        model = FunctionModel(answer)
+        limited = Limit(model, 32)
+        await asyncio.gather(limited.complete(ask()), return_exceptions=True)
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(100)))
+        narrow, model.peak = model.peak, 0
+        for _ in range(10):
+            await asyncio.gather(*(limited.complete(ask()) for _ in range(100)))
+        return narrow, model.peak
+
+    narrow, wide = run(main())
+    assert 16 < narrow < 24
+    assert wide == 32
+
+
+def test_a_broken_server_says_nothing_about_load(run, ask):
+    """A 500 for one request is no reason to send fewer of the others."""
+    script = iter([ServerFailed("x", status=500)] * 20)
+
+    async def answer(request):
+        await asyncio.sleep(1)
+        for failure in script:
+            raise failure
+        return "ok"
+
+    async def main():
+        model = FunctionModel(answer)
+        limited = Limit(model, 32)
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(100)), return_exceptions=True)
+        return model.peak, now()
+
+    assert run(main()) == (32, pytest.approx(4))
+
+
+def test_a_backward_pass_is_not_starved_by_a_long_evaluation(run, ask):
+    """Purposes take turns; within one, first come first served."""
+    order = []
+
+    async def answer(request):
+        order.append((request.purpose, request.messages[0].content))
+        await asyncio.sleep(1)
+        return "ok"
+
+    async def main():
+        limited = Limit(FunctionModel(answer), 2)
+        many = [asyncio.ensure_future(limited.complete(ask(str(i)))) for i in range(50)]
+        await asyncio.sleep(0.5)
+        few = [limited.complete(ask(str(i), purpose="backward")) for i in range(3)]
+        await asyncio.gather(*few)
+        at = now()
+        await asyncio.gather(*many)
+        return at
+
+    assert run(main()) == pytest.approx(4)
+    assert [number for purpose, number in order if purpose == "forward"] == [str(i) for i in range(50)]
+    assert [number for purpose, number in order if purpose == "backward"] == ["0", "1", "2"]
+
+
+def test_requests_per_minute_hold(run, ask):
+    """Twelve at most in any minute, however many are asked for at once."""
+    sent = []
+
+    async def main():
+        limited = Limit(FunctionModel(lambda request: sent.append(now()) or "ok"), 64, requests_per_minute=12)
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(30)))
+
+    run(main())
+    for first in sent:
+        assert sum(first <= moment < first + 59.99 for moment in sent) <= 12
+    assert sent[-1] == pytest.approx(29 * 5)
+
+
+def test_tokens_per_minute_hold_and_what_was_not_used_comes_back(run, ask):
+    """A call counts with its max_tokens until it is answered."""
+    sent = []
+
+    async def answer(request):
+        sent.append(now())
+        await asyncio.sleep(1)
+        return Completion(text="ok", usage=Usage(input_tokens=10, output_tokens=10, calls=1))
+
+    async def main():
+        limited = Limit(FunctionModel(answer), 64, tokens_per_minute=1000)
+        request = ask(config=GenerateConfig(max_tokens=90))
+        await asyncio.gather(*(limited.complete(request) for _ in range(5)))
+
+    run(main())
+    assert sent[0] == 0
+    assert 0.9 < sent[1] <= 1.1  # not the six seconds after which 90 tokens would have come back by themselves
+    assert sent[-1] < 10
+
+
+def test_what_an_endpoint_says_it_has_left_is_kept_to(run, ask):
+    """Its headers are read where the adapter hears them."""
+    sent = []
+
+    async def answer(request):
+        sent.append(now())
+        left = "1" if len(sent) == 1 else "0"
+        hear.get()(
+            {
+                "x-ratelimit-limit-requests": "10",
+                "x-ratelimit-remaining-requests": left,
+                "x-ratelimit-reset-requests": "20s",
+            }
+        )
+        return "ok"
+
+    async def main():
+        limited = Limit(FunctionModel(answer), 1)
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(4)))
+
+    run(main())
+    assert sent == pytest.approx([0, 0, 2, 4])
+
+
+def test_after_a_refused_key_calls_go_out_one_by_one_until_one_succeeds(run, ask):
+    """Calls that are asked for later must not become a flood of refused requests either."""
+    good = {"key": False}
+
+    async def answer(request):
+        await asyncio.sleep(1)
+        if not good["key"]:
+            raise AuthenticationFailed("no", status=401)
+        return "ok"
+
+    async def main():
+        model = FunctionModel(answer)
+        limited = Limit(model, 8)
+        for _ in range(3):
+            await asyncio.gather(*(limited.complete(ask()) for _ in range(64)), return_exceptions=True)
+        refused = len(model.requests)
+        good["key"] = True
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(64)))
+        return refused, model.peak, now()
+
+    assert run(main()) == (8 + 1 + 1, 8, pytest.approx(3 + 1 + 8))

@@ -1,7 +1,7 @@
 import pytest
 
 from textgrad_engine.errors import UnknownModelError
-from textgrad_engine.llm import GenerateConfig, OpenAIModel, innermost, resolve
+from textgrad_engine.llm import GenerateConfig, OpenAIModel, Wrapper, innermost, resolve
 from textgrad_engine.llm.model import defaults_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -36,10 +36,12 @@ def test_settings_that_do_not_exist_or_do_not_apply_are_refused():
 def test_the_stack_is_what_is_documented():
     """The order of the wrappers is part of the meaning, and the repr shows it."""
     assert repr(resolve("openai/gpt-5")) == (
-        "Metered(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('gpt-5')), 300)), max_in_flight=64)))"
+        "Metered(Traced(Taped(Cached(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('gpt-5')), 300)), "
+        "max_in_flight=64))))))"
     )
     assert repr(resolve(ScriptedModel([]))) == (
-        "Metered(Retry(Limit(Budgeted(Deadline(Check(ScriptedModel(0 answers, name='scripted')), 300)))))"
+        "Metered(Traced(Taped(Cached(Retry(Limit(Budgeted(Deadline(Check("
+        "ScriptedModel(0 answers, name='scripted')), 300))))))))"
     )
 
 
@@ -47,6 +49,8 @@ def test_what_is_resolved_is_not_wrapped_again():
     """Two retry loops inside each other: a defect of earlier systems."""
     once = resolve(ScriptedModel([]))
     assert resolve(once) is once
+    around = Wrapper(once)
+    assert resolve(around) is around
 
 
 def test_names_with_an_address_go_there():

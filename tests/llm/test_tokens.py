@@ -57,3 +57,11 @@ def test_schema_and_tools_count_too():
 def test_more_text_is_never_fewer_tokens(one, other):
     """Fitting text into a context relies on it; hostile text (lone surrogates) counts too."""
     assert tokens.count(one + other) >= max(tokens.count(one), tokens.count(other))
+
+
+def test_an_image_counts_too():
+    """A budget that leaves images out would be passed."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    seen = Request(messages=(Message(role="user", content=[{"type": "text", "text": "hello"}, image]),))
+    plain = Request(messages=(Message(role="user", content="hello"),))
+    assert tokens.count_request(seen) == tokens.count_request(plain) + tokens.IMAGE

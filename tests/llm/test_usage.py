@@ -117,3 +117,23 @@ def test_an_unknown_price_makes_the_sum_unknown():
         m.begin()
         m.end("forward", Usage(calls=1, dollars=None), failed=False)
     assert m.total.dollars is None
+
+
+def test_a_record_says_how_long_and_how_often(run, ask):
+    """Latency, attempts, and whether the cache answered: what a report of costs needs."""
+    seen = []
+    cached = Completion(text="x", usage=Usage(), saved=Usage(calls=1, dollars=0.5), cached=True, attempts=0)
+
+    async def main():
+        with meter() as m, observe(seen.append):
+            await Metered(ScriptedModel([Completion(text="x", attempts=3)])).complete(ask())
+            await Metered(ScriptedModel([cached])).complete(ask())
+            await asyncio.gather(
+                Metered(ScriptedModel([ServerFailed("x", status=500)])).complete(ask()), return_exceptions=True
+            )
+        return m
+
+    m = run(main())
+    assert [(each.attempts, each.cached) for each in seen] == [(3, False), (0, True), (None, False)]
+    assert all(0 <= each.latency < 5 for each in seen)
+    assert (m.cached, m.saved, m.total.calls) == (1, Usage(calls=1, dollars=0.5), 1)

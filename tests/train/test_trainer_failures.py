@@ -213,8 +213,9 @@ def test_answers_in_flight_at_an_interrupt_are_kept_and_counted(world: Any, rows
     listener = world.listener()
     result = here.fit(rows("ant", "bee", "cat"), rows("dog"), batch_size=3, callbacks=[listener])
     assert result.status == "interrupted"
-    assert [usage.calls for usage in result.usage.values()] == [len(here.model.requests)]
-    assert {event.record.request.messages[-1].text for event in listener.of(CallEnded) if event.record.completion} == {
+    assert sum(usage.calls for usage in result.usage.values()) == len(here.model.requests)
+    answered = [event.record for event in listener.of(CallEnded) if event.record.completion]
+    assert {record.request.messages[-1].text for record in answered if record.purpose == "forward"} == {
         "ant", "bee", "cat", "dog",
     }  # fmt: skip
 

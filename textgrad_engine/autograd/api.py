@@ -11,7 +11,7 @@ from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, Gradien
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["backward", "begins_at", "get_gradient_edge", "grad", "starting_items"]
+__all__ = ["backward", "begins_at", "first_data", "get_gradient_edge", "grad", "starting_items"]
 
 Gradient: TypeAlias = str | Variable | list[Variable] | None
 Target: TypeAlias = Variable | GradientEdge
@@ -158,7 +158,7 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
 
 
 def _is_batch(root: Variable) -> bool:
-    return root._layer is None and isinstance(root.data, list)
+    return isinstance(first_data(root), list)
 
 
 def _single(gradients: Any) -> Any:
@@ -198,12 +198,17 @@ def _begins(node: Node | None) -> bool:
 
 def _sample(value: Variable) -> Any:
     """The value, or one entry of it where it is a batch."""
-    while value._layer is not None:
-        value = value._inner[0] if isinstance(value._inner, list) else value._primal()
-    data = value.data
+    data = first_data(value)
     while isinstance(data, list) and data:
         data = data[0]
     return data
+
+
+def first_data(value: Variable) -> Any:
+    """The data below all transforms; of a value inside `vmap` that of the first example."""
+    while value._layer is not None:
+        value = value._inner[0] if isinstance(value._inner, list) else value._primal()
+    return value.data
 
 
 def _leaf_edge(target: Target) -> GradientEdge:

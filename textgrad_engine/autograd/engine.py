@@ -21,23 +21,21 @@ import contextlib
 import queue
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd.arguments import gradients_by_variable, needs_by_argument
 from textgrad_engine.autograd.context import FREED
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
-from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, without_zeros
+from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, silenced, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node, Source
 from textgrad_engine.autograd.hooks import MultiGradHook, after_accumulation, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.autograd.walk import Visit, place_of, postorder
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
 
 __all__ = ["Pass", "forgiving", "run_backward", "run_on_tape"]
-
-_Key = tuple[int, int]
 
 _forgiving: ContextVar[Callable[[Node, BaseException], bool] | None] = ContextVar(
     "textgrad_engine_forgiving", default=None
@@ -56,19 +54,6 @@ def forgiving(handler: Callable[[Node, BaseException], bool]) -> Iterator[None]:
         yield
     finally:
         _forgiving.reset(token)
-
-
-@dataclass(slots=True)
-class _Visit:
-    """What one pass knows about one node."""
-
-    node: Node
-    number: int
-    waits_for: int = 0
-    needed: bool = False
-    gradients: list[list[tuple[_Key, Items]]] = field(default_factory=list)
-    arrived: list[Items] = field(default_factory=list)
-    returned: list[Items] = field(default_factory=list)
 
 
 def run_backward(
@@ -116,12 +101,12 @@ class Pass:
     ) -> None:
         self._captured: dict[GradientEdge, Items] = {edge: [] for edge in captures or ()}
         self._only = None if captures is None else set(captures)
-        self._visits: dict[Node, _Visit] = {}
-        self._order: list[_Visit] = _postorder([edge.node for edge, _ in roots], self._visits)
-        self._ready: list[_Visit] = []
-        self._events: queue.SimpleQueue[tuple[_Visit, Any, BaseException | None]] = queue.SimpleQueue()
+        self._visits: dict[Node, Visit] = {}
+        self._order: list[Visit] = postorder([edge.node for edge, _ in roots], self._visits)
+        self._ready: list[Visit] = []
+        self._events: queue.SimpleQueue[tuple[Visit, Any, BaseException | None]] = queue.SimpleQueue()
         self._outstanding = 0
-        self._groups: dict[Any, list[_Visit]] = {}
+        self._groups: dict[Any, list[Visit]] = {}
         self._forgives = _forgiving.get()
         self._before_prehooks: dict[Node, list[Items]] = {}
         self.multi: dict[MultiGradHook, Any] = {}
@@ -161,7 +146,7 @@ class Pass:
             seen.add(edge.node)
             self._await_forward(visit)
 
-    def _await_forward(self, visit: _Visit) -> None:
+    def _await_forward(self, visit: Visit) -> None:
         """A node may begin when its own forward is done."""
         call = visit.node.call
         if call is None:
@@ -172,7 +157,7 @@ class Pass:
             self._outstanding += 1
             call.on_done(lambda _: self._events.put((visit, _BEGIN, None)))
 
-    def _forward_done(self, visit: _Visit, call: Call) -> None:
+    def _forward_done(self, visit: Visit, call: Call) -> None:
         if call._error is None:
             self._ready.append(visit)
         else:
@@ -206,12 +191,12 @@ class Pass:
             else:
                 self._receive(visit, outcome)
 
-    def _begin(self, visit: _Visit) -> None:
+    def _begin(self, visit: Visit) -> None:
         """All feedback on a node's outputs has arrived: put it in order, then run the node's rule or pass it by."""
         node = visit.node
         for number, contributions in enumerate(visit.gradients):
             if len(contributions) > 1:
-                contributions.sort(key=_key)
+                contributions.sort(key=place_of)
             items = without_zeros([item for _, items in contributions for item in items])
             items = self._hooked(node, number, items)
             visit.arrived.append(items)
@@ -249,7 +234,7 @@ class Pass:
         visit = self._visits.get(edge.node)
         return visit is not None and (visit.needed or edge in self._captured)
 
-    def _call_rule(self, visit: _Visit, node: FunctionNode) -> None:
+    def _call_rule(self, visit: Visit, node: FunctionNode) -> None:
         ctx = self._context(visit, node)
         grads = self._grads(visit, ctx)
         rule = node.function.backward
@@ -259,7 +244,7 @@ class Pass:
         else:
             self._receive(visit, rule(ctx, *grads))
 
-    def _context(self, visit: _Visit, node: FunctionNode) -> Any:
+    def _context(self, visit: Visit, node: FunctionNode) -> Any:
         ctx = node.ctx
         assert ctx is not None
         if self._only is None:
@@ -267,10 +252,10 @@ class Pass:
         wanted = [self._wanted(edge) for edge in node.edges]
         return ctx._with_needs(needs_by_argument(node.layout, wanted))
 
-    def _grads(self, visit: _Visit, ctx: Any) -> list[Variable | None]:
+    def _grads(self, visit: Visit, ctx: Any) -> list[Variable | None]:
         return [combine(items) if items or ctx._materialize else None for items in visit.arrived]
 
-    def _expect(self, call: Call, visit: _Visit) -> None:
+    def _expect(self, call: Call, visit: Visit) -> None:
         self._outstanding += 1
 
         def finished(call: Call) -> None:
@@ -278,14 +263,16 @@ class Pass:
 
         call.on_done(finished)
 
-    def _receive(self, visit: _Visit, returned: Any) -> None:
+    def _receive(self, visit: Visit, returned: Any) -> None:
         """A rule has returned: sort its gradients to the edges, and go on when their text is there."""
         node = visit.node
         assert isinstance(node, FunctionNode)
         pending: list[Call] = []
         grads = gradients_by_variable(node, returned)
+        because = [item for items in visit.arrived for item in items]
         for edge, grad in zip(node.edges, grads):
             items = as_items(grad, f"{node.function.__name__}.backward") if self._wanted(edge) else []
+            items = silenced(items, because)
             for item in items:
                 if item.source is None and not is_start(item):
                     item.source = _source(node, visit.arrived)
@@ -294,10 +281,12 @@ class Pass:
             visit.returned.append(items)
         if pending:
             self._settle(visit, pending)
-        else:
+        elif node.hooks:
             self._pass_on(visit)
+        else:
+            self._deliver(visit)
 
-    def _settle(self, visit: _Visit, pending: Iterable[Call]) -> None:
+    def _settle(self, visit: Visit, pending: Iterable[Call]) -> None:
         calls = list(dict.fromkeys(pending))
         left = iter(range(len(calls) - 1, -1, -1))  # counts down atomically: calls end on another thread
         self._outstanding += 1
@@ -310,7 +299,7 @@ class Pass:
         for call in calls:
             call.on_done(one_done)
 
-    def _failed(self, visit: _Visit, error: BaseException) -> None:
+    def _failed(self, visit: Visit, error: BaseException) -> None:
         """A rule, or the forward of a root, has failed: so does the pass, unless somebody forgives it.
 
         When it is forgiven, nothing is said behind this node.
@@ -319,18 +308,18 @@ class Pass:
             raise error
         self._pass_zeros(visit)
 
-    def _pass_zeros(self, visit: _Visit) -> None:
+    def _pass_zeros(self, visit: Visit) -> None:
         visit.returned = [[] for _ in visit.node.edges]
         self._deliver(visit)
 
-    def _pass_on(self, visit: _Visit) -> None:
+    def _pass_on(self, visit: Visit) -> None:
         """The gradients of a rule are there: the node's hooks see them before they go on."""
         node = visit.node
-        if isinstance(node, FunctionNode) and node.hooks and node.hooks.get(POST):
+        if isinstance(node, FunctionNode) and node.hooks is not None and node.hooks.get(POST):
             visit.returned = after_rule(node, visit.returned, visit.arrived)
         self._deliver(visit)
 
-    def _deliver(self, visit: _Visit) -> None:
+    def _deliver(self, visit: Visit) -> None:
         """Hand a node's gradients to the nodes that its inputs came from."""
         returned, visit.returned = visit.returned, []
         for position, edge in enumerate(visit.node.edges):
@@ -355,7 +344,7 @@ class Pass:
             for start in range(0, len(visits), size):
                 self._call_group_rule(visits[start : start + size], first.function)
 
-    def _call_group_rule(self, visits: list[_Visit], function: Any) -> None:
+    def _call_group_rule(self, visits: list[Visit], function: Any) -> None:
         ctxs = [self._context(visit, visit.node) for visit in visits if isinstance(visit.node, FunctionNode)]
         grads = [self._grads(visit, ctx) for visit, ctx in zip(visits, ctxs)]
         for visit, returned in zip(visits, function.backward_many(ctxs, grads), strict=True):
@@ -387,33 +376,6 @@ class Pass:
 
 _BEGIN: Any = object()
 _SETTLED: Any = object()
-
-
-def _key(contribution: tuple[_Key, Items]) -> _Key:
-    return contribution[0]
-
-
-def _postorder(roots: list[Node], visits: dict[Node, _Visit]) -> list[_Visit]:
-    """Number all nodes behind the roots; see NOTE [Order of feedback]."""
-    order: list[_Visit] = []
-    for root in roots:
-        if root in visits:
-            continue
-        visits[root] = _Visit(root, -1)
-        stack = [(root, iter(root.edges))]
-        while stack:
-            node, edges = stack[-1]
-            for edge in edges:
-                if edge is not None and edge.node not in visits:
-                    visits[edge.node] = _Visit(edge.node, -1)
-                    stack.append((edge.node, iter(edge.node.edges)))
-                    break
-            else:
-                stack.pop()
-                visit = visits[node]
-                visit.number = len(order)
-                order.append(visit)
-    return order
 
 
 def _source(node: FunctionNode, arrived: list[Items]) -> Source:

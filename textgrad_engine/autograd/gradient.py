@@ -9,7 +9,7 @@ from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.variable import Variable
 
-__all__ = ["SEED", "Items", "PartSeed", "as_items", "combine", "is_seed", "is_start", "without_zeros"]
+__all__ = ["SEED", "Items", "PartSeed", "as_items", "combine", "is_seed", "is_start", "silenced", "without_zeros"]
 
 Items: TypeAlias = list[Variable]
 
@@ -69,6 +69,55 @@ class _Join(Function):
     @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None]) -> Any:
         return _Join.apply([edit for edit in edits if edit is not None])
+
+
+def silenced(items: Items, because: Items) -> Items:
+    """What a rule returned for feedback of which, inside a `vmap`, some examples have none: empty for these.
+
+    A rule is run for a whole batch as soon as one example has something to say; for the others it must be as if it had
+    not been run.
+
+    Args:
+        items: what it returned.
+        because: the feedback that it was run for.
+    """
+    if not all(not is_start(item) and _has_silent_entry(item) for item in because):
+        return items
+    return [item if is_start(item) else _Silenced.apply(item, because) for item in items]
+
+
+def _has_silent_entry(value: Variable) -> bool:
+    if value._layer is None:
+        return False
+    parts = value._inner if isinstance(value._inner, list) else [value._primal()]
+    return any(part._says_nothing() or _has_silent_entry(part) for part in parts)
+
+
+class _Silenced(Function):
+    """Feedback, where the feedback that it was made from said anything."""
+
+    deferrable = True
+
+    @staticmethod
+    def forward(item: Variable, because: list[Variable]) -> Variable:
+        silent = all(one._says_nothing() for one in because)
+        return Variable("" if silent else item.data, role=item.role)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    @staticmethod
+    def output_role(item: Variable, because: list[Variable]) -> str:
+        return item.role
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        return grad_out, None
+
+    @staticmethod
+    def jvp(ctx: Any, edit: Variable | None, because: Any) -> Any:
+        return edit
 
 
 def combine(items: Items) -> Variable:

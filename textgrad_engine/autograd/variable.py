@@ -277,8 +277,14 @@ class Variable:
         await asyncio.to_thread(context.run, BACKWARD[0], (self,), (gradient,), retain_graph, create_graph, inputs)
 
     def detach(self) -> Variable:
-        """The same value, cut off from the graph."""
+        """The same value, cut off from the graph, and from all transforms: there is neither feedback nor edit on it."""
+        if isinstance(self._inner, tuple):  # a value of `jvp`, without its edit
+            return self._primal().detach()
         other = self._alias()
+        if isinstance(self._inner, list):
+            other._inner = [entry.detach() for entry in self._inner]
+        elif self._inner is not None:
+            other._inner = self._primal().detach()
         other._requires_grad = False
         other._grad_fn, other.output_nr, other._edge = None, 0, None
         other._origin = None  # a value of its own from here on: editing either does not spoil the other
@@ -334,7 +340,12 @@ class Variable:
         )
 
     def __repr__(self) -> str:
-        if self._call is not None and not self._call.done:
+        inner = self
+        while inner._layer is not None and not isinstance(inner._inner, list):
+            inner = inner._primal()
+        if inner._layer is not None:
+            shown = f"<a value for each of {len(inner._inner)} examples>"
+        elif self._call is not None and not self._call.done:
             shown = "<pending>"
         elif self._call is not None and self._call.failed:
             shown = "<failed>"

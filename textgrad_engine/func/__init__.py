@@ -5,6 +5,22 @@ from textgrad_engine.func.grad import grad, grad_and_value, vjp
 from textgrad_engine.func.jacobian import hessian, jacfwd, jacrev
 from textgrad_engine.func.jvp import jvp
 from textgrad_engine.func.pmap import pmap
+from textgrad_engine.func.trace import Trace, TraceRecord, trace
 from textgrad_engine.func.vmap import VmapInfo, vmap
 
-__all__ = ["VmapInfo", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "pmap", "vjp", "vmap"]
+__all__ = [
+    "Trace",
+    "TraceRecord",
+    "VmapInfo",
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "pmap",
+    "trace",
+    "vjp",
+    "vmap",
+]

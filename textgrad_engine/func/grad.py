@@ -28,7 +28,7 @@ class GradLayer(Layer):
     def process(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         """Run the call below, and record it when one of this level's values that wants feedback takes part."""
         inputs, layout = layout_of(args)
-        wanted = [is_of(self, value) and value.requires_grad for value in inputs]
+        wanted = [self.records(value) for value in inputs]
         inner = map_variables(lambda value: below(self, value), args)
         outs = function.apply(*inner)
         if not any(wanted) or not GRAD_ENABLED.get():
@@ -52,6 +52,14 @@ class GradLayer(Layer):
         outer._requires_grad, outer._grad_fn, outer.output_nr = True, node, number
         node.call = value._call if value._layer is None else None
         return outer
+
+    def records(self, value: Any) -> bool:
+        """Whether a value depends on this level's leaves."""
+        return is_of(self, value) and bool(value.requires_grad)
+
+    def start(self, root: Variable, call: str, gradient: Any = None) -> Items:
+        """What a pass from a result begins with; nothing where it does not depend on this level's leaves."""
+        return starting_items(root, call, gradient) if self.records(root) else []
 
     def leaf(self, value: Any) -> Any:
         """An argument as a leaf of this level."""
@@ -87,7 +95,7 @@ def gradients_at(layer: GradLayer, roots: list[tuple[Variable, Items]], targets:
     """The gradient of each leaf, in the shape of the arguments."""
     leaves = [leaf for target in targets for leaf in pytree.leaves(target) if is_of(layer, leaf)]
     edges = [leaf._gradient_edge() for leaf in leaves]
-    tracked = [(root._gradient_edge(), items) for root, items in roots if is_of(layer, root) and root.requires_grad]
+    tracked = [(root._gradient_edge(), items) for root, items in roots if layer.records(root)]
     found: dict[GradientEdge, Items] = run_on_tape(tracked, edges) if tracked else {}
     by_leaf = {
         id(leaf): combine([item for item in found.get(edge, []) if not is_start(item)])
@@ -112,7 +120,7 @@ def grad_and_value(
         value, aux = outputs if has_aux else (outputs, None)
         if not isinstance(value, Variable):
             raise AutogradError(f"{call}: expected the function to return one Variable, got {type(value).__name__}")
-        gradients = gradients_at(layer, [(value, starting_items(value, call))], targets)
+        gradients = gradients_at(layer, [(value, layer.start(value, call))], targets)
         gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         plain = below(layer, value)
         return gradient, ((plain, map_variables(lambda v: below(layer, v), aux)) if has_aux else plain)
@@ -187,7 +195,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     def vjp_fn(*cotangents: Any) -> tuple[Any, ...]:
         if len(cotangents) != len(values):
             raise AutogradError(f"{call}: the function has {len(values)} outputs, got feedback on {len(cotangents)}")
-        roots = [(value, starting_items(value, call, given)) for value, given in zip(values, cotangents)]
+        roots = [(value, layer.start(value, call, given)) for value, given in zip(values, cotangents)]
         return tuple(gradients_at(layer, roots, targets))
 
     plain = map_variables(lambda value: below(layer, value), results)

@@ -12,11 +12,11 @@ from typing import Any
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
-from textgrad_engine.autograd.api import begins_at, starting_items
+from textgrad_engine.autograd.api import begins_at, first_data, starting_items
 from textgrad_engine.autograd.gradient import SEED, Items, PartSeed
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import unbound
-from textgrad_engine.func.grad import at_level, gradients_at, numbers_of
+from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
 from textgrad_engine.func.jvp import jvp
 from textgrad_engine.func.levels import below, called, lift, map_variables
 from textgrad_engine.func.pmap import pmap
@@ -74,7 +74,7 @@ def jacrev(
             gradients = gradients_at(layer, [(start.root, start.items)], targets)
             return gradients[0] if isinstance(argnums, int) else tuple(gradients)
 
-        starts, spec = pytree.flatten(pytree.map_leaves(lambda leaf: _starts(leaf, feedback, call), results))
+        starts, spec = pytree.flatten(pytree.map_leaves(lambda leaf: _starts(layer, leaf, feedback, call), results))
         rows = pmap(gradient_from)(starts) if len(starts) > 1 else [gradient_from(start) for start in starts]
         table = pytree.unflatten(spec, rows)
         return (table, map_variables(lambda value: below(layer, value), aux)) if has_aux else table
@@ -82,18 +82,18 @@ def jacrev(
     return transformed
 
 
-def _starts(root: Any, feedback: str | None, call: str) -> Any:
+def _starts(layer: GradLayer, root: Any, feedback: str | None, call: str) -> Any:
     """Where passes from one output begin: one place, or (nested) lists of them for a batch."""
     if not isinstance(root, Variable):
         raise AutogradError(
             f"{call}: expected Variables (or tuples, lists, dicts of them) from the function, got "
             f"{type(root).__name__} {root!r:.40}"
         )
-    shape = _sample(root)
+    shape = first_data(root)
     number = shape
     while isinstance(number, list) and number:
         number = number[0]
-    if begins_at(root) or not isinstance(number, str):
+    if begins_at(root) or not isinstance(number, str) or not layer.records(root):
         # The explanations of an evaluator of batches are feedback on a batch, which has its entries already.
         apart = isinstance(shape, list) and not (root.grad_fn is not None and root.grad_fn.function.starts_backward)
         return _seeds(root, shape, lambda items: items) if apart else _Start(root, [SEED])
@@ -124,13 +124,6 @@ def _words(root: Variable, shape: Any, feedback: str, around: Callable[[Any], An
 
 def _silent(shape: Any) -> Any:
     return [_silent(part) for part in shape] if isinstance(shape, list) else ""
-
-
-def _sample(value: Variable) -> Any:
-    """The data; where another `vmap` makes it many values, that of the first."""
-    while value._layer is not None:
-        value = value._inner[0] if isinstance(value._inner, list) else value._primal()
-    return value.data
 
 
 @dataclass(frozen=True)
@@ -246,7 +239,7 @@ def _slots(value: Any, edit: Any, where: str) -> Any:
     inner = lift(value)
     if not isinstance(inner, Variable):
         return value
-    data = _sample(inner)
+    data = first_data(inner)
     if not isinstance(data, list):
         if not isinstance(edit, str | Variable):
             raise AutogradError(f"{where}: an edit is a text or a Variable, got {type(edit).__name__} {edit!r:.40}")

@@ -114,7 +114,7 @@ def jvp(
             )
     if len(primals) != len(tangents):
         raise AutogradError(
-            f"{call}: got {len(primals)} primals and {len(tangents)} tangents; None says that one stays"
+            f"{call}: got {len(primals)} primals and {len(tangents)} tangents; None stands for what stays as it is"
         )
     layer = JvpLayer()
     pairs = enumerate(zip(primals, tangents))

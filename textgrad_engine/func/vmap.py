@@ -10,8 +10,10 @@ NOTE [What a batch is]
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
@@ -71,10 +73,11 @@ class VmapLayer(Layer):
         size: how many examples there are.
         randomness: what the user wants of sampled models.
         call: the user's call, for messages.
+        start: the number of the first example; a later chunk goes on where the one before ended.
     """
 
-    def __init__(self, size: int, randomness: Randomness, call: str) -> None:
-        self.size, self.randomness, self.call = size, randomness, call
+    def __init__(self, size: int, randomness: Randomness, call: str, start: int = 0) -> None:
+        self.size, self.randomness, self.call, self.start = size, randomness, call, start
 
     def batch(self, values: Sequence[Any]) -> Variable:
         """One value that stands for one per example."""
@@ -106,11 +109,11 @@ class VmapLayer(Layer):
         if not generates_vmap_rule(function, self.call):
             return self._own_rule(function, args)
         columns = [self.entries(leaf) for leaf in leaves]
-        outer = EXAMPLE.get()
         results = []
-        for number in range(self.size):
-            with example(f"{outer}[{number}]"):
-                given = pytree.unflatten(spec, [column[number] for column in columns])
+        for position in range(self.size):
+            given = pytree.unflatten(spec, [column[position] for column in columns])
+            number = self.start + position
+            with _numbered(number):
                 results.append(function.apply(*(function.resample(given, number) if different else given)))
         return self._stacked(results)
 
@@ -198,7 +201,7 @@ def vmap(
         step = size if chunk_size is None else chunk_size
         chunks: list[tuple[VmapLayer, Any]] = []
         for start in range(0, size, step):
-            layer = VmapLayer(min(step, size - start), randomness, call)
+            layer = VmapLayer(min(step, size - start), randomness, call, start)
             given = pytree.map_leaves(functools.partial(_chunk, layer, start), columns)
             with layer:
                 chunks.append((layer, function(*given)))
@@ -207,6 +210,28 @@ def vmap(
         return _merged(chunks, out_dims, call)
 
     return batched
+
+
+@contextlib.contextmanager
+def _numbered(number: int) -> Iterator[None]:
+    """The example's name with its number in the batch behind it; an outer batch comes after an inner one, and goes
+    before it.
+    """
+    name = EXAMPLE.get()
+    known, numbers = _numbers.get()
+    if name != known:  # the user named it since
+        numbers = ""
+    longer = f"[{number}]{numbers}"
+    with example(name.removesuffix(numbers) + longer):
+        token = _numbers.set((EXAMPLE.get(), longer))
+        try:
+            yield
+        finally:
+            _numbers.reset(token)
+
+
+_numbers: ContextVar[tuple[str, str]] = ContextVar("textgrad_engine_vmap_numbers", default=("", ""))
+"""The name of the example, and the end of it that is numbers of batches."""
 
 
 def _chunk(layer: VmapLayer, start: int, leaf: Any) -> Any:

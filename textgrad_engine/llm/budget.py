@@ -19,7 +19,7 @@ from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import count_request
 from textgrad_engine.llm.usage import mark, usage_of, was_sent
 
-__all__ = ["DEFAULT_MAX_TOKENS", "Budget", "Budgeted", "Remaining", "budget"]
+__all__ = ["DEFAULT_MAX_TOKENS", "Amount", "Budget", "Budgeted", "Remaining", "budget"]
 
 DEFAULT_MAX_TOKENS = 4096
 """Output tokens that are reserved for a request that sets no ``max_tokens``."""
@@ -37,13 +37,22 @@ class Remaining:
 
 
 @dataclass
-class _Amount:
+class Amount:
+    """Calls, tokens and money that are reserved or used.
+
+    Attributes:
+        calls: requests.
+        tokens: input and output together.
+        pico: picodollars (millionths of a millionth of a dollar).
+    """
+
     # Whole numbers only (money in picodollars): sums are exact, whatever the order in which calls end.
     calls: int = 0
     tokens: int = 0
     pico: int = 0
 
-    def add(self, other: _Amount, sign: int = 1) -> None:
+    def add(self, other: Amount, sign: int = 1) -> None:
+        """Add another amount; with ``sign=-1``, take it away."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + sign * getattr(other, field.name))
 
@@ -69,7 +78,7 @@ class Budget:
         self._pico = None if dollars is None else math.floor(dollars * _PICO)
         self._lock = threading.Lock()
         self._spent = Usage()
-        self._settled, self._reserved, self._unknown = _Amount(), _Amount(), _Amount()
+        self._settled, self._reserved, self._unknown = Amount(), Amount(), Amount()
         self._waiting: list[asyncio.Future[None]] = []
 
     @property
@@ -105,7 +114,7 @@ class Budget:
                 tokens=None if self.tokens is None else max(0, self.tokens - used.tokens),
             )
 
-    def reserve(self, amount: _Amount) -> bool:
+    def reserve(self, amount: Amount) -> bool:
         """Set an amount aside if it fits; False means that it may fit when calls in flight have been settled.
 
         Raises:
@@ -121,14 +130,14 @@ class Budget:
                 return False
             raise BudgetExceeded(self._short(amount, self._used()))
 
-    def settle(self, amount: _Amount, usage: Usage | None, *, charged: bool) -> None:
+    def settle(self, amount: Amount, usage: Usage | None, *, charged: bool) -> None:
         """Replace a reservation by what was used: `usage`, or the reservation itself if unknown, or nothing."""
         with self._lock:
             self._reserved.add(amount, -1)
             if usage is not None:
                 self._spent += usage
                 pico = amount.pico if usage.dollars is None else round(usage.dollars * _PICO)
-                self._settled.add(_Amount(max(usage.calls, amount.calls), usage.total_tokens, pico))
+                self._settled.add(Amount(max(usage.calls, amount.calls), usage.total_tokens, pico))
             elif charged:
                 self._unknown.add(amount)
             waiting, self._waiting = self._waiting, []
@@ -144,13 +153,13 @@ class Budget:
                 future.set_result(None)
         return future
 
-    def _used(self) -> _Amount:
-        used = _Amount()
+    def _used(self) -> Amount:
+        used = Amount()
         for part in (self._settled, self._unknown, self._reserved):
             used.add(part)
         return used
 
-    def _short(self, amount: _Amount, used: _Amount) -> str | None:
+    def _short(self, amount: Amount, used: Amount) -> str | None:
         limits = {"calls": self.calls, "tokens": self.tokens, "pico": self._pico}
         for name, limit in limits.items():
             have, want = getattr(used, name), getattr(amount, name)
@@ -237,7 +246,7 @@ class Budgeted(Wrapper):
         usage = self._with_price(completion.usage)
         return completion if usage is completion.usage else completion.model_copy(update={"usage": usage})
 
-    def _worst_case(self, request: Request, budgets: tuple[Budget, ...]) -> _Amount:
+    def _worst_case(self, request: Request, budgets: tuple[Budget, ...]) -> Amount:
         output = request.config.max_tokens or self._defaults.max_tokens or DEFAULT_MAX_TOKENS
         usage = Usage(input_tokens=count_request(request, self.name), output_tokens=output, calls=1)
         dollars = price_of(self.inner, usage)
@@ -246,7 +255,7 @@ class Budgeted(Wrapper):
                 f"a budget in dollars needs the price of {self.name!r}, which is not known; state it with "
                 f"llm.set_price({self.name!r}, input_per_million, output_per_million), or limit calls or tokens instead"
             )
-        return _Amount(1, usage.total_tokens, math.ceil((dollars or 0.0) * _PICO))
+        return Amount(1, usage.total_tokens, math.ceil((dollars or 0.0) * _PICO))
 
     def _with_price(self, usage: Usage) -> Usage:
         if usage.dollars:  # the endpoint said so itself
@@ -255,7 +264,7 @@ class Budgeted(Wrapper):
         return usage if usage.dollars == dollars else usage.model_copy(update={"dollars": dollars})
 
 
-async def _reserve(budgets: tuple[Budget, ...], amount: _Amount) -> None:
+async def _reserve(budgets: tuple[Budget, ...], amount: Amount) -> None:
     while True:
         held: list[Budget] = []
         full: Budget | None = None
@@ -276,7 +285,7 @@ async def _reserve(budgets: tuple[Budget, ...], amount: _Amount) -> None:
             await future
 
 
-def _as_usage(amount: _Amount) -> Usage:
+def _as_usage(amount: Amount) -> Usage:
     return Usage(calls=amount.calls, output_tokens=amount.tokens, dollars=amount.pico / _PICO)
 
 

@@ -6,47 +6,73 @@ import json
 import re
 from typing import Any, NoReturn
 
-from textgrad_engine.errors import AnswerError, ContentFiltered, EmptyResponse, MalformedResponse, TruncatedResponse
+from textgrad_engine.errors import (
+    AnswerError,
+    ContentFiltered,
+    EmptyResponse,
+    MalformedResponse,
+    RequestRefused,
+    TruncatedResponse,
+)
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.schema import schema_problem
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["Check", "check_json", "strip_fence"]
+__all__ = ["MAX_TEXT", "Check", "check_json", "strip_fence", "surrogate_in"]
+
+MAX_TEXT = 5_000_000
+"""Characters of text that a request may have; more than any model reads (a million tokens are about four million)."""
 
 _FENCE = re.compile(r"\s*```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
 
 
 class Check(Wrapper):
-    """Lets only finished answers through.
+    """Lets only requests that can be sent through, and only finished answers back.
 
     When the request asks for structured output, the text that comes out is bare JSON that fits the schema: a Markdown
     fence around it is taken off once. The errors carry what the answer used (see `usage_of`), for it was paid for.
 
     Args:
         inner: the model that is wrapped.
+        max_text: characters of text that a request may have.
     """
 
-    def __init__(self, inner: Model) -> None:
+    def __init__(self, inner: Model, max_text: int = MAX_TEXT) -> None:
         super().__init__(inner)
+        self.max_text = max_text
         self._defaults = defaults_of(inner)
 
     async def complete(self, request: Request) -> Completion:
         """Ask, and look at the answer.
 
         Raises:
+            RequestRefused: the request is longer than `max_text`, or holds what is no text; it was not sent.
             TruncatedResponse: it stopped at its length limit.
             ContentFiltered: it was withheld.
             EmptyResponse: it has neither text nor a tool call.
             MalformedResponse: it is not JSON that fits the schema, or holds what is no text.
         """
+        self._check_request(request)
         completion = await self.inner.complete(request)
         try:
             return self._checked(request, completion)
         except AnswerError as error:
             mark(error, usage=completion.usage)
             raise
+
+    def _check_request(self, request: Request) -> None:
+        length = sum([len(message.text) for message in request.messages])
+        if length > self.max_text:
+            error = RequestRefused(
+                f"a {request.purpose} request to {self.name!r} has {length:,} characters of text, and the limit is "
+                f"{self.max_text:,}; send less of it"
+            )
+            raise mark(error, sent=False)
+        if (where := surrogate_in(request)) is not None:
+            error = RequestRefused(f"{where} holds a lone surrogate, which is no text and cannot be sent")
+            raise mark(error, sent=False)
 
     def _checked(self, request: Request, completion: Completion) -> Completion:
         wanted = request.config.response_format or self._defaults.response_format
@@ -79,6 +105,19 @@ class Check(Wrapper):
             ) from None
 
 
+def surrogate_in(request: Request) -> str | None:
+    """Where the text of a request holds a lone surrogate, which UTF-8 cannot express; None when it does nowhere."""
+    for number, message in enumerate(request.messages, 1):
+        text = message.text
+        if text.isascii():
+            continue
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            return f"message {number} ({message.role}), character {error.start + 1},"
+    return None
+
+
 def strip_fence(text: str) -> str:
     r"""The text without the one Markdown code fence around it, if there is one.
 
@@ -106,12 +145,22 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
         value: Any = json.loads(bare, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise MalformedResponse(
-            f"{who} was asked for JSON ({wanted.name}) and answered something else: {error}; it began {bare[:80]!r}"
+            f"{who} was asked for JSON ({wanted.name}) and answered something else: {error}; it began {bare[:80]!r}",
+            answer=text,
+            problem=f"it is not JSON: {error}",
         ) from None
     if not isinstance(value, dict):
-        raise MalformedResponse(f"{who} was asked for a JSON object ({wanted.name}) and answered {bare[:80]!r}")
+        raise MalformedResponse(
+            f"{who} was asked for a JSON object ({wanted.name}) and answered {bare[:80]!r}",
+            answer=text,
+            problem="it is JSON, but no JSON object",
+        )
     if problem := schema_problem(value, wanted.json_schema):
-        raise MalformedResponse(f"the JSON of {who} does not fit its schema {wanted.name}: {problem}")
+        raise MalformedResponse(
+            f"the JSON of {who} does not fit its schema {wanted.name}: {problem}",
+            answer=text,
+            problem=f"it does not fit the schema: {problem}",
+        )
     return bare
 
 

@@ -4,40 +4,92 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 from collections import deque
+from collections.abc import Mapping
 
-from textgrad_engine.errors import APIError, AuthenticationFailed, QuotaExhausted
+from textgrad_engine.errors import (
+    AnswerError,
+    APIError,
+    AuthenticationFailed,
+    DeadlineExceeded,
+    ModelError,
+    QuotaExhausted,
+    RateLimited,
+    ServerFailed,
+)
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.model import Model, Wrapper
+from textgrad_engine.llm.model import Model, Wrapper, defaults_of
+from textgrad_engine.llm.rates import Bucket, Learned, hear
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
+from textgrad_engine.llm.tokens import count_request
 from textgrad_engine.llm.usage import mark
+from textgrad_engine.llm.window import Window
 
 __all__ = ["Limit"]
 
+_FIRST_PAUSE = 0.25
+"""Seconds that everybody waits after a 429 that names no time; doubled by each further one before the next answer."""
+
 
 class Limit(Wrapper):
-    """At most so many calls at once, first come first served; the whole endpoint waits when it asks for that.
+    """Holds calls back while enough is under way; the whole endpoint slows down when it asks for that.
 
-    - An error that carries ``retry_after`` (429, some 503) pauses everybody, not only the call that met it.
+    - What may be in flight adapts (see `window.Window`): up while latency holds, halved after 429, timeouts, 503, 529.
+    - 429 and whatever carries ``retry_after`` pauses everybody, not only the call that met it.
+    - Requests and tokens per minute are kept to: those stated here, and those the endpoint states in its headers.
+    - Queued calls go out in turns, one purpose after the other, and first come first served within a purpose.
     - A refused key or an exhausted quota fails everything that is queued at that moment, so that at most the calls in
-      flight reach the server; calls made later are tried again.
+      flight reach the server; after that calls go out one by one until one succeeds.
     - A `Stop` that is set fails the queued calls at once.
 
     Args:
         inner: the model that is wrapped.
-        max_in_flight: calls at once, on each event loop; None for no limit.
+        max_in_flight: calls at once, on each event loop; None for no limit before the endpoint asks for one.
+        start: calls at once in the beginning; without it, `max_in_flight`.
+        floor: as few calls at once are always allowed.
+        requests_per_minute: the most requests in any minute.
+        tokens_per_minute: the most tokens in any minute. A call counts with its input and `max_tokens` (without that,
+            with what answers had on average) until its true number is known; one call may be larger than a tenth of
+            this, and then passes it by as much.
         max_pause: the longest pause that an endpoint is granted, in seconds.
+
+    Raises:
+        ValueError: a limit that would let nothing through.
     """
 
-    def __init__(self, inner: Model, max_in_flight: int | None = None, *, max_pause: float = 60.0) -> None:
+    def __init__(
+        self,
+        inner: Model,
+        max_in_flight: int | None = None,
+        *,
+        start: int | None = None,
+        floor: int = 1,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        max_pause: float = 60.0,
+    ) -> None:
         if max_in_flight is not None and max_in_flight < 1:
             raise ValueError(f"max_in_flight must be at least 1 (or None for no limit), got {max_in_flight}")
+        ceiling = math.inf if max_in_flight is None else max_in_flight
+        if not 1 <= floor <= ceiling or (start is not None and not floor <= start <= ceiling):
+            raise ValueError(f"1 <= floor <= start <= max_in_flight must hold, got {floor}, {start}, {max_in_flight}")
+        for rate in (requests_per_minute, tokens_per_minute):
+            if rate is not None:
+                Bucket(rate)  # refuses what is no rate, here where the mistake is
         super().__init__(inner)
         self.max_in_flight = max_in_flight
+        self.start = start
+        self.requests_per_minute = requests_per_minute
+        self.tokens_per_minute = tokens_per_minute
         self.max_pause = max_pause
-        self._gates: PerLoop[_Gate] = PerLoop(lambda: _Gate(max_in_flight))
+        self._max_tokens = defaults_of(inner).max_tokens
+        begin = ceiling if start is None else start
+        self._gates: PerLoop[_Gate] = PerLoop(
+            lambda: _Gate(Window(begin, floor, ceiling), requests_per_minute, tokens_per_minute, max_pause)
+        )
 
     async def complete(self, request: Request) -> Completion:
         """Send the request when there is room.
@@ -47,78 +99,191 @@ class Limit(Wrapper):
         """
         check_stop()
         gate = self._gates.get()
-        if gate.is_open():
-            gate.in_flight += 1
+        size = gate.size_of(request, self._max_tokens) if gate.counts_tokens else 0
+        if gate.is_open(size):
+            gate.enter(size)
         else:
-            await gate.wait()
+            await gate.wait(request.purpose, size)
+        sent = gate.now()
+        token = hear.set(gate.hear)
+        used = size
         try:
             check_stop()
-            return await self.inner.complete(request)
-        except APIError as error:
-            if isinstance(error, AuthenticationFailed | QuotaExhausted):
-                gate.fail_queue(error)
-            elif error.retry_after:
-                gate.pause(min(error.retry_after, self.max_pause))
+            completion = await self.inner.complete(request)
+        except ModelError as error:
+            gate.failed(error, sent)
             raise
+        else:
+            used = completion.usage.total_tokens
+            gate.succeeded(request.purpose, sent, completion)
+            return completion
         finally:
-            gate.release()
+            hear.reset(token)
+            gate.leave(size, used)
 
     def __repr__(self) -> str:
-        many = "" if self.max_in_flight is None else f", max_in_flight={self.max_in_flight}"
-        return f"Limit({self.inner!r}{many})"
+        shown = {
+            "max_in_flight": self.max_in_flight,
+            "start": self.start,
+            "requests_per_minute": self.requests_per_minute,
+            "tokens_per_minute": self.tokens_per_minute,
+        }
+        said = "".join(f", {key}={value}" for key, value in shown.items() if value is not None)
+        return f"Limit({self.inner!r}{said})"
 
 
 class _Gate:
     """The queue of one endpoint on one loop; touched on that loop's thread only, hence no locks."""
 
-    def __init__(self, room: int | None) -> None:
-        self.room = room
+    def __init__(
+        self, window: Window, requests_per_minute: float | None, tokens_per_minute: float | None, max_pause: float
+    ) -> None:
+        self.window = window
         self.in_flight = 0
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self.counts_tokens = tokens_per_minute is not None
+        self._tokens_in_flight = 0
+        self._usual_output = 0.0
+        self._max_pause = max_pause
+        self._queues: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}
         self._paused_until = 0.0
+        self._pauses = 0  # after 429s without a time, and without an answer between
+        self._refused = False
+        self._requests = None if requests_per_minute is None else Bucket(requests_per_minute)
+        self._tokens = None if tokens_per_minute is None else Bucket(tokens_per_minute)
+        self._said: tuple[Learned, Learned] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
-    def is_open(self) -> bool:
-        if self._queue or (self.room is not None and self.in_flight >= self.room):
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def size_of(self, request: Request, default: int | None) -> int:
+        """The tokens that a request is counted with before its answer is there."""
+        output = request.config.max_tokens or default or self._usual_output
+        return count_request(request) + int(output)
+
+    def is_open(self, size: int) -> bool:
+        if self._queues or self.in_flight >= self._room():
             return False
-        return not self._paused_until or self._paused_until <= asyncio.get_running_loop().time()
+        if not (self._paused_until or self._requests or self._tokens or self._said):
+            return True
+        return self._delay(size) <= 0
 
-    async def wait(self) -> None:
-        """Queue; when this returns, the caller holds a place and must `release` it."""
+    async def wait(self, purpose: str, size: int) -> None:
+        """Queue; when this returns, the caller holds a place and must `leave` it."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append(future)
+        self._queues.setdefault(purpose, deque()).append((future, size))
+        self._admit()  # sets the timer, when it is time that is waited for
         try:
             with failing_on_stop(future):
                 await future
         except BaseException:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self.release()  # a place was given, and the caller was cancelled before it could take it
+                self.leave(size, 0)  # a place was given, and the caller was cancelled before it could take it
             raise
 
-    def release(self) -> None:
+    def enter(self, size: int) -> None:
+        now = self.now()
+        self.in_flight += 1
+        self._tokens_in_flight += size
+        if self._requests is not None:
+            self._requests.take(1, now)
+        if self._tokens is not None:
+            self._tokens.take(size, now)
+        if self._said is not None:
+            self._said[0].take(1)
+            self._said[1].take(size)
+
+    def leave(self, size: int, used: int) -> None:
         self.in_flight -= 1
+        self._tokens_in_flight -= size
+        if self._tokens is not None and used != size:
+            self._tokens.correct(used - size)
         self._admit()
 
-    def pause(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        if until > self._paused_until:
-            self._paused_until = until
-            loop.call_at(until, self._admit)
+    def succeeded(self, purpose: str, sent: float, completion: Completion) -> None:
+        self._pauses = 0
+        self._refused = False
+        self._usual_output += 0.1 * (completion.usage.output_tokens - self._usual_output)
+        self.window.succeeded(purpose, self.now() - sent, full=self.in_flight >= self._room())
 
-    def fail_queue(self, error: APIError) -> None:
-        queue, self._queue = self._queue, deque()
-        for future in queue:
-            if not future.done():
-                # each caller gets an object of its own: notes and tracebacks are added to it on its way up
-                own = mark(copy.copy(error), sent=False)
-                own.add_note("this request was queued and not sent: the endpoint had refused one before it")
-                future.set_exception(own)
+    def failed(self, error: ModelError, sent: float) -> None:
+        if isinstance(error, AuthenticationFailed | QuotaExhausted):
+            self._refused = True
+            self._fail_queue(error)
+            return
+        if not isinstance(error, APIError):
+            self._refused &= not isinstance(error, AnswerError)  # who answers, if badly, accepts the key
+            return
+        now = self.now()
+        overloaded = isinstance(error, ServerFailed) and error.status in (503, 529)
+        if isinstance(error, RateLimited | DeadlineExceeded) or overloaded:
+            fresh = self.window.congested(sent, now, self.in_flight)
+            if isinstance(error, RateLimited) and not error.retry_after and fresh:
+                self._pause(min(_FIRST_PAUSE * 2 ** min(self._pauses, 30), self._max_pause))
+                self._pauses += 1
+        if error.retry_after:
+            self._pause(min(error.retry_after, self._max_pause))
+
+    def hear(self, headers: Mapping[str, str]) -> None:
+        """Take in what a response says about its endpoint's limits; called while its call is still counted."""
+        if "x-ratelimit-remaining-requests" not in headers and "x-ratelimit-remaining-tokens" not in headers:
+            return
+        if self._said is None:
+            self._said = (Learned("requests"), Learned("tokens"))
+            self.counts_tokens = True
+        now = self.now()
+        self._said[0].hear(headers, max(0, self.in_flight - 1), now)
+        self._said[1].hear(headers, self._tokens_in_flight, now)
+
+    def _room(self) -> float:
+        return 1 if self._refused else self.window.room
+
+    def _pause(self, seconds: float) -> None:
+        self._paused_until = max(self._paused_until, self.now() + seconds)
+
+    def _delay(self, size: int) -> float:
+        """Seconds until a call of that size may be sent, as far as time is concerned."""
+        now = self.now()
+        waits = [self._paused_until - now]
+        if self._requests is not None:
+            waits.append(self._requests.wait(1, now))
+        if self._tokens is not None:
+            waits.append(self._tokens.wait(size, now))
+        if self._said is not None:  # an endpoint that wants a longer pause than we grant will say so with a 429
+            waits.append(min(self._said[0].wait(1, now), self._max_pause))
+            waits.append(min(self._said[1].wait(size, now), self._max_pause))
+        return max(waits)
+
+    def _fail_queue(self, error: APIError) -> None:
+        queues, self._queues = self._queues, {}
+        for queue in queues.values():
+            for future, _ in queue:
+                if not future.done():
+                    # each caller gets an object of its own: notes and tracebacks are added to it on its way up
+                    own = mark(copy.copy(error), sent=False)
+                    own.add_note("this request was queued and not sent: the endpoint had refused one before it")
+                    future.set_exception(own)
 
     def _admit(self) -> None:
-        if self._paused_until > asyncio.get_running_loop().time():
-            return
-        while self._queue and (self.room is None or self.in_flight < self.room):
-            future = self._queue.popleft()
-            if not future.done():  # else it was stopped or cancelled in the queue
-                self.in_flight += 1
-                future.set_result(None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._queues and self.in_flight < self._room():
+            purpose = next(iter(self._queues))
+            queue = self._queues[purpose]
+            while queue and queue[0][0].done():  # it was stopped or cancelled in the queue
+                queue.popleft()
+            if not queue:
+                del self._queues[purpose]
+                continue
+            future, size = queue[0]
+            if (delay := self._delay(size)) > 0:
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_at(loop.time() + delay, self._admit)
+                return
+            queue.popleft()
+            del self._queues[purpose]
+            if queue:
+                self._queues[purpose] = queue  # behind the other purposes
+            self.enter(size)
+            future.set_result(None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import os
+import sys
 import time
 import weakref
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -22,20 +23,18 @@ from textgrad_engine.errors import (
     RequestRefused,
 )
 from textgrad_engine.llm import wire
+from textgrad_engine.llm.check import strip_fence, surrogate_in
 from textgrad_engine.llm.loops import PerLoop
+from textgrad_engine.llm.rates import hear
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.stream import body_of, listeners
+from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
 from textgrad_engine.llm.usage import mark
 
 __all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "OpenAIModel"]
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-
-REFUSE_REQUESTS = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
-"""The environment variable that forbids real requests while it is set; the pytest plugin sets it.
-
-A variable of the environment, so that child processes of a test are covered too.
-"""
 
 _REFUSED_FORMAT = ("response_format", "json_schema", "structured output")
 
@@ -89,7 +88,7 @@ class OpenAIModel:
         self._official = self.host == "api.openai.com"
         self._sent_name = name.removeprefix("openai/") if self._official else name
         self._key = SecretStr(api_key) if isinstance(api_key, str) else api_key
-        self._format_in_words = False
+        self._format = "asked"  # then "in words too" where it is ignored, or "in words" where it is refused
         self._clients: PerLoop[_Client] = PerLoop(_Client)
         weakref.finalize(self, _close_all, self._clients).atexit = False
 
@@ -100,14 +99,18 @@ class OpenAIModel:
             ModelError: whatever went wrong, as one of its subclasses; never an exception of the SDK.
         """
         config = request.config.over(self.defaults)
-        in_words = self._format_in_words
+        how = self._format
         try:
-            return await self._send(request, config, in_words)
+            completion = await self._send(request, config, how)
         except BadRequest as error:
-            if in_words or config.response_format is None or not _is_about_format(error):
+            if how == "in words" or config.response_format is None or not _is_about_format(error):
                 raise
-        self._format_in_words = True
-        return await self._send(request, config, True)
+        else:
+            if how == "asked" and config.response_format is not None and _is_prose(completion):
+                self._format = "in words too"
+            return completion
+        self._format = "in words"
+        return await self._send(request, config, "in words")
 
     async def aclose(self) -> None:
         """Close the connections made on the running loop; the next call makes new ones."""
@@ -115,24 +118,67 @@ class OpenAIModel:
         if client is not None:
             await client.close()
 
-    async def _send(self, request: Request, config: GenerateConfig, in_words: bool) -> Completion:
+    async def _send(self, request: Request, config: GenerateConfig, how: str) -> Completion:
         key = self._secret()
-        client = self._clients.get().connected(self, key)
-        sent = wire.arguments(self._sent_name, request, config, official=self._official, in_words=in_words)
+        stream = bool(listeners())
+        sent = wire.arguments(
+            self._sent_name,
+            request,
+            config,
+            official=self._official,
+            in_words=how == "in words too",
+            no_format=how == "in words",
+            stream=stream,
+        )
+        clients = self._clients.get()
+        client = clients.connected(self, key)
         started = time.perf_counter()
         failure: ModelError
+        clients.in_flight += 1
         # Raised outside the except block: the SDK's own error may quote the key, and must not hang on to ours.
         try:
-            response = await client.chat.completions.with_raw_response.create(**sent)
+            if stream:
+                headers, body = await self._streamed(client, sent, request)
+            else:
+                # By the SDK's own door for whatever it has no method for: its method for this one walks through the
+                # types of all that is sent first, which takes a third of the processor time of a call.
+                response = await client.post("/chat/completions", cast_to=clients.raw, body=sent)
+                headers, body = response.headers, response.content
+        except ModelError as error:
+            failure = error  # of the stream itself
         except Exception as error:
-            translated = self._translated(error, key)
+            translated = self._translated(error, key, request)
             if translated is None:
                 raise
             failure = translated
         else:
             latency = time.perf_counter() - started
-            return wire.completion_of(_redacted_body(response.content, key), request, self._sent_name, latency)
+            _tell(headers)
+            return wire.completion_of(_redacted_body(body, key), request, self._sent_name, latency)
+        finally:
+            clients.in_flight -= 1
         raise failure
+
+    async def _streamed(self, client: Any, sent: dict[str, Any], request: Request) -> tuple[Mapping[str, str], bytes]:
+        told = False
+
+        def tell(piece: str | None) -> None:
+            nonlocal told
+            told = piece is not None
+            for listener in listeners():
+                listener(request, piece)
+
+        try:
+            named = {key: sent.pop(key) for key in ("model", "messages", "stream")}
+            create = client.chat.completions.with_streaming_response.create
+            async with create(**named, extra_body=sent) as response:
+                if "event-stream" not in response.headers.get("content-type", ""):
+                    return response.headers, await response.read()  # it does not stream, and answers in one piece
+                return response.headers, await body_of(response.iter_lines(), tell, self._sent_name)
+        except Exception:
+            if told:
+                tell(None)
+            raise
 
     def _secret(self) -> str:
         key = self._key.get_secret_value() if self._key is not None else os.environ.get("OPENAI_API_KEY", "")
@@ -157,7 +203,7 @@ class OpenAIModel:
             )
         return key
 
-    def _translated(self, error: Exception, key: str) -> ModelError | None:
+    def _translated(self, error: Exception, key: str, request: Request) -> ModelError | None:
         import httpx2  # loaded by openai already, which is loaded when a call has failed
         import openai
 
@@ -167,22 +213,26 @@ class OpenAIModel:
             return mark(RequestRefused(str(refused)), sent=False)
         if isinstance(error, openai.APIStatusError):
             text = _redacted(error.response.text, key)
+            _tell(error.response.headers)
             return wire.error_of(error.status_code, text, error.response.headers, self._sent_name, where)
         if isinstance(error, UnicodeEncodeError):
+            where = surrogate_in(request) or "a setting or a schema"
             return mark(
-                RequestRefused(f"a message holds a lone surrogate ({error.reason}), which cannot be sent as UTF-8"),
-                sent=False,
+                RequestRefused(f"{where} holds a lone surrogate, which is no text and cannot be sent"), sent=False
             )
-        if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
+        lost = _aiohttp_error(error)
+        if lost is None and isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
             late = DeadlineExceeded(f"{where} sent nothing for {self.timeout:g} s, asked for {self._sent_name!r}")
             unsent = _cause(error, httpx2.ConnectTimeout | httpx2.PoolTimeout) is not None
             return mark(late, sent=False) if unsent else late
         if isinstance(error, openai.OpenAIError | httpx2.HTTPError | OSError):
-            reason = _redacted(str(error.__cause__ or error), key) or type(error.__cause__ or error).__name__
+            cause = lost or error.__cause__ or error
+            reason = _redacted(str(cause), key) or type(cause).__name__
             broken = ConnectionFailed(
                 f"no answer from {where}: {reason}; is the server running, and is base_url right?"
             )
-            return mark(broken, sent=False) if _cause(error, httpx2.ConnectError) is not None else broken
+            unsent = _cause(error, httpx2.ConnectError) is not None if lost is None else _never_connected(lost)
+            return mark(broken, sent=False) if unsent else broken
         return None
 
     def __repr__(self) -> str:
@@ -194,61 +244,63 @@ class OpenAIModel:
 
 
 class _Client:
-    """The SDK's client on one loop, made when the first request needs it and anew when the key changes."""
+    """The SDK's clients on one loop, made when a request first needs one and anew when the key changes."""
 
     def __init__(self) -> None:
-        self._made: tuple[str, Any] | None = None
+        self.in_flight = 0
+        self.raw: Any = None  # the SDK's class of responses that it has not looked into
+        self._made: dict[bool, tuple[str, Any]] = {}
 
     def connected(self, model: OpenAIModel, key: str) -> Any:
-        if self._made is None or self._made[0] != key:
-            import httpx2  # with openai, most of a second: paid at the first call, not at import
+        # With many in flight aiohttp costs half. It cannot be mocked, so while real requests are refused it is
+        # used for this machine only.
+        wide = self.in_flight >= WIDE and has_aiohttp()
+        if wide and os.environ.get(REFUSE_REQUESTS) and not is_loopback(model.host):
+            wide = False
+        made = self._made.get(wide)
+        if made is None or made[0] != key:
+            import httpx2  # heavy, see `connect`
             import openai
 
-            local = _is_loopback(model.host)
-            http = httpx2.AsyncClient(
-                timeout=httpx2.Timeout(model.timeout, connect=min(10.0, model.timeout), pool=None),
-                # how many calls run at once is decided by Limit; a kept connection saves a handshake for each of them
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
-                follow_redirects=True,
-                trust_env=not local,  # a proxy of the environment cannot reach this machine's own servers
-                event_hooks={"request": [_guard]},
-            )
+            self.raw = httpx2.Response
+            http = connect(model.host, model.timeout, wide=wide)
             client = openai.AsyncOpenAI(
                 api_key=key, base_url=model.base_url, max_retries=0, timeout=http.timeout, http_client=http
             )
-            self._made = (key, client)
-        return self._made[1]
+            made = self._made[wide] = (key, client)
+        return made[1]
 
     async def close(self) -> None:
-        made, self._made = self._made, None
-        if made is not None:
-            await made[1].close()
-
-
-async def _guard(request: Any) -> None:
-    # The trace is called only where a request really goes to the network: a mocked transport never comes there.
-    if os.environ.get(REFUSE_REQUESTS) and not _is_loopback(request.url.host):
-        request.extensions["trace"] = _refuse
-
-
-async def _refuse(event: str, info: Any) -> None:
-    raise RequestRefused(
-        "real requests are refused while tests run, so that none reaches a paid model by accident; to permit them, "
-        "mark the test with @pytest.mark.live or use the fixture allow_requests; to do without, use a model of "
-        "textgrad_engine.testing"
-    )
-
-
-def _is_loopback(host: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost" or host.endswith(".localhost")
+        made, self._made = self._made, {}
+        for _, client in made.values():
+            await client.close()
 
 
 def _is_about_format(error: BadRequest) -> bool:
     said = str(error).lower()
     # a schema that is wrong is the caller's to mend; asking in words instead would hide it
     return error.status in (400, 422) and "invalid schema" not in said and any(sign in said for sign in _REFUSED_FORMAT)
+
+
+def _is_prose(completion: Completion) -> bool:
+    """Whether an answer that was to be JSON does not even begin like it."""
+    return completion.finish_reason == "stop" and not strip_fence(completion.text).lstrip().startswith("{")
+
+
+def _tell(headers: Mapping[str, str]) -> None:
+    if (listener := hear.get()) is not None:
+        listener(headers)
+
+
+def _aiohttp_error(error: BaseException) -> BaseException | None:
+    """What aiohttp said of a connection that failed or broke: the SDK calls all of these a timeout of connecting."""
+    aiohttp = sys.modules.get("aiohttp")  # not imported here: without it, nothing of its kind can have been raised
+    lost = None if aiohttp is None else _cause(error, aiohttp.ClientConnectionError)
+    return None if isinstance(lost, TimeoutError) else lost
+
+
+def _never_connected(lost: BaseException) -> bool:
+    return isinstance(lost, sys.modules["aiohttp"].ClientConnectorError)
 
 
 def _cause(error: BaseException | None, kind: Any) -> BaseException | None:

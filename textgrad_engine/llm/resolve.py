@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+import os
+from typing import Any, Literal
 
 from textgrad_engine.errors import UnknownModelError
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.cache import Cache, Cached, open_cache
 from textgrad_engine.llm.check import Check
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.openai import OpenAIModel
+from textgrad_engine.llm.record import Taped
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
+from textgrad_engine.llm.spans import Traced
 from textgrad_engine.llm.usage import Metered
 
-__all__ = ["DEFAULT_IN_FLIGHT", "SIMULATED", "Defaults", "resolve"]
+__all__ = ["DEFAULT_IN_FLIGHT", "SIMULATED", "Defaults", "resolve", "without_outer"]
 
 DEFAULT_IN_FLIGHT = 64
 """Calls at once to an endpoint on the network when nobody says otherwise."""
@@ -54,12 +58,15 @@ def resolve(
     seed: int | None = None,
     max_in_flight: int | None = None,
     policy: RetryPolicy | None = None,
+    cache: Cache | str | os.PathLike[str] | Literal[False] | None = None,
     **config: Any,
 ) -> Model:
     """The model of that name, or that model, with the usual wrappers around it.
 
-    From the outside in: `Metered` (usage and records), `Retry`, `Limit` (what is in flight), `Budgeted`, `Deadline`
-    (wall time of one call), `Check` (is it an answer), the model. Something resolved before is returned as it is.
+    From the outside in: `Metered` (usage and records), `Traced` (OpenTelemetry), `Taped` (record and replay), `Cached`,
+    `Retry`, `Limit` (what is in flight), `Budgeted`, `Deadline` (wall time of one call), `Check` (is it an answer), the
+    model. What is taped or cached thus costs neither budget nor place in the queue, and is counted. Something resolved
+    before is returned as it is; what holds a stack already (`Fallback`) gets the three outer ones only.
 
     Args:
         model: ``"openai/NAME"``; any ``"NAME"`` together with a `base_url`; ``"simulated/NAME"``; or a model.
@@ -68,6 +75,8 @@ def resolve(
         seed: an embedded model is made with it; any other is sent it, as the setting of that name.
         max_in_flight: calls at once; without it 64 for an endpoint on the network, and no limit inside this process.
         policy: when failed calls are tried again, and how long one may take.
+        cache: a cache, or its folder, that this model always uses; False for none at all; None for that of the
+            `caching` block around a call, if there is one.
         **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
 
     Raises:
@@ -75,8 +84,8 @@ def resolve(
         TypeError: a setting that does not exist, or one that has no meaning for this model.
 
     Example:
-        >>> resolve("openai/gpt-5-mini", max_in_flight=8)
-        Metered(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('gpt-5-mini')), 300)), max_in_flight=8)))
+        >>> resolve("openai/o3", max_in_flight=8)
+        Metered(Traced(Taped(Cached(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('o3')), 300)), max_in_flight=8))))))
     """
     if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
         known = ", ".join(sorted(GenerateConfig.model_fields))
@@ -87,17 +96,41 @@ def resolve(
         if base_url is not None or api_key is not None:
             raise TypeError(f"base_url and api_key belong to a model's name; {model!r} is a model already")
         given = config if seed is None else {**config, "seed": seed}
-        if isinstance(model, Metered):
-            if given or max_in_flight is not None or policy is not None:
+        if _holds(model, Metered) or _holds(model, Retry):
+            if given or max_in_flight is not None or policy is not None or cache is not None:
                 raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
-            return model
+            return model if _holds(model, Metered) else _outer(model)
         if not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {model!r}")
         inside = Defaults(model, GenerateConfig(**given)) if given else model
-    return _stack(inside, max_in_flight, policy or RetryPolicy())
+    return _stack(inside, max_in_flight, policy or RetryPolicy(), cache)
 
 
-def _stack(inside: Model, max_in_flight: int | None, policy: RetryPolicy) -> Model:
+def without_outer(model: Model) -> Model:
+    """What `resolve` gave, without the wrappers of which a call wants only one: `Metered`, `Traced`, `Taped`."""
+    while isinstance(model, Metered | Traced | Taped):
+        model = model.inner
+    return model
+
+
+def _outer(model: Model) -> Model:
+    return Metered(Traced(Taped(model)))
+
+
+def _holds(model: Model, kind: type[Wrapper]) -> bool:
+    while isinstance(model, Wrapper):
+        if isinstance(model, kind):
+            return True
+        model = model.inner
+    return False
+
+
+def _stack(
+    inside: Model,
+    max_in_flight: int | None,
+    policy: RetryPolicy,
+    cache: Cache | str | os.PathLike[str] | Literal[False] | None,
+) -> Model:
     core = innermost(inside)
     if max_in_flight is None and isinstance(core, OpenAIModel):
         max_in_flight = core.max_in_flight or DEFAULT_IN_FLIGHT
@@ -105,7 +138,10 @@ def _stack(inside: Model, max_in_flight: int | None, policy: RetryPolicy) -> Mod
     if policy.call_deadline is not None:
         sent = Deadline(sent, policy.call_deadline)
     limited = Limit(Budgeted(sent), max_in_flight, max_pause=policy.max_retry_after)
-    return Metered(Retry(limited, policy))
+    tried: Model = Retry(limited, policy)
+    if cache is not False:
+        tried = Cached(tried, None if cache is None else open_cache(cache))
+    return _outer(tried)
 
 
 def _named(name: str, base_url: str | None, api_key: str | None, seed: int | None, config: dict[str, Any]) -> Model:

@@ -61,8 +61,11 @@ class Completion(BaseModel):
         model: the name of the model that answered, as the endpoint gives it.
         tool_calls: the tool calls, as dicts in OpenAI's shape.
         latency: seconds from sending the request that succeeded to its answer.
-        attempts: how many requests were sent for it (1 when the first succeeded).
+        attempts: how many requests were sent for it (1 when the first succeeded, 0 when it came from the cache).
         raw: fields of the endpoint's body that have no place above.
+        cached: whether it was paid for before: it came from the cache, or with an equal request that was under way.
+            Its `usage` is zero then.
+        saved: what a cached answer used when it was paid for.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -75,3 +78,5 @@ class Completion(BaseModel):
     latency: float = 0.0
     attempts: int = 1
     raw: Mapping[str, Any] | None = None
+    cached: bool = False
+    saved: Usage | None = None

@@ -20,6 +20,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm.inwords import repair_request
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
@@ -84,7 +85,8 @@ class Retry(Wrapper):
 
     Exponential backoff with full jitter (Brooker, "Exponential Backoff And Jitter", AWS, 2015). What failed attempts
     are known to have used is added to the usage of the answer, or noted on the final error, so that sums are what was
-    paid.
+    paid. The first answer that is not the JSON that was asked for is shown to the model again, with what is wrong about
+    it; further attempts ask anew.
 
     Args:
         inner: the model that is wrapped.
@@ -120,7 +122,7 @@ class Retry(Wrapper):
     async def _again(self, request: Request, error: ModelError) -> Completion:
         began = self._clock()
         wasted = usage_of(error)
-        attempt = 1
+        attempt, repaired = 1, False
         while attempt < (allowed := self.policy.attempts_for(error)):
             asked = error.retry_after if isinstance(error, APIError) else None
             delay = self.policy.wait(attempt, asked, self._rng)
@@ -129,10 +131,16 @@ class Retry(Wrapper):
                     f"no further attempt: the deadline of {self.policy.deadline:g} s for all of them is near"
                 )
                 break
-            await unless_stopped(self._pause(delay))
+            again = request
+            if isinstance(error, MalformedResponse) and error.answer is not None and not repaired:
+                # The endpoint is well, and busy with nothing of ours: the answer is asked for anew at once, and only
+                # once in this way, for a model that cannot mend it the first time rarely can the second.
+                again, delay, repaired = repair_request(request, error), 0.0, True
+            else:
+                await unless_stopped(self._pause(delay))
             attempt += 1
             try:
-                completion = await self.inner.complete(request)
+                completion = await self.inner.complete(again)
             except ModelError as failure:
                 error = failure
                 wasted = _plus(wasted, usage_of(error))

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from textgrad_engine.errors import NoModelError
 from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.record import replayed_model
 from textgrad_engine.llm.request import Purpose
 from textgrad_engine.llm.resolve import resolve
 
@@ -72,7 +73,7 @@ def set_models(
 
 
 def model_for(purpose: Purpose, override: str | Model | None = None) -> Model:
-    """The model for a call.
+    """The model for a call; while a cassette is replayed, a stand-in for a model that nobody named.
 
     Args:
         purpose: why the call is made.
@@ -90,6 +91,8 @@ def model_for(purpose: Purpose, override: str | Model | None = None) -> Model:
         for models in (block, _script):
             if role in models:
                 return models[role]
+    if (recorded := replayed_model(purpose)) is not None:
+        return resolve(recorded)
     raise NoModelError(
         f"no model was named for {purpose!r} calls. Either, for a whole script, "
         "tg.set_models(forward='openai/gpt-5-mini'); or, for a block, "

@@ -12,10 +12,13 @@ from typing import Any
 
 from textgrad_engine.llm.request import Request
 
-__all__ = ["count", "count_request", "method"]
+__all__ = ["IMAGE", "count", "count_request", "method"]
 
 _MESSAGE_OVERHEAD = 4
 """Tokens that a chat format spends on each message besides its text."""
+
+IMAGE = 1_700
+"""Tokens that an image counts as: the most that the high-detail tiles of most models come to."""
 
 _LONGEST_EXACT = 200_000
 """Characters above which the estimate is used anyway: tokenizing would hold up the event loop for too long."""
@@ -52,9 +55,12 @@ def count(text: str, model: str | None = None) -> int:
 def count_request(request: Request, model: str | None = None) -> int:
     """The number of tokens that a request has: messages with the chat format around them, tools and schema.
 
-    Parts that are not text (images) are not counted.
+    An image counts as `IMAGE` tokens, whatever its size; other parts that are not text are not counted.
     """
-    total = sum(count(message.text, model) + _MESSAGE_OVERHEAD for message in request.messages)
+    total = sum([count(message.text, model) + _MESSAGE_OVERHEAD for message in request.messages])
+    for message in request.messages:
+        if not isinstance(message.content, str):
+            total += IMAGE * sum([part.get("type") == "image_url" for part in message.content])
     config = request.config
     if config.tools:
         total += count(json.dumps([dict(tool) for tool in config.tools], ensure_ascii=False), model)

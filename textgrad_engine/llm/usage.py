@@ -45,6 +45,9 @@ class CallRecord:
         error: the failure, or None when it succeeded.
         started: when it was asked, in seconds since the epoch.
         key: the value of `call_key` where it was dispatched.
+        latency: seconds from being asked to its end: queue, further attempts and the waits between them included.
+        attempts: how many requests were sent for it; 0 when it came from the cache, None when that is not known.
+        cached: whether the answer came from the cache, or with an equal request that was under way.
     """
 
     purpose: Purpose
@@ -54,6 +57,9 @@ class CallRecord:
     error: BaseException | None
     started: float
     key: str
+    latency: float = 0.0
+    attempts: int | None = None
+    cached: bool = False
 
 
 @contextlib.contextmanager
@@ -119,9 +125,12 @@ class _Sum:
 class Meter:
     """Adds up what calls use, by purpose; may be read from any thread while calls run.
 
+    Answers from the cache cost nothing and are counted apart.
+
     Attributes:
         in_flight: calls asked for and not ended yet, queued ones included.
         failed: calls that ended with an error.
+        cached: calls that were answered from the cache.
     """
 
     def __init__(self) -> None:
@@ -129,6 +138,14 @@ class Meter:
         self._sums: dict[Purpose, _Sum] = {}
         self.in_flight = 0
         self.failed = 0
+        self.cached = 0
+        self._saved = _Sum()
+
+    @property
+    def saved(self) -> Usage:
+        """What the cached answers used when they were paid for."""
+        with self._lock:
+            return self._saved.usage()
 
     @property
     def total(self) -> Usage:
@@ -146,11 +163,14 @@ class Meter:
         with self._lock:
             self.in_flight += 1
 
-    def end(self, purpose: Purpose, usage: Usage | None, *, failed: bool) -> None:
-        """Count a call that ends, with what it used if that is known."""
+    def end(self, purpose: Purpose, usage: Usage | None, *, failed: bool, saved: Usage | None = None) -> None:
+        """Count a call that ends, with what it used if that is known, or with what the cache saved."""
         with self._lock:
             self.in_flight -= 1
             self.failed += failed
+            if saved is not None:
+                self.cached += 1
+                self._saved.add(saved)
             if usage is not None:
                 self._sums.setdefault(purpose, _Sum()).add(usage)
 
@@ -181,7 +201,7 @@ class Metered(Wrapper):
         meters, observers = _meters.get(), _observers.get()
         if not meters and not observers:
             return await self.inner.complete(request)
-        started = time.time()
+        started, began = time.time(), time.perf_counter()
         for each in meters:
             each.begin()
         completion: Completion | None = None
@@ -194,10 +214,22 @@ class Metered(Wrapper):
             raise
         finally:
             usage = completion.usage if completion is not None else None if failure is None else usage_of(failure)
+            saved = None if completion is None or not completion.cached else completion.saved or Usage()
             for each in meters:
-                each.end(request.purpose, usage, failed=failure is not None)
+                each.end(request.purpose, usage, failed=failure is not None, saved=saved)
             if observers and (completion is not None or failure is not None):  # neither: the call was cancelled
-                record = CallRecord(request.purpose, self.name, request, completion, failure, started, call_key.get())
+                record = CallRecord(
+                    request.purpose,
+                    self.name,
+                    request,
+                    completion,
+                    failure,
+                    started,
+                    call_key.get(),
+                    time.perf_counter() - began,
+                    getattr(failure, "attempts", None) if completion is None else completion.attempts,
+                    completion is not None and completion.cached,
+                )
                 for tell in observers:
                     tell(record)
             failure = None  # else frame and traceback keep each other alive

@@ -17,11 +17,14 @@ from textgrad_engine.errors import (
     MalformedResponse,
     QuotaExhausted,
     RateLimited,
+    RequestRefused,
     ServerFailed,
 )
+from textgrad_engine.llm.inwords import words_for
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
 from textgrad_engine.llm.tokens import count, count_request
+from textgrad_engine.llm.usage import mark
 
 __all__ = ["arguments", "completion_of", "error_of", "retry_after"]
 
@@ -41,6 +44,15 @@ _REASONS: dict[str, FinishReason] = {
     "tool_use": "tool_calls",
 }
 
+_INSTEAD = {
+    "messages": "the messages are the request's own",
+    "model": "the model is named where it is made; use another OpenAIModel",
+    "n": "one call is one answer; several samples are several calls, see llm.samples(model, request, n)",
+    "stream": "to see the answer as it comes, use llm.on_token(callback)",
+    "stream_options": "to see the answer as it comes, use llm.on_token(callback)",
+}
+_RESERVED = _INSTEAD.keys()
+
 _OVERFLOW = (
     "context_length_exceeded",
     "maximum context length",
@@ -49,24 +61,35 @@ _OVERFLOW = (
     "prompt is too long",
 )
 
-_IN_WORDS = (
-    "Answer with one JSON object that fits the JSON schema below, and with nothing else: "
-    "no explanation, no code fence.\n"
-)
-
 
 def arguments(
-    model: str, request: Request, config: GenerateConfig, *, official: bool, in_words: bool
+    model: str,
+    request: Request,
+    config: GenerateConfig,
+    *,
+    official: bool,
+    in_words: bool = False,
+    no_format: bool = False,
+    stream: bool = False,
 ) -> dict[str, Any]:
-    """The arguments of the SDK's ``chat.completions.create`` for a request.
+    """The body that is sent for a request.
 
     Args:
         model: the name to send.
         request: what is asked.
         config: its settings, with the defaults filled in; those that are None are not sent.
         official: whether this goes to OpenAI itself, which has renamed ``max_tokens``.
-        in_words: ask for structured output in the prompt, because the endpoint has refused ``response_format``.
+        in_words: ask for structured output in the prompt too, because the endpoint takes no notice of
+            ``response_format``.
+        no_format: ask for it in the prompt only, because the endpoint has refused ``response_format``.
+        stream: ask for the answer in pieces.
+
+    Raises:
+        RequestRefused: `extra` holds what is not for it to say.
     """
+    if reserved := _RESERVED & config.extra.keys():
+        name = min(reserved)
+        raise mark(RequestRefused(f"extra={{{name!r}: ...}} cannot be sent: {_INSTEAD[name]}"), sent=False)
     messages = [_message(message) for message in request.messages]
     sent: dict[str, Any] = {"model": model, "messages": messages}
     for name in ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "reasoning_effort"):
@@ -81,15 +104,16 @@ def arguments(
     if config.tool_choice is not None:
         sent["tool_choice"] = config.tool_choice if isinstance(config.tool_choice, str) else dict(config.tool_choice)
     if config.response_format is not None:
-        if in_words:
+        if in_words or no_format:
             _ask_in_words(messages, config.response_format)
-        else:
+        if not no_format:
             wanted = config.response_format
             described = {"name": wanted.name, "schema": dict(wanted.json_schema), "strict": True}
             sent["response_format"] = {"type": "json_schema", "json_schema": described}
-    if config.extra:
-        sent["extra_body"] = dict(config.extra)
-    return sent
+    if stream:
+        sent["stream"] = True
+        sent["stream_options"] = {"include_usage": True}
+    return {**sent, **config.extra}
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -102,7 +126,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _ask_in_words(messages: list[dict[str, Any]], wanted: ResponseFormat) -> None:
-    words = _IN_WORDS + json.dumps(dict(wanted.json_schema), ensure_ascii=False)
+    words = words_for(wanted)
     if not messages:
         messages.append({"role": "user", "content": words})
         return

@@ -8,7 +8,8 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import Module
-from textgrad_engine.ops.evaluators import deterministic_evaluator, exact_match_evaluator, judge, text_loss
+from textgrad_engine.ops.evaluators import deterministic_evaluator, exact_match_evaluator
+from textgrad_engine.ops.judges import judge, text_loss
 
 __all__ = ["ExactMatch", "Judge", "Metric", "TextLoss"]
 
@@ -53,6 +54,7 @@ class Judge(Module):
         scale: the lowest and the highest score.
         success_fn: says of a score whether nothing needs to change; by default only the highest score does.
         model: asks this model; None stands for the judge of `use_models`.
+        eval_mode: False sends feedback to the instructions instead of the prediction, to make the judge better.
     """
 
     def __init__(
@@ -61,11 +63,13 @@ class Judge(Module):
         scale: tuple[float, float] = (0, 1),
         success_fn: Callable[[float], bool] | None = None,
         model: str | Model | None = None,
+        eval_mode: bool = True,
     ) -> None:
         super().__init__()
         if not scale[0] < scale[1]:
             raise ValueError(f"a scale runs from the lowest to the highest score, got {scale}")
         self.instructions, self.scale, self.success_fn, self.model = instructions, scale, success_fn, model
+        self.eval_mode = eval_mode
 
     def forward(
         self, prediction: Variable, target: Variable | str | None = None, inputs: Mapping[str, Any] | None = None
@@ -78,6 +82,7 @@ class Judge(Module):
             inputs=inputs,
             scale=self.scale,
             success_fn=self.success_fn,
+            eval_mode=self.eval_mode,
             model=self.model,
         )[0]
 

@@ -51,12 +51,16 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the hooks and `forward`."""
         for hook in tuple(self._forward_pre_hooks.values()):
+            if isinstance(hook, _WithKwargs):
+                args, kwargs = hook.before(self, args, kwargs)
+                continue
             changed = hook(self, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
         result = self.forward(*args, **kwargs)
         for hook in tuple(self._forward_hooks.values()):
-            changed = hook(self, args, result)
+            keywords = (kwargs,) if isinstance(hook, _WithKwargs) else ()
+            changed = hook(self, args, *keywords, result)
             if changed is not None:
                 result = changed
         return result
@@ -90,7 +94,7 @@ class Module:
     def __getattr__(self, name: str) -> Any:
         replaced = _REPLACED.get()
         if replaced and (id(self), name) in replaced:
-            return replaced[id(self), name]
+            return replaced[id(self), name][1]
         for store in ("_parameters", "_buffers", "_modules"):
             found = self.__dict__.get(store)
             if found is not None and name in found:
@@ -222,7 +226,8 @@ class Module:
             own, spots = places[name]
             if given.setdefault(id(own), name) != name:
                 raise KeyError(f"{given[id(own)]!r} and {name!r} are one parameter: give a value for one of them")
-            replaced.update(dict.fromkeys(spots, _stand_in(value, own, name)))
+            stand_in = _stand_in(value, own, name)
+            replaced.update({(id(module), key): (module, stand_in) for module, key in spots})
         token = _REPLACED.set(replaced)
         try:
             yield
@@ -254,13 +259,35 @@ class Module:
 
     # hooks
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Have ``hook(module, args)`` called before forward; what it returns replaces the arguments."""
-        return add_hook(self._forward_pre_hooks, hook)
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
+        """Have ``hook(module, args)`` called before forward; what it returns replaces the positional arguments.
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Have ``hook(module, args, result)`` called after forward; what it returns replaces the result."""
-        return add_hook(self._forward_hooks, hook)
+        Args:
+            hook: what is called; None from it keeps the arguments.
+            prepend: call it before the hooks that are registered already.
+            with_kwargs: call ``hook(module, args, kwargs)``, which returns None or a pair ``(args, kwargs)``.
+
+        Returns:
+            A handle whose `remove()` takes the hook away.
+        """
+        return _register(self._forward_pre_hooks, hook, prepend, with_kwargs)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
+        """Have ``hook(module, args, result)`` called after forward; what it returns replaces the result.
+
+        Args:
+            hook: what is called; None from it keeps the result.
+            prepend: call it before the hooks that are registered already.
+            with_kwargs: call ``hook(module, args, kwargs, result)``.
+
+        Returns:
+            A handle whose `remove()` takes the hook away.
+        """
+        return _register(self._forward_hooks, hook, prepend, with_kwargs)
 
     def __repr__(self) -> str:
         lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
@@ -268,20 +295,20 @@ class Module:
         return f"{type(self).__name__}({inside}\n)" if inside else f"{type(self).__name__}()"
 
 
-_REPLACED: ContextVar[Mapping[tuple[int, str], Variable]] = ContextVar(
+_REPLACED: ContextVar[Mapping[tuple[int, str], tuple[Module, Variable]]] = ContextVar(
     "textgrad_engine_replaced", default=MappingProxyType({})
 )
-"""What stands for a module's parameter, by the module's id and the name in it; the block that sets it holds the module."""
+"""What stands for a parameter, by its module's id and its name there; with the module, so that the id stays its own."""
 
 
-def _places(root: Module) -> dict[str, tuple[Variable, list[tuple[int, str]]]]:
+def _places(root: Module) -> dict[str, tuple[Variable, list[tuple[Module, str]]]]:
     """Each parameter and buffer by dotted name, with all places where modules below `root` have it."""
     named: dict[str, Variable] = {}
-    spots: dict[int, list[tuple[int, str]]] = {}
+    spots: dict[int, list[tuple[Module, str]]] = {}
     for path, module in root.named_modules():
         for name, value in (*module._parameters.items(), *module._buffers.items()):
             named[_dotted(path, name)] = value
-            spots.setdefault(id(value), []).append((id(module), name))
+            spots.setdefault(id(value), []).append((module, name))
     return {name: (value, spots[id(value)]) for name, value in named.items()}
 
 
@@ -299,6 +326,38 @@ def _stand_in(value: Any, own: Variable, name: str) -> Variable:
 
 def _same(data: Any) -> Any:
     return data
+
+
+class _WithKwargs:
+    """A hook that wants the keyword arguments too."""
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self.hook = hook
+
+    def __call__(self, *args: Any) -> Any:
+        return self.hook(*args)
+
+    def before(self, module: Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        changed = self.hook(module, args, kwargs)
+        if changed is None:
+            return args, kwargs
+        if isinstance(changed, tuple) and len(changed) == 2 and isinstance(changed[1], dict):
+            given, keywords = changed
+            return (given if isinstance(given, tuple) else (given,)), keywords
+        raise TypeError(
+            f"a forward pre-hook of {type(module).__name__} that was registered with_kwargs=True returns None or a "
+            f"pair (args, kwargs) of a tuple and a dict, got {changed!r:.60}"
+        )
+
+
+def _register(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool, with_kwargs: bool) -> Handle:
+    before = list(hooks.items())
+    handle = add_hook(hooks, _WithKwargs(hook) if with_kwargs else hook)
+    if prepend:
+        for key, earlier in before:  # to the end, in their order
+            del hooks[key]
+            hooks[key] = earlier
+    return handle
 
 
 def _dotted(path: str, name: str) -> str:

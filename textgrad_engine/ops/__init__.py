@@ -1,19 +1,16 @@
 """Operations on Variables, as functions: text, chat completion, evaluators."""
 
 from textgrad_engine.ops.chat_completion import chat_completion
-from textgrad_engine.ops.evaluators import (
-    deterministic_evaluator,
-    exact_match_evaluator,
-    judge,
-    lm_judge_evaluator,
-    text_loss,
-)
-from textgrad_engine.ops.feedback import feedback_batch_size
+from textgrad_engine.ops.evaluators import deterministic_evaluator, exact_match_evaluator
+from textgrad_engine.ops.feedback import critic, feedback_batch_size
+from textgrad_engine.ops.judges import judge, lm_judge_evaluator, text_loss
+from textgrad_engine.ops.reduce import reduce
 from textgrad_engine.ops.text import add, format, join, split, sum  # noqa: A004  the field's names
 
 __all__ = [
     "add",
     "chat_completion",
+    "critic",
     "deterministic_evaluator",
     "exact_match_evaluator",
     "feedback_batch_size",
@@ -21,6 +18,7 @@ __all__ = [
     "join",
     "judge",
     "lm_judge_evaluator",
+    "reduce",
     "split",
     "sum",
     "text_loss",

@@ -8,7 +8,7 @@ from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import SEED, PartSeed, is_start
 from textgrad_engine.ops.text import joined_role
 
-__all__ = ["Entry", "Stack", "Unbind"]
+__all__ = ["Entry", "Stack", "Unbind", "parts_of_feedback"]
 
 
 class Stack(Function):
@@ -35,12 +35,17 @@ class Stack(Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
         """To each entry its part of the feedback."""
-        return ([[part for item in grad_out.grad for part in _part(item, number)] for number in range(ctx.count)],)
+        return (parts_of_feedback(grad_out, ctx.count),)
 
     @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None]) -> Any:
         """One list with the edit of each entry."""
         return Stack.apply([Variable("") if edit is None else edit for edit in edits])
+
+
+def parts_of_feedback(feedback: Variable, count: int) -> list[list[Variable]]:
+    """The items of feedback on a batch, for each of its entries."""
+    return [[part for item in feedback.grad for part in _part(item, number)] for number in range(count)]
 
 
 def _part(item: Variable, number: int) -> list[Variable]:

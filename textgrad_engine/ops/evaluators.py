@@ -1,4 +1,4 @@
-"""Losses: what scores a prediction, and says in words what is wrong with it.
+"""Losses: what scores a prediction, and says in words what is wrong with it. Those that ask a model are in `judges.py`.
 
 An evaluator has two outputs, the score (higher is better) and the explanation. A backward pass may begin at either,
 without a gradient; a score that counts as a success sends a true zero.
@@ -8,35 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
-from textgrad_engine.errors import MalformedResponse
-from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
-from textgrad_engine.ops.chat_completion import ChatCompletion, ask
-from textgrad_engine.ops.feedback import object_schema
-from textgrad_engine.ops.messages import ChatSettings, plan_of
-from textgrad_engine.ops.text import Compute, share_of_edit
+from textgrad_engine.ops.chat_completion import ask
+from textgrad_engine.ops.text import Compute
 from textgrad_engine.ops.what_if import described_change, edited_text
 
 __all__ = [
+    "Evaluator",
+    "Reduction",
     "deterministic_evaluator",
     "exact_match_evaluator",
-    "judge",
-    "lm_judge_evaluator",
-    "text_loss",
+    "feedback_of",
+    "reduced",
+    "roles_of",
 ]
 
-Reduction = Callable[[list[Any]], Any]
+Reduction: TypeAlias = Callable[[list[Any]], Any] | None
+"""Makes one score of a batch's scores; None leaves the list."""
 
 
-class _Evaluator(Function):
+class Evaluator(Function):
     """Base: outputs (score, explanation); the explanation is the feedback, empty for a success."""
 
     num_outputs = 2
@@ -44,20 +40,23 @@ class _Evaluator(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save score and explanation."""
         ctx.count = len(inputs)
         ctx.save_for_backward(*output)
 
     @staticmethod
     def output_role(prediction: Variable, *rest: Any) -> tuple[str, str]:
-        return _roles(prediction)
+        """The roles of score and explanation."""
+        return roles_of(prediction)
 
     @staticmethod
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
+        """Say to the prediction what the explanation says."""
         score, explanation = ctx.saved_variables
-        return (_feedback(score, explanation, grad_outs), *[None] * (ctx.count - 1))
+        return (feedback_of(score, explanation, grad_outs), *[None] * (ctx.count - 1))
 
 
-def _evaluated_again(evaluator: type[_Evaluator], ctx: Any, edits: Sequence[Variable | None]) -> tuple[Variable, ...]:
+def _evaluated_again(evaluator: type[Evaluator], ctx: Any, edits: Sequence[Variable | None]) -> tuple[Variable, ...]:
     """What would change in score and explanation: a model makes the described edits, and the evaluator is run again.
 
     The score of a text that is only described cannot be known; so the change is that of one text which fits the
@@ -69,12 +68,13 @@ def _evaluated_again(evaluator: type[_Evaluator], ctx: Any, edits: Sequence[Vari
     )
 
 
-def _roles(prediction: Any) -> tuple[str, str]:
+def roles_of(prediction: Any) -> tuple[str, str]:
+    """The roles of score and explanation: they name what is evaluated."""
     about = prediction.role if isinstance(prediction, Variable) and prediction.role else "prediction"
     return f"score of the {about}", f"feedback on the {about}"
 
 
-def _feedback(score: Variable | None, explanation: Variable, grad_outs: Sequence[Variable]) -> list[Variable] | None:
+def feedback_of(score: Variable | None, explanation: Variable, grad_outs: Sequence[Variable]) -> list[Variable] | None:
     """The explanation, and behind it what was said about the evaluator's own outputs."""
     said = [item for grad in grad_outs if grad.grad and not is_seed(grad) for item in grad.grad]
     if explanation._layer is not None or (is_grad_enabled() and explanation.requires_grad):
@@ -84,7 +84,7 @@ def _feedback(score: Variable | None, explanation: Variable, grad_outs: Sequence
     else:
         item = Variable(explanation.data, role=_FEEDBACK_ROLE)
     if explanation._layer is None:
-        number = None if score is None else score.data
+        number = None if score is None or isinstance(explanation.data, list) else score.data  # no entry's own score
         item.source = Source(score=float(number) if isinstance(number, int | float) else None)
     return [item, *said]
 
@@ -108,7 +108,7 @@ def _entries(value: Any, count: int | None) -> list[Any]:
     return [data] * count
 
 
-class _ExactMatch(_Evaluator):
+class _ExactMatch(Evaluator):
     deferrable = True
 
     @staticmethod
@@ -126,9 +126,14 @@ class _ExactMatch(_Evaluator):
 
 
 def _scored(prediction: Any, scores: list[Any], texts: list[str], count: int | None, reduction: Reduction) -> Any:
-    roles = _roles(prediction)
-    score = scores[0] if count is None else reduction(scores)
+    roles = roles_of(prediction)
+    score = scores[0] if count is None else reduced(scores, reduction)
     return Variable(score, role=roles[0]), Variable(texts[0] if count is None else texts, role=roles[1])
+
+
+def reduced(scores: list[Any], reduction: Reduction) -> Any:
+    """The score of a batch."""
+    return scores if reduction is None else reduction(scores)
 
 
 def exact_match_evaluator(
@@ -139,7 +144,7 @@ def exact_match_evaluator(
     Args:
         prediction: a text, or a batch of texts.
         target: the expected text, or one for each entry of the batch.
-        reduction_fn: makes one score of a batch's scores.
+        reduction_fn: makes one score of a batch's scores; None gives the list of them.
 
     Returns:
         (score, explanation): the explanation is "" (or a list with "") for what is right.
@@ -158,7 +163,7 @@ def exact_match_evaluator(
     return score, explanation
 
 
-class _Deterministic(_Evaluator):
+class _Deterministic(Evaluator):
     @staticmethod
     async def forward(
         prediction: Variable,
@@ -214,7 +219,7 @@ def deterministic_evaluator(
             that says what is wrong. Called once for each entry of a batch.
         eval_fn_purpose: what the function checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``.
-        reduction_fn: makes one score of a batch's scores.
+        reduction_fn: makes one score of a batch's scores; None gives the list of them.
 
     Returns:
         (score, explanation), both pending.
@@ -228,168 +233,3 @@ def deterministic_evaluator(
     """
     score, explanation = _Deterministic.apply(prediction, target, eval_fn, eval_fn_purpose, success_fn, reduction_fn)
     return score, explanation
-
-
-@dataclass(frozen=True)
-class _Scale:
-    low: float
-    high: float
-    success: Callable[[float], bool] | None
-
-
-class _Verdict(_Evaluator):
-    """(score, explanation) out of a judge's JSON; feedback goes to the prediction, not to the judge."""
-
-    deferrable = True
-
-    @staticmethod
-    def forward(prediction: Variable, answer: Variable, scale: _Scale) -> Any:
-        try:
-            body = json.loads(answer.data)
-            score, explanation = float(body["score"]), str(body["explanation"]).strip()
-        except (ValueError, KeyError, TypeError) as error:
-            raise MalformedResponse(f"the judge's answer has no score and explanation: {answer.data!r:.200}") from error
-        if not scale.low <= score <= scale.high:
-            raise MalformedResponse(f"the judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}")
-        good = score >= scale.high if scale.success is None else scale.success(score)
-        if not good and not explanation:
-            explanation = f"The judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}, without a reason."
-        roles = _roles(prediction)
-        return Variable(score, role=roles[0]), Variable("" if good else explanation, role=roles[1])
-
-    @staticmethod
-    def jvp(ctx: Any, prediction: Variable | None, answer: Variable | None, scale: None) -> Any:
-        """What would change in the judge's answer is said of both; the prediction by itself decides nothing here."""
-        if answer is None:
-            return None, None
-        return share_of_edit(answer, "the score"), share_of_edit(answer, "the explanation")
-
-
-_VERDICT_SCHEMA = object_schema({"score": {"type": "number"}, "explanation": {"type": "string"}})
-
-
-def judge(
-    prediction: Variable,
-    instructions: Variable | str,
-    *,
-    target: Variable | str | None = None,
-    inputs: Mapping[str, Any] | None = None,
-    scale: tuple[float, float] = (0, 1),
-    success_fn: Callable[[float], bool] | None = None,
-    model: str | Model | None = None,
-) -> tuple[Variable, Variable]:
-    """Have a model score a prediction by criteria in words; the prompt is ``prompts/judge.md``.
-
-    Args:
-        prediction: the text to judge.
-        instructions: the criteria.
-        target: a reference answer, if there is one.
-        inputs: what the prediction was made from, by name, for the judge to see.
-        scale: the lowest and the highest score.
-        success_fn: says of a score whether nothing needs to change; by default only the highest score does.
-        model: asks this model; None stands for the one of `use_models`.
-
-    Returns:
-        (score, explanation), both pending.
-    """
-    shown = {"prediction": prediction, "instructions": instructions, "target": target, "inputs": dict(inputs or {})}
-
-    def render(values: dict[str, Any]) -> str:
-        given = [{"name": name, "text": str(text)} for name, text in values["inputs"].items()]
-        return templates.load("judge").render(**{**values, "inputs": given}, low=scale[0], high=scale[1])
-
-    user = Compute.apply(render, shown, "request to the judge")
-    answer = ask("judge", user, _VERDICT_SCHEMA, purpose="judge", role="answer of the judge", model=model)
-    score, explanation = _Verdict.apply(prediction, answer, _Scale(*scale, success_fn))
-    return score, explanation
-
-
-def lm_judge_evaluator(
-    model: str | Model | None,
-    messages: Sequence[Mapping[str, Any]],
-    prediction: Variable,
-    target: Variable | str | None = None,
-    inputs: Mapping[str, Any] | None = None,
-    *,
-    scale: tuple[float, float] = (0, 1),
-    success_fn: Callable[[float], bool] | None = None,
-) -> tuple[Variable, Variable]:
-    """Have a model score a prediction by messages of one's own.
-
-    Args:
-        model: the judge; None stands for the one of `use_models`.
-        messages: what the judge is told; their ``{prediction}``, ``{target}`` and ``{…}`` of `inputs` are filled in.
-            They should ask for a JSON object with "score" and "explanation".
-        prediction: the text to judge.
-        target: a reference answer.
-        inputs: further values for slots.
-        scale: the lowest and the highest score.
-        success_fn: says of a score whether nothing needs to change; by default only the highest score does.
-
-    Returns:
-        (score, explanation), both pending.
-    """
-    values = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
-    config = GenerateConfig(response_format=ResponseFormat(name="judge", json_schema=_VERDICT_SCHEMA))
-    settings = ChatSettings(model=model, config=config, purpose="judge", role="answer of the judge")
-    plan, holes = plan_of(messages, values)
-    answer = ChatCompletion.apply(settings, plan, *holes)
-    score, explanation = _Verdict.apply(prediction, answer, _Scale(*scale, success_fn))
-    return score, explanation
-
-
-class _Criticism(Function):
-    """The criticism of a text loss; what is said goes to the prediction as it is."""
-
-    deferrable = True
-    starts_backward = True
-
-    @staticmethod
-    def forward(prediction: Variable, answer: Variable) -> Variable:
-        try:
-            text = json.loads(answer.data)["criticism"].strip()
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise MalformedResponse(f"the answer has no criticism: {answer.data!r:.200}") from error
-        return Variable(text, role=_roles(prediction)[1])
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(output)
-
-    @staticmethod
-    def output_role(prediction: Variable, answer: Variable) -> str:
-        return _roles(prediction)[1]
-
-    @staticmethod
-    def backward(ctx: Any, grad_out: Variable) -> Any:
-        return _feedback(None, ctx.saved_variables[0], [grad_out]), None
-
-    @staticmethod
-    def jvp(ctx: Any, prediction: Variable | None, answer: Variable | None) -> Any:
-        return answer
-
-
-def text_loss(
-    prediction: Variable,
-    instructions: Variable | str,
-    *,
-    target: Variable | str | None = None,
-    model: str | Model | None = None,
-) -> Variable:
-    """A model's criticism of a prediction; "" when it finds nothing to criticize. The prompt is
-    ``prompts/text_loss.md``.
-
-    Args:
-        prediction: the text to criticize.
-        instructions: what to look at.
-        target: a reference answer, if there is one.
-        model: asks this model; None stands for the judge of `use_models`.
-    """
-    shown = {"prediction": prediction, "instructions": instructions, "target": target}
-    user = Compute.apply(lambda values: templates.load("text_loss").render(**values), shown, "request for criticism")
-    schema = object_schema({"criticism": {"type": "string"}})
-    answer = ask(
-        "text_loss", user, schema, answer="criticism", purpose="judge", role="answer of the judge", model=model
-    )
-    result: Variable = _Criticism.apply(prediction, answer)
-    return result

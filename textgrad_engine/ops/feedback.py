@@ -27,6 +27,7 @@ __all__ = [
     "Extract",
     "Part",
     "case_of",
+    "critic",
     "feedback_batch_size",
     "feedback_on",
     "object_schema",
@@ -51,6 +52,38 @@ def feedback_batch_size(size: int) -> Iterator[None]:
         yield
     finally:
         FEEDBACK_BATCH_SIZE.reset(token)
+
+
+@contextlib.contextmanager
+def critic(instructions: Variable | str) -> Iterator[None]:
+    """Inside the block, backward passes give the critic these instructions instead of those in ``prompts/feedback.md``.
+
+    The instructions are an input of the critic's calls like any other: with ``create_graph=True``, or inside
+    `func.grad`, what is said about the feedback becomes feedback on them. So the critic can be trained as a program is.
+
+    Args:
+        instructions: the critic's system message, usually an `nn.Parameter`.
+
+    Example:
+        >>> from textgrad_engine.ops import chat_completion
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> prompt = Variable("Greet.", role="system prompt", requires_grad=True)
+        >>> answer = chat_completion(ScriptedModel(["Hi"]), [{"role": "system", "content": prompt}])
+        >>> from textgrad_engine import use_models
+        >>> model = ScriptedModel([{"case_1": {"system": "Say: greet by name."}}])
+        >>> with use_models(backward=model), critic("Quote the words to add."):
+        ...     answer.backward("too cold")
+        >>> model.requests[0].messages[0].text
+        'Quote the words to add.'
+    """
+    token = _critic.set(instructions)
+    try:
+        yield
+    finally:
+        _critic.reset(token)
+
+
+_critic: ContextVar[Variable | str | None] = ContextVar("textgrad_engine_critic", default=None)
 
 
 @dataclass(frozen=True)
@@ -147,6 +180,7 @@ def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[in
         "feedback",
         user,
         object_schema(fields),
+        system=_critic.get(),
         purpose="backward",
         role="answer of the critic",
         gate=_gate([item for case in cases for item in case.feedback]),

@@ -38,7 +38,12 @@ def size_of(value: Any) -> int | None:
 
 def note_size(value: Variable, size: int | None) -> None:
     """Remember the size of a batch while it is computed."""
-    if size is not None and value._layer is None and value._call is not None:
+    if size is None:
+        return
+    if value._layer is not None:
+        for part in value._inner if isinstance(value._inner, list) else [value._primal()]:
+            note_size(part, size)
+    elif value._call is not None:
         _pending[value._call] = size
 
 

@@ -1,0 +1,59 @@
+"""A layer of one's own: hide what must not leave the house from every model a block of code asks, in thirty lines.
+
+A transform is one `Layer`. Its `process` sees each operation that passes through its level, may change the arguments or
+the result, and hands the call to the levels below with ``function.apply``. What `Redact` changes is recorded like
+everything else, so feedback flows through it, and it nests with `func.grad`, `func.vmap` and the others in any order.
+
+Run it offline:   python examples/custom_layer.py
+"""
+
+import re
+from typing import Any
+
+import textgrad_engine as tg
+from textgrad_engine import func, ops
+from textgrad_engine.autograd import Layer
+from textgrad_engine.ops.text import Compute
+from textgrad_engine.testing import FunctionModel
+
+EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
+
+
+class Redact(Layer):
+    """Inside its block, what `pattern` matches does not reach a model through the texts of a chat completion."""
+
+    def __init__(self, pattern: re.Pattern[str] = EMAIL, instead: str = "[address]") -> None:
+        self.pattern, self.instead = pattern, instead
+
+    def process(self, function: type[tg.Function], args: tuple[Any, ...]) -> Any:
+        """Clean the arguments of a chat completion, and pass every call on."""
+        if function.__name__ == "ChatCompletion":
+            args = tuple([self.cleaned(value) for value in args])
+        return function.apply(*args)
+
+    def cleaned(self, value: Any) -> Any:
+        """A text without what must stay; an operation, so that feedback on it reaches the original."""
+        if isinstance(value, str):
+            return self.pattern.sub(self.instead, value)
+        if isinstance(value, tg.Variable):
+            return Compute.apply(lambda text: self.pattern.sub(self.instead, str(text)), value, value.role)
+        return value
+
+
+def main() -> None:
+    """Ask about three mails at once; the model sees no address, and the prompt still gets its feedback."""
+    model = FunctionModel(lambda request: f"I was shown: {request.messages[-1].text}")
+    prompt = tg.Variable("Sort the mail.", role="system prompt", requires_grad=True)
+    mails = ["From ann@home.example: hello", "From bob@work.example: invoice", "no sender"]
+
+    def answer(mail: tg.Variable) -> tg.Variable:
+        return ops.chat_completion(model, [{"role": "system", "content": prompt}, {"role": "user", "content": mail}])
+
+    with Redact(), func.trace() as log:
+        answers = func.vmap(answer)(mails)
+    print(*answers.data, sep="\n")
+    print(log)
+
+
+if __name__ == "__main__":
+    main()

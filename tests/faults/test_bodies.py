@@ -1,0 +1,149 @@
+"""Bodies that are no answer, and answers that are not finished."""
+
+import json
+
+import pytest
+
+from textgrad_engine import errors
+from textgrad_engine.llm import GenerateConfig, ResponseFormat, budget, meter
+from textgrad_engine.testing import Fault
+
+WANTED = GenerateConfig(
+    response_format=ResponseFormat(
+        name="Verdict",
+        json_schema={
+            "type": "object",
+            "properties": {"score": {"type": "integer"}},
+            "required": ["score"],
+            "additionalProperties": False,
+        },
+    )
+)
+
+
+def answered(text, finish_reason="stop", status=200, **message):
+    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish_reason}
+    usage = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
+    return Fault(status, body={"model": "m", "choices": [choice], "usage": usage})
+
+
+BROKEN = {
+    "html": Fault(200, {"content-type": "text/html"}, "<html><body>Please log in</body></html>"),
+    "null choices": Fault(200, body={"choices": None}),
+    "no choices": Fault(200, body={"choices": []}),
+    "cut JSON": Fault(200, body='{"choices": [{"message": {"content": "half'),
+    "a list": Fault(200, body="[]"),
+    "nothing": Fault(200),
+    "not UTF-8": Fault(200, body=b"\xff\xfe\x00"),
+    "an error": Fault(200, body={"error": {"message": "upstream"}}),
+    "no reason": answered("half", None),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_body_that_is_no_completion_is_asked_for_again(bench, name):
+    """Once broken: two requests, the answer of the second, and the first held in the budget at its worst case."""
+    here = bench(BROKEN[name])
+    with budget(calls=3) as b:
+        (completion,) = here.ask()
+    assert (completion.text, here.server.requests, here.sleeps) == ("echo of hello", 2, here.backoff(1))
+    assert (b.spent.calls, b.unknown.calls) == (1, 1)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_an_endpoint_that_never_sends_a_completion_is_given_up_early(bench, name):
+    """Three requests, for such answers may be charged for."""
+    here = bench(*[BROKEN[name]] * 5)
+    (error,) = here.ask()
+    assert type(error) is errors.MalformedResponse
+    assert (here.server.requests, here.sleeps) == (3, here.backoff(2))
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (answered("half an ans", "length"), errors.TruncatedResponse),
+        (answered("", "content_filter"), errors.ContentFiltered),
+        (answered(None, refusal="I cannot help with that"), errors.ContentFiltered),
+    ],
+)
+def test_an_unfinished_answer_is_not_asked_for_again_and_counts(bench, fault, kind):
+    """One request; what it used is in the sums and in the budget."""
+    here = bench(fault)
+    with meter() as m, budget(calls=3) as b:
+        (error,) = here.ask()
+    assert type(error) is kind
+    assert (here.server.requests, here.sleeps) == (1, [])
+    assert (m.total.output_tokens, b.spent.total_tokens, error.usage.output_tokens) == (3, 8, 3)
+
+
+def test_an_empty_answer_is_asked_for_again(bench):
+    """Three requests, and every one of them is in the sums."""
+    here = bench(*[answered(" \n")] * 3)
+    with meter() as m:
+        (error,) = here.ask()
+    assert type(error) is errors.EmptyResponse
+    assert (here.server.requests, here.sleeps) == (3, here.backoff(2))
+    assert m.total.calls == 3
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ("The score is 3.", "it is not JSON"),
+        ('{"score": 3', "it is not JSON"),
+        ("[3]", "no JSON object"),
+        ('{"score": "high"}', '$.score: expected integer, got the string "high"'),
+    ],
+)
+def test_json_that_does_not_fit_is_sent_back_once_with_what_is_wrong(bench, bad, problem):
+    """Two requests, no sleep; both are paid for, and counted."""
+    here = bench(answered(bad), answer=lambda request: {"score": 3})
+    with meter() as m, budget(calls=2) as b:
+        (completion,) = here.ask(config=WANTED)
+    assert json.loads(completion.text) == {"score": 3}
+    assert (completion.attempts, here.server.requests, here.sleeps) == (2, 2, [])
+    (repair,) = here.heard
+    assert [message.role for message in repair.messages] == ["user", "assistant", "user"]
+    assert repair.messages[1].text == bad
+    assert problem in repair.messages[2].text
+    assert (m.total.calls, b.spent.calls, b.unknown.calls) == (2, 2, 0)
+
+
+def test_json_that_stays_wrong_is_an_error(bench):
+    """Sent back once, asked anew once, then given up."""
+    here = bench(*[answered('{"score": "high"}')] * 9)
+    with meter() as m:
+        (error,) = here.ask(config=WANTED)
+    assert type(error) is errors.MalformedResponse
+    assert here.server.requests == m.total.calls == 3
+    assert len(here.sleeps) == 1
+
+
+def test_a_repair_is_not_sent_when_the_budget_has_nothing_left(bench):
+    """A repair is a call like any other."""
+    here = bench(answered("prose"))
+    with budget(calls=1):
+        (error,) = here.ask(config=WANTED)
+    assert type(error) is errors.BudgetExceeded
+    assert here.server.requests == 1
+
+
+def test_an_endpoint_that_refuses_response_format_is_asked_in_words(bench):
+    """One refusal, not counted as an attempt; after that no request carries it."""
+    refused = Fault(400, body={"error": {"message": "response_format is not supported"}})
+    here = bench(refused, answer=lambda request: '{"score": 1}')
+    first, *_ = here.ask(config=WANTED)
+    assert (first.attempts, here.server.requests, here.sleeps) == (1, 2, [])
+    (asked,) = here.heard
+    assert asked.config.response_format is None
+    assert '"score": {"type": "integer"}' in asked.messages[-1].text
+
+
+def test_an_endpoint_that_ignores_response_format_is_asked_in_words_too(bench):
+    """From the second request on the schema is in the prompt, so that not every answer needs a repair."""
+    here = bench(answered("The score is 3."), answer=lambda request: {"score": 3})
+    here.ask(config=WANTED)
+    (repair,) = here.heard
+    assert repair.config.response_format is not None
+    assert repair.messages[-1].text.count('"score": {"type": "integer"}') == 2  # of the repair, and of the fallback

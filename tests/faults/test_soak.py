@@ -1,0 +1,21 @@
+"""A thousand calls with a tenth of faults; benchmarks/soak.py does twenty thousand."""
+
+import asyncio
+import runpy
+from pathlib import Path
+
+from textgrad_engine.testing import LoopbackServer
+
+SOAK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "soak.py"))
+
+
+def test_nothing_is_lost_doubled_or_overspent():
+    """Every question gets its own answer once, within the budget, and nothing grows."""
+    with LoopbackServer(SOAK["Echo"](), faults=SOAK["fault_for"]) as server:
+        result = asyncio.run(SOAK["soak"](server.base_url, 1000))
+        asked = server.requests
+    assert (result.right, result.failed, result.counted) == (1000, 0, 1000)
+    assert 1050 < asked < 1250
+    assert 0 < result.unknown <= asked - 1000
+    assert result.used <= result.limit
+    assert result.grown < 20

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import func, nn, ops
+from textgrad_engine.testing import FunctionModel
+
+
+class Step(nn.Module):
+    def __init__(self, text: str, role: str) -> None:
+        super().__init__()
+        self.prompt = nn.Parameter(text, role=role)
+
+    def forward(self, text: Any) -> tg.Variable:
+        return ops.join([self.prompt, ": ", text])
+
+
+class Program(nn.Module):
+    """Two steps, one parameter that both sides know, and a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = nn.ModuleList([Step("one", "first step"), Step("two", "second step")])
+        self.tone = nn.Parameter("kind", role="tone")
+        self.other = Step("unused", "none")
+        self.other.prompt = self.tone
+        self.register_buffer("suffix", tg.Variable("."))
+
+    def forward(self, text: Any) -> tg.Variable:
+        for step in self.steps:
+            text = step(text)
+        return ops.join([text, " ", self.tone, "=", self.other.prompt, self.suffix])
+
+
+PLAIN = "two: one: x kind=kind."
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    """Nothing runs, and nothing has changed."""
+    program = Program()
+    known = "steps.0.prompt, steps.1.prompt, tone, other.prompt, suffix"
+    with pytest.raises(KeyError, match=r"Program has no parameter or buffer 'steps.2.prompt'; it has") as caught:
+        func.functional_call(program, {"tone": "rude", "steps.2.prompt": "three"}, "x")
+    assert set(str(caught.value).split("it has ")[1].strip("\"'").split(", ")) == set(known.split(", "))
+    with pytest.raises(KeyError, match="it has none"):
+        func.functional_call(nn.Module(), {"a": "b"})
+    assert program("x").data == PLAIN
+
+
+def test_only_modules_and_texts_are_taken() -> None:
+    """The message names what came."""
+    with pytest.raises(TypeError, match=r"functional_call takes an nn.Module, got function"):
+        func.functional_call(lambda text: text, {}, "x")
+    with pytest.raises(TypeError, match=r"'tone' is replaced by a Variable or a text, got int 3"):
+        func.functional_call(Program(), {"tone": 3}, "x")  # type: ignore[dict-item]
+
+
+def test_two_values_for_one_parameter_are_refused() -> None:
+    """It has two names; nobody could tell which value counts."""
+    with pytest.raises(KeyError, match=r"'tone' and 'other.prompt' are one parameter"):
+        func.functional_call(Program(), {"tone": "a", "other.prompt": "b"}, "x")
+
+
+def test_the_module_is_as_it_was_after_an_exception() -> None:
+    """Whatever forward raises."""
+    program = Program()
+
+    class Broken(Program):
+        def forward(self, text: Any) -> tg.Variable:
+            assert str(self.tone) == "rude"
+            raise KeyError("mine")
+
+    broken = Broken()
+    with pytest.raises(KeyError, match="mine"):
+        func.functional_call(broken, {"tone": "rude"}, "x")
+    assert str(broken.tone) == "kind"
+    assert program("x").data == PLAIN
+
+
+def test_nested_names_are_replaced_for_this_call_only() -> None:
+    """Parameters and buffers, as Variables or texts; state and parameters of the module stay its own."""
+    program = Program()
+    before = copy.deepcopy(program.state_dict())
+    replaced = {"steps.0.prompt": "uno", "steps.1.prompt": tg.Variable("due"), "suffix": "!"}
+    assert func.functional_call(program, replaced, "x").data == "due: uno: x kind=kind!"
+    assert program("x").data == PLAIN
+    assert program.state_dict() == before
+
+
+def test_a_parameter_with_two_names_is_replaced_under_both() -> None:
+    """By whichever name it is given."""
+    for name in ("tone", "other.prompt"):
+        assert func.functional_call(Program(), {name: "rude"}, "x").data == "two: one: x rude=rude."
+
+
+def test_keyword_arguments_and_hooks_work_as_in_a_call() -> None:
+    """It is a call of the module."""
+    program = Program()
+    program.register_forward_hook(lambda module, args, result: result + " (hooked)")
+    assert func.functional_call(program, {"tone": "rude"}, text="x").data.endswith("rude=rude. (hooked)")
+
+
+def test_calls_nest_and_the_inner_one_wins() -> None:
+    """What only the outer one names stays replaced inside."""
+    program = Program()
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = program
+
+        def forward(self, text: Any) -> tg.Variable:
+            replaced = func.functional_call(self.inner, {"suffix": "?"}, text)
+            return ops.join([replaced, " / ", self.inner(text)])
+
+    result = func.functional_call(Outer(), {"inner.tone": "rude", "inner.suffix": "!"}, "x")
+    assert result.data == "two: one: x rude=rude? / two: one: x rude=rude!"
+
+
+def test_feedback_reaches_the_value_and_not_the_parameter() -> None:
+    """A leaf of the caller's collects it; the module's own stays empty."""
+    program, candidate = Program(), nn.Parameter("rude", role="candidate")
+    func.functional_call(program, {"tone": candidate}, "x").backward("softer")
+    assert [item.data for item in candidate.grad] == ["softer", "softer"]
+    assert program.tone.grad == []
+    assert [item.data for item in program.steps[0].prompt.grad] == ["softer"]
+
+
+def test_a_value_without_a_role_gets_that_of_the_parameter(model: FunctionModel) -> None:
+    """The critic is told what it is for, whatever transform it comes from; a role of its own stays."""
+    program = nn.ChatCompletion("{x}", system=nn.Parameter("P", role="system prompt"))
+    exact = lambda p: ops.exact_match_evaluator(func.functional_call(program, {"system": p}, x="a"), "y")[0]  # noqa: E731
+
+    def roles() -> set[str]:
+        asked = [request.messages[1].text for request in model.requests if request.purpose == "backward"]
+        model.requests.clear()
+        return {text.split("- `system`: ")[1].split("\n")[0] for text in asked}
+
+    exact(nn.Parameter("Q")).backward()
+    assert roles() == {"system prompt"}
+    func.grad(exact)("Q")
+    assert roles() == {"system prompt"}
+    func.vmap(func.grad(exact))(["Q", "R"]).data  # noqa: B018
+    assert roles() == {"system prompt"}
+    exact(nn.Parameter("Q", role="candidate")).backward()
+    assert roles() == {"candidate"}
+
+
+def test_candidates_by_examples(model: FunctionModel) -> None:
+    """A batch of prompts for one program: the matrix of scores, in both orders of nesting, and its feedback."""
+    program = nn.ChatCompletion("{p}{x}", system=nn.Parameter("P"))
+
+    def score(prompt: Any, x: Any, target: Any) -> tg.Variable:
+        return ops.exact_match_evaluator(func.functional_call(program, {"system": prompt}, p=prompt, x=x), target)[0]
+
+    rows = func.vmap(func.vmap(score, in_dims=(None, 0, 0)), in_dims=(0, None, None))
+    assert rows(["p", "q"], ["a", "b", "c"], ["PA", "QB", "PC"]).data == [[1, 0, 1], [0, 1, 0]]
+    columns = func.vmap(func.vmap(score, in_dims=(0, None, None)), in_dims=(None, 0, 0))
+    assert columns(["p", "q"], ["a", "b", "c"], ["PA", "QB", "PC"]).data == [[1, 0], [0, 1], [1, 0]]
+    candidates = nn.Parameter(["p", "q"], role="system prompt")
+    ops.sum([rows(candidates, ["a", "b"], ["PA", "PB"])]).backward()
+    (feedback,) = candidates.grad
+    assert (feedback.data[0], bool(feedback.data[1])) == ("", True)
+
+
+def test_threads_do_not_notice_each_other(model: FunctionModel) -> None:
+    """One program, many values at the same time."""
+    program = nn.ChatCompletion("{x}", system=nn.Parameter("P"))
+    barrier = threading.Barrier(8, timeout=10)
+    program.register_forward_pre_hook(lambda module, args: (barrier.wait(), None)[1])
+    names = [f"t{number}" for number in range(8)]
+    found = func.pmap(lambda name: func.functional_call(program, {"system": name}, x=name).data)(names)
+    assert found == [name.upper() for name in names]
+    assert {(r.messages[0].text, r.messages[1].text) for r in model.requests} == {(name, name) for name in names}
+
+
+def test_a_call_that_is_still_under_way_keeps_its_value() -> None:
+    """Inputs are taken when it is dispatched; the module is its own again at once."""
+    released = threading.Event()
+
+    class Later(tg.Function):
+        @staticmethod
+        async def forward(module: Any, gate: Any) -> tg.Variable:
+            return tg.Variable(f"{gate} {module.tone}")
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+    class Wait(tg.Function):
+        @staticmethod
+        async def forward() -> tg.Variable:
+            await asyncio.to_thread(released.wait, 10)
+            return tg.Variable("seen:")
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+    class Slow(Program):
+        def forward(self, text: Any) -> tg.Variable:
+            return Later.apply(self, Wait.apply())
+
+    program = Slow()
+    pending = func.functional_call(program, {"tone": "rude"}, "x")
+    assert not pending.done()
+    assert str(program.tone) == "kind"
+    released.set()
+    assert pending.data == "seen: rude"
+
+
+def test_grad_of_a_program_with_respect_to_its_prompts(model: FunctionModel) -> None:
+    """A dict of parameters is an argument like any other."""
+    program = Program()
+    prompts = {name: parameter.data for name, parameter in program.named_parameters()}
+
+    def loss(prompts: Any) -> tg.Variable:
+        return ops.exact_match_evaluator(func.functional_call(program, prompts, "x"), "right")[0]
+
+    gradient = func.grad(loss)(prompts)
+    assert set(gradient) == {"steps.0.prompt", "steps.1.prompt", "tone"}
+    assert all(entry.data.startswith("The answer is wrong") for entry in gradient.values())
+    assert all(parameter.grad == [] for parameter in program.parameters())

@@ -1,0 +1,449 @@
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import func, nn, ops
+from textgrad_engine.autograd import example
+from textgrad_engine.errors import AutogradError
+from textgrad_engine.testing import FunctionModel
+
+
+def matches(text: Any, target: Any) -> tg.Variable:
+    return ops.exact_match_evaluator(text, target)[0]
+
+
+def shout(text: Any) -> tg.Variable:
+    return text + "!"
+
+
+class Plain(tg.Function):
+    """Counts how often its forward runs; the base of the Functions below."""
+
+    runs: ClassVar[list[Any]] = []
+
+    @staticmethod
+    def forward(text: Any, end: Any) -> tg.Variable:
+        Plain.runs.append(text.data)
+        return tg.Variable(text.data + str(end), role="result")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.inputs = inputs
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+        return grad_out, grad_out
+
+
+class Ruled(Plain):
+    """Its own rule sees whole batches."""
+
+    asked: ClassVar[list[Any]] = []
+
+    @staticmethod
+    def vmap(info: func.VmapInfo, in_dims: Any, text: Any, end: Any) -> Any:
+        Ruled.asked.append((info.batch_size, info.randomness, in_dims))
+        return tg.Variable([f"{entry}{end} by rule" for entry in text.data], role="result"), 0
+
+
+class Refusing(Plain):
+    generate_vmap_rule = False
+
+
+class Contradicting(Ruled):
+    generate_vmap_rule = True
+
+
+class OldStyle(tg.Function):
+    @staticmethod
+    def forward(ctx: Any, text: Any) -> tg.Variable:
+        return tg.Variable(str(text))
+
+
+@pytest.fixture(autouse=True)
+def nothing_has_run() -> None:
+    Plain.runs.clear()
+    Ruled.asked.clear()
+
+
+@pytest.mark.parametrize(
+    ("in_dims", "args", "problem"),
+    [
+        ((0,), (["a"], ["b"]), r"in_dims names 1 arguments, and the call has 2"),
+        (1, (["a"],), r"argument 0: in_dims may be 0 or None \(text has one batch axis\), got 1"),
+        (True, (["a"],), r"in_dims may be 0 or None"),
+        (None, (["a"],), r"at least one batched argument, and in_dims names none"),
+        (0, (["a", "b"], ["c"]), r"batches of one size, got sizes \[2, 1\]"),
+        (0, ([],), r"the batch is empty"),
+        (0, ("text",), r"argument 0: in_dims says it is a batch, and it is str 'text'.*pass None in in_dims"),
+        (0, (tg.Variable("text"),), r"argument 0: in_dims says it is a batch, and its data is str 'text'"),
+        (({"a": 0},), ({"b": ["x"]},), r"argument 0: in_dims has the shape \{'a': 0\}, and the argument is \{'b'"),
+        (0, ({"a": ["x", "y"], "b": ["z"]},), r"batches of one size, got sizes \[2, 1\]"),
+        (0, ([{"a": "x"}, {"b": "y"}],), r"argument 0: the examples of a batch have one shape"),
+    ],
+)
+def test_arguments_that_do_not_fit_quote_the_call(in_dims: Any, args: Any, problem: str) -> None:
+    """Everything is checked before anything runs; the message begins with what the user wrote."""
+    call = f"vmap(shout, in_dims={in_dims!r})(<inputs>): "
+    with pytest.raises(AutogradError, match=re.escape(call)) as caught:
+        func.vmap(shout, in_dims)(*args)
+    assert re.search(problem, str(caught.value))
+
+
+@pytest.mark.parametrize("out_dims", [1, (0, 0), True])
+def test_out_dims_that_do_not_fit_quote_the_call(out_dims: Any) -> None:
+    """Also when it is the result that does not fit."""
+    with pytest.raises(AutogradError, match=r"vmap\(shout, in_dims=0\)\(<inputs>\): out_dims"):
+        func.vmap(shout, out_dims=out_dims)(["a"])
+
+
+def test_an_output_that_differs_is_not_the_same_for_all() -> None:
+    """out_dims=None for it would drop all examples but one."""
+    with pytest.raises(AutogradError, match="out_dims is None for an output that differs between examples"):
+        func.vmap(shout, out_dims=None)(["a", "b"])
+
+
+def test_a_result_that_is_no_variable_is_refused() -> None:
+    """It names what came."""
+    with pytest.raises(AutogradError, match=r"expected Variables .* got int 3"):
+        func.vmap(lambda text: 3)(["a"])
+
+
+@pytest.mark.parametrize(
+    "read", [lambda v: v.data, str, len, bool, lambda v: v.data if v else v, lambda v: f"{v}", lambda v: [*v.data]]
+)
+def test_reading_a_value_inside_says_what_to_do_instead(read: Any) -> None:
+    """There is no one value: the call is quoted, and both ways out are named."""
+
+    def looks(text: Any) -> Any:
+        return tg.Variable(str(read(text)))
+
+    with pytest.raises(AutogradError, match=r"vmap\(looks, in_dims=0\)\(<inputs>\): .* use func.pmap"):
+        func.vmap(looks)(["a", "b"])
+
+
+def test_settings_out_of_range_are_refused_at_once() -> None:
+    """Before there is anything to run."""
+    with pytest.raises(ValueError, match="'error', 'same' or 'different', got 'maybe'"):
+        func.vmap(shout, randomness="maybe")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
+        func.vmap(shout, chunk_size=0)
+
+
+def test_a_function_that_refuses_a_rule_names_both_repairs() -> None:
+    """Write one, or have it generated."""
+    with pytest.raises(AutogradError, match=r"write a static method vmap\(info.*or set generate_vmap_rule = True"):
+        func.vmap(lambda text: Refusing.apply(text, "!"))(["a"])
+
+
+def test_a_function_with_a_rule_and_a_generated_one_is_refused() -> None:
+    """Nobody could tell which runs."""
+    with pytest.raises(AutogradError, match="has both a static method `vmap` and generate_vmap_rule = True"):
+        func.vmap(lambda text: Contradicting.apply(text, "!"))(["a"])
+
+
+def test_a_forward_that_takes_a_ctx_is_refused() -> None:
+    """By the name of the repair; where nothing is batched, it may run."""
+    with pytest.raises(AutogradError, match=r"vmap met OldStyle.*setup_context\(ctx, inputs, output\)"):
+        func.vmap(OldStyle.apply)(["a"])
+    shared = tg.Variable("x")
+    assert func.vmap(lambda text: text + OldStyle.apply(shared))(["a", "b"]).data == ["ax", "bx"]
+
+
+@pytest.mark.parametrize("returned", ["no pair", (1, 2, 3)])
+def test_a_rule_that_returns_no_pair_is_told_so(returned: Any) -> None:
+    """The shape of the answer is named."""
+    bad = type("Bad", (Plain,), {"vmap": staticmethod(lambda info, in_dims, *args: returned)})
+    with pytest.raises(AutogradError, match=r"Bad.vmap returns a pair \(outputs, out_dims\)"):
+        func.vmap(lambda text: bad.apply(text, "!"))(["a"])
+
+
+def test_a_number_of_outputs_that_differs_is_an_error() -> None:
+    """Pieces of a text are as many as there are; a batch needs one number."""
+    with pytest.raises(AutogradError, match=r"the number of outputs differs between examples: \[1, 2\]"):
+        func.vmap(lambda text: ops.split(text, ","))(["a,b", "c"])
+
+
+def test_a_value_kept_beyond_its_vmap_is_refused() -> None:
+    """It is a batch of an operation that is over."""
+    kept = []
+    func.vmap(lambda text: kept.append(text) or shout(text))(["a"])
+    with pytest.raises(AutogradError, match="inside vmap and was kept beyond it"):
+        shout(kept[0])
+
+
+def test_one_example_that_fails_fails_what_depends_on_it(loss: Any) -> None:
+    """Reading raises what that call failed with."""
+
+    def answer(request: Any) -> str:
+        if request.messages[-1].text == "b":
+            raise AssertionError("no answer for b")
+        return "fine"
+
+    with tg.use_models(forward=FunctionModel(answer)):
+        scores = func.vmap(lambda text: loss("P", text, "fine"))(["a", "b"])
+        with pytest.raises(AssertionError, match="no answer for b"):
+            scores.data  # noqa: B018  reading is the test
+
+
+def test_in_dims_for_all_for_each_and_for_parts() -> None:
+    """One value, one for each argument, or a container in the shape of an argument."""
+    assert func.vmap(lambda a, b: a + b)(["a", "b"], tg.Variable(["x", "y"])).data == ["ax", "by"]
+    assert func.vmap(lambda a, b: a + b, in_dims=(None, 0))("a", ["x", "y"]).data == ["ax", "ay"]
+    parts = {"each": ["a", "b"], "all": ("x", ["1", "2"])}
+    dims = ({"each": 0, "all": (None, 0)},)
+    joined = func.vmap(lambda p: ops.join([p["each"], p["all"][0], p["all"][1]]), in_dims=dims)(parts)
+    assert joined.data == ["ax1", "bx2"]
+
+
+def test_containers_of_batches_and_batches_of_containers() -> None:
+    """A dict of lists and a list of dicts are the same examples; in the function they look alike."""
+
+    def program(example: Any) -> tg.Variable:
+        return ops.join([example["q"], example["more"][0]], "-")
+
+    columns = {"q": ["a", "b"], "more": (["x", "y"],)}
+    rows = [{"q": "a", "more": ("x",)}, {"q": "b", "more": ("y",)}]
+    assert func.vmap(program)(columns).data == func.vmap(program)(rows).data == ["a-x", "b-y"]
+
+
+def test_out_dims_and_containers_of_results() -> None:
+    """Each output is a batch, or the same for all; the container is kept."""
+    both = func.vmap(lambda text: (shout(text), tg.Variable("same")), out_dims=(0, None))(["a", "b"])
+    assert (both[0].data, both[1].data) == (["a!", "b!"], "same")
+    nested = func.vmap(lambda text: {"one": shout(text), "more": [text + "?", tg.Variable("x")]})(["a", "b"])
+    assert nested["one"].data == ["a!", "b!"]
+    assert [value.data for value in nested["more"]] == [["a?", "b?"], ["x", "x"]]
+
+
+def test_what_is_not_batched_runs_once() -> None:
+    """A call without a batched input is one call, for all examples."""
+    shared = tg.Variable("x")
+    result = func.vmap(lambda text: text + Plain.apply(shared, "!"))(["a", "b", "c"])
+    assert result.data == ["ax!", "bx!", "cx!"]
+    assert Plain.runs == ["x"]
+
+
+def test_the_generated_rule_runs_forward_once_for_each_example() -> None:
+    """With the values of each; what is the same for all is handed to each."""
+    assert func.vmap(lambda text: Plain.apply(text, "!"))(["a", "b"]).data == ["a!", "b!"]
+    assert Plain.runs == ["a", "b"]
+
+
+def test_an_own_rule_gets_the_batch_and_says_what_is_one() -> None:
+    """info tells the size and what the user wants of chance; in_dims which arguments are batches."""
+    result = func.vmap(lambda text: Ruled.apply(text, "!"), randomness="same")(["a", "b"])
+    assert result.data == ["a! by rule", "b! by rule"]
+    assert Ruled.asked == [(2, "same", (0, None))]
+    assert Plain.runs == []
+
+
+def test_an_own_rule_may_give_several_outputs_and_shared_ones() -> None:
+    """out_dims is a tuple then; None stands for an output that is the same for all."""
+
+    class Two(Plain):
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, text: Any, end: Any) -> Any:
+            return (tg.Variable(list(text.data)), tg.Variable("shared")), (0, None)
+
+    def program(text: Any) -> Any:
+        entry, shared = Two.apply(text, "!")
+        return entry + shared, shared
+
+    entries, shared = func.vmap(program, out_dims=(0, None))(["a", "b"])
+    assert (entries.data, shared.data) == (["ashared", "bshared"], "shared")
+
+
+def test_feedback_on_a_batch_is_a_list_with_a_text_for_each(model: FunctionModel, chat: Any) -> None:
+    """A shared prompt collects one feedback per example, in order; an empty one is a true zero and asks nobody."""
+    prompt = nn.Parameter("P")
+    answers = func.vmap(chat, in_dims=(None, 0))(prompt, ["a", "b", "c"])
+    answers.backward(["first", "", "third"])
+    asked = [request.messages[-1].text for request in model.requests if request.purpose == "backward"]
+    assert len(asked) == 2
+    assert ["first" in text for text in sorted(asked, key=lambda text: "first" not in text)] == [True, False]
+    assert len(prompt.grad) == 2
+
+
+def test_one_text_for_a_batch_is_about_every_entry() -> None:
+    """As one number is for every entry of a tensor."""
+    texts = tg.Variable(["a", "b"], requires_grad=True)
+    func.vmap(shout)(texts).backward("shorter")
+    assert texts.grad[0].data == ["shorter", "shorter"]
+
+
+def test_a_batched_parameter_gets_a_batch_of_feedback(model: FunctionModel, loss: Any) -> None:
+    """Many candidate prompts are one Variable; each entry gets what a candidate alone would get."""
+    candidates = nn.Parameter(["P", "Q"], role="prompt")
+    ops.sum([func.vmap(lambda prompt: loss(prompt, "x", "y"))(candidates)]).backward()
+    alone = []
+    for text in ("P", "Q"):
+        prompt = nn.Parameter(text, role="prompt")
+        loss(prompt, "x", "y").backward()
+        alone.append(prompt.grad[0].data)
+    assert [item.data for item in candidates.grad] == [alone]
+
+
+def test_a_batch_of_scores_goes_through_another_vmap() -> None:
+    """The start of a backward pass reaches every entry, or those entries that a loss was made of."""
+    texts = nn.Parameter(["right", "wrong", "off"])
+    scores = func.vmap(matches, in_dims=(0, None))(texts, "right")
+    ops.sum([func.vmap(lambda score: score + 1)(scores)]).backward()
+    assert [text != "" for text in texts.grad[0].data] == [False, True, True]
+
+
+def test_a_backward_pass_begins_at_a_batch_of_losses_by_itself(model: FunctionModel) -> None:
+    """Also at a batch of criticisms, which are texts."""
+    texts = nn.Parameter(["a", "b"])
+    func.vmap(lambda text: ops.text_loss(text, "be brief"))(texts).backward()
+    assert [bool(text) for text in texts.grad[0].data] == [True, True]
+
+
+def test_candidates_by_examples(model: FunctionModel, loss: Any) -> None:
+    """Two levels of vmap give the matrix of scores, with one call for each pair."""
+
+    def scored(prompt: Any, text: Any, target: Any) -> tg.Variable:
+        return matches(ops.chat_completion(None, [{"role": "user", "content": [prompt, text]}]), target)
+
+    by_example = func.vmap(scored, in_dims=(None, 0, 0))
+    scores = func.vmap(by_example, in_dims=(0, None, None))(["p", "q"], ["a", "b", "c"], ["PA", "QB", "PC"])
+    assert scores.data == [[1, 0, 1], [0, 1, 0]]
+    assert len(model.requests) == 6
+
+
+def test_a_batch_of_batches() -> None:
+    """A list of lists, taken apart by two levels; the batch may also be of unequal lists one level further in."""
+    assert func.vmap(func.vmap(shout))([["a", "b"], ["c", "d"]]).data == [["a!", "b!"], ["c!", "d!"]]
+    texts = nn.Parameter([["a", "b"], ["c", "d"]])
+    ops.sum([func.vmap(func.vmap(lambda text: matches(text, "c")))(texts)]).backward()
+    assert [[text != "" for text in row] for row in texts.grad[0].data] == [[True, True], [False, True]]
+
+
+def test_thirty_two_calls_run_together(chat: Any) -> None:
+    """The examples do not wait for each other."""
+    model = FunctionModel(lambda request: request.messages[-1].text, latency=0.01)
+    with tg.use_models(forward=model):
+        texts = [f"text {number}" for number in range(32)]
+        assert func.vmap(chat, in_dims=(None, 0))("P", texts).data == texts
+    assert model.peak == 32
+
+
+def test_a_chunk_waits_for_the_one_before(chat: Any) -> None:
+    """At most so many examples at once; the results are the same."""
+    model = FunctionModel(lambda request: request.messages[-1].text, latency=0.001)
+    with tg.use_models(forward=model):
+        texts = [f"text {number}" for number in range(10)]
+        assert func.vmap(chat, in_dims=(None, 0), chunk_size=3)("P", texts).data == texts
+    assert model.peak == 3
+
+
+def test_chunks_count_on(model: FunctionModel, chat: Any) -> None:
+    """An example has the name, and the seed, that it would have without chunks."""
+    prompt = nn.Parameter("P")
+    func.vmap(chat, in_dims=(None, 0), chunk_size=2)(prompt, ["a", "b", "c"]).backward(["", "", "third"])
+    assert [feedback.source.example for feedback in prompt.grad] == ["[2]"]
+    model.requests.clear()
+    func.vmap(sampled, randomness="different", chunk_size=2)(["a", "a", "a"])
+    assert [request.config.seed for request in model.requests] == [7, 8, 9]
+
+
+def sampled(text: Any, seed: int | None = 7) -> tg.Variable:
+    return ops.chat_completion(None, [{"role": "user", "content": text}], temperature=1.0, seed=seed)
+
+
+def test_sampling_needs_a_decision(model: FunctionModel) -> None:
+    """The same prompt on the same text twice: one answer or two? The user says which."""
+    with pytest.raises(AutogradError, match="ChatCompletion samples its answers, and randomness='error'"):
+        func.vmap(sampled)(["a", "a"])
+    with pytest.raises(AutogradError, match="randomness='error'"):
+        func.vmap(lambda text: text + sampled("shared"))(["a"])
+    assert model.requests == []
+
+
+def test_different_samples_for_equal_examples(model: FunctionModel) -> None:
+    """Each example has a seed of its own, also where the call does not depend on the example."""
+    func.vmap(lambda text: text + sampled("shared"), randomness="different")(["a", "b", "c"]).data  # noqa: B018
+    assert sorted(request.config.seed for request in model.requests) == [7, 8, 9]
+    func.vmap(lambda text: sampled(text, None), randomness="different")(["a", "b"]).data  # noqa: B018
+    assert [request.config.seed for request in model.requests[3:]] == [None, None]
+
+
+def test_the_same_sample_for_equal_examples(model: FunctionModel) -> None:
+    """Equal requests stay equal, and what is not batched is asked once."""
+    func.vmap(lambda text: text + sampled("shared"), randomness="same")(["a", "b", "c"]).data  # noqa: B018
+    func.vmap(sampled, randomness="same")(["a", "a"]).data  # noqa: B018
+    assert [request.config.seed for request in model.requests] == [7, 7, 7]
+
+
+def test_an_own_rule_is_told_of_the_randomness() -> None:
+    """It decides itself what to do about it."""
+    func.vmap(lambda text: Ruled.apply(text, "!"), randomness="different")(["a"])
+    assert Ruled.asked[0][1] == "different"
+
+
+def test_vmap_of_grad_gives_the_gradients_of_each(model: FunctionModel, loss: Any) -> None:
+    """Text for text what grad gives for each example alone; where an example has nothing to say, nobody is asked."""
+    texts, targets = ["a", "b", "c"], ["A", "y", "z"]
+    together = func.vmap(func.grad(loss), in_dims=(None, 0, 0))("P", texts, targets).data
+    asked = len(model.requests)
+    assert together == [func.grad(loss)("P", text, target).data for text, target in zip(texts, targets)]
+    assert (together[0], len(set(together))) == ("", 3)
+    assert len(model.requests) == 2 * asked == 10
+
+
+def test_grad_of_a_sum_within_vmap() -> None:
+    """A loss that is computed from scores begins a pass at that level too."""
+
+    def both(text: Any) -> tg.Variable:
+        return ops.sum([matches(text, "a"), matches(text + "!", "a!")])
+
+    assert [bool(text) for text in func.vmap(func.grad(both))(["a", "b"]).data] == [False, True]
+
+
+def test_vjp_within_vmap_takes_feedback_that_is_batched_or_shared() -> None:
+    """A cotangent may be a value of the batch."""
+
+    def pulled(text: Any, words: Any) -> Any:
+        return func.vjp(shout, text)[1](words)[0]
+
+    assert func.vmap(pulled)(["a", "b"], ["one", ""]).data == ["one", ""]
+    assert func.vmap(pulled, in_dims=(0, None))(["a", "b"], "all").data == ["all", "all"]
+
+
+def test_each_example_is_named_in_the_order_of_the_batch(model: FunctionModel, loss: Any) -> None:
+    """Feedback says which example it came from, through two levels."""
+    prompt = nn.Parameter("P")
+    rows = func.vmap(func.vmap(lambda text: loss(prompt, text, "none")))([["a", "b"], ["c", "d"]])
+    ops.sum([rows]).backward()
+    assert [item.source.example for item in prompt.grad] == ["[0][0]", "[0][1]", "[1][0]", "[1][1]"]
+    prompt.grad = None
+    with example("night[7]"):
+        func.vmap(lambda text: loss(prompt, text, "none"))(["a"]).backward()
+    assert [item.source.example for item in prompt.grad] == ["night[7][0]"]
+
+
+def test_modules_run_in_a_batch(model: FunctionModel) -> None:
+    """A program of modules needs no change."""
+    program = nn.ChatCompletion("Say {what}.", system=nn.Parameter("Echo.", role="system prompt"))
+    answers = func.vmap(lambda what: program(what=what))(["a", "b"])
+    assert answers.data == ["SAY A.", "SAY B."]
+    assert answers.role == "answer of the model to the system prompt"
+
+
+def test_a_value_inside_can_be_shown() -> None:
+    """A debugger or an f-string with !r asks for its repr, which reads nothing."""
+    shown = []
+    func.vmap(lambda text: shown.append(repr(text)) or text + "!")(tg.Variable(["a", "b"], role="word"))
+    assert shown == ["Variable(<a value for each of 2 examples>, role='word')"]
+    func.vmap(func.grad(lambda text: shown.append(repr(text)) or matches(text, "a")))(["a", "b"])
+    assert shown[1] == "Variable(<a value for each of 2 examples>, requires_grad=True)"
+
+
+def test_a_pending_batch_is_taken_apart_when_it_is_there(model: FunctionModel, chat: Any) -> None:
+    """The result of one vmap is the argument of the next."""
+    first = func.vmap(chat, in_dims=(None, 0))("P", ["a", "b"])
+    assert func.vmap(chat, in_dims=(None, 0))("P", first).data == ["A", "B"]

@@ -1,0 +1,91 @@
+"""A key that is used everywhere must be found nowhere: files, logs, errors, reprs, the output of pytest itself."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CANARY = "sk-canary-0123456789abcdefghijklmnop"
+PLAIN = "canary/without.any=known+form"
+
+RUN = """
+import logging, os, traceback
+
+import pytest
+
+from textgrad_engine import Trainer, nn, use_models
+from textgrad_engine.errors import AuthenticationFailed
+from textgrad_engine.llm import Fallback, Message, OpenAIModel, Request, caching, observe, record, resolve
+from textgrad_engine.optim import TGD
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+from textgrad_engine import dispatch
+
+
+def echo(request):
+    key = os.environ["CANARY"]  # as an endpoint that says too much
+    if request.config.response_format is not None:
+        properties = request.config.response_format.json_schema["properties"]
+        if "edits" in properties:
+            edit = {"op": "add", "line": 1, "text": "Shout.", "reason": f"said {key}", "feedback": [1]}
+            return {"edits": [edit]}
+        return {case: dict.fromkeys(schema["properties"], f"use {key}") for case, schema in properties.items()}
+    return f"your key is {key}"
+
+
+def test_run(tmp_path):
+    log = logging.FileHandler(tmp_path / "debug.log")
+    logging.getLogger().addHandler(log)
+    wrong = {"error": {"message": f"Incorrect API key provided: {os.environ['CANARY']}", "code": "invalid_api_key"}}
+    script = [Fault(500, body=f"<html>{os.environ['CANARY']}</html>"), Fault(401, body=wrong)]
+    words = []
+    with LoopbackServer(FunctionModel(echo), script=script, api_key=os.environ["CANARY"]) as server:
+        bare = OpenAIModel("m", base_url=server.base_url, api_key=os.environ["CANARY"])
+        model = resolve(bare)
+        request = Request(messages=(Message(role="user", content="hello"),))
+        seen = observe(lambda each: words.append(repr(each)))
+        with record(tmp_path / "tape.jsonl"), caching(tmp_path / "cache"), seen:
+            with pytest.raises(AuthenticationFailed) as caught:
+                dispatch.run(lambda: model.complete(request))
+            words += [str(caught.value), repr(caught.value), "".join(traceback.format_exception(caught.value))]
+            program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+            rows = [{"word": word, "target": word.upper()} for word in ("one", "two", "three", "four")]
+            with use_models(forward=model):
+                result = Trainer(batch_size=2, run_dir=tmp_path / "run").fit(
+                    program, nn.ExactMatch(), TGD(program.parameters()), rows, rows
+                )
+        words += [repr(model), str(bare), str(vars(bare)), repr(Fallback(model, "openai/gpt-5")), repr(result)]
+        dispatch.run(bare.aclose)
+    logging.getLogger().removeHandler(log)
+    log.close()
+    (tmp_path / "words.txt").write_text("\\n".join(words))
+    assert (tmp_path / "cache" / "completions-1.sqlite").exists()
+    print("\\n".join(words))
+    raise caught.value
+"""
+
+
+def leaks(folder: Path, key: str) -> list[str]:
+    return [str(path) for path in sorted(folder.rglob("*")) if path.is_file() and key.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("key", [CANARY, PLAIN])
+def test_a_canary_key_is_in_nothing_that_a_run_leaves(tmp_path: Path, key: str) -> None:
+    """Run folder, cassette, cache, debug log, error texts, reprs, and what pytest prints of a failing test."""
+    (tmp_path / "test_run.py").write_text(RUN)
+    kept = tmp_path / "kept"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "log_level=DEBUG", "-ra", "-s"]
+    env = {**os.environ, "CANARY": key, "OPENAI_API_KEY": key}
+    done = subprocess.run(
+        [*command, f"--basetemp={kept}", str(tmp_path / "test_run.py")],
+        capture_output=True, text=True, env=env, timeout=120, cwd=tmp_path,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert "1 failed" in said, said
+    assert "AuthenticationFailed" in said
+    assert "your key is" in (kept / "test_run0" / "tape.jsonl").read_text()
+    assert (kept / "test_run0" / "run" / "result.json").exists()
+    assert (kept / "test_run0" / "debug.log").stat().st_size
+    assert leaks(kept, key) == []
+    assert key not in said

@@ -1,0 +1,93 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.llm.rates import Bucket, Learned, duration
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), 0.5])
+def test_a_rate_that_lets_nothing_through_is_refused(wrong):
+    """It would wait for ever."""
+    with pytest.raises(ValueError, match="per minute"):
+        Bucket(wrong)
+
+
+@given(st.integers(1, 500), st.lists(st.floats(0, 20), max_size=300))
+def test_no_minute_passes_more_requests_than_stated(limit, gaps):
+    """Whenever requests come, any sixty seconds hold at most so many."""
+    bucket, now, sent = Bucket(limit), 0.0, []
+    for gap in gaps:
+        now += gap
+        now += bucket.wait(1, now)
+        while not bucket.take(1, now):
+            now += 1e-6
+        sent.append(now)
+    for first in range(len(sent)):
+        assert sum(1 for moment in sent[first:] if moment < sent[first] + 60 - 1e-3) <= limit
+
+
+@given(st.integers(100, 100_000), st.lists(st.integers(1, 50_000), max_size=60))
+def test_no_minute_passes_more_tokens_than_stated_but_for_the_last_call(limit, sizes):
+    """One call may be larger than the bucket; what it takes too much is waited for after it."""
+    bucket, now, sent = Bucket(limit), 0.0, []
+    for size in sizes:
+        now += bucket.wait(size, now)
+        while not bucket.take(size, now):
+            now += 1e-6
+        sent.append((now, size))
+    for first, (begin, _) in enumerate(sent):
+        inside = [size for moment, size in sent[first:] if moment < begin + 60 - 1e-3]
+        assert sum(inside) <= limit + max(inside) + 1
+
+
+def test_what_was_taken_too_much_comes_back():
+    """A call that reserved 900 tokens and used 100 must not hold up the next."""
+    bucket = Bucket(10_000)
+    assert bucket.take(900, 0.0)
+    assert not bucket.take(900, 0.0)
+    bucket.correct(100 - 900)
+    assert bucket.take(900, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("6m0s", 360.0), ("1h2m3s", 3723.0), ("20ms", 0.02), ("0s", 0.0), ("1.5", 1.5), (" 7s ", 7.0)]
+    + [
+        (text, None) for text in ("", None, "soon", "1x", "s", "-1", "nan", "inf", "1760000000", "2025-01-01T00:00:00Z")
+    ],
+)
+def test_times_in_headers_are_read_or_passed_over(text, seconds):
+    """Endpoints write them in many ways; what cannot be read must not stop a run."""
+    assert duration(text) == (None if seconds is None else pytest.approx(seconds))
+
+
+HEADER = st.one_of(
+    st.none(), st.text(max_size=8), st.integers(-5, 10**6).map(str), st.sampled_from(["nan", "inf", "1m"])
+)
+
+
+@given(HEADER, HEADER, HEADER, st.floats(0, 1e6), st.integers(1, 100))
+def test_whatever_headers_say_the_wait_is_a_number_of_seconds(limit, remaining, reset, now, amount):
+    """Rubbish from a proxy must not crash or stall a run."""
+    learned = Learned("tokens")
+    names = ("limit", "remaining", "reset")
+    said = {
+        f"x-ratelimit-{name}-tokens": value
+        for name, value in zip(names, (limit, remaining, reset))
+        if value is not None
+    }
+    learned.hear(said, in_flight=3, now=now)
+    assert 0 <= learned.wait(amount, now + 1) < float("inf")
+
+
+def test_what_is_left_is_shared_by_what_is_under_way():
+    """Five left and five in flight: the next one waits for the refill."""
+    learned = Learned("requests")
+    said = {
+        "x-ratelimit-limit-requests": "65",
+        "x-ratelimit-remaining-requests": "5",
+        "x-ratelimit-reset-requests": "60s",
+    }
+    learned.hear(said, in_flight=5, now=0.0)
+    assert learned.wait(1, 0.0) == pytest.approx(1.0)
+    assert learned.wait(1, 1.0) == 0.0

@@ -1,0 +1,346 @@
+import asyncio
+import dataclasses
+import json
+
+import pytest
+
+from textgrad_engine import Trainer, nn, use_models
+from textgrad_engine.errors import (
+    BadRequest,
+    ConnectionFailed,
+    MalformedResponse,
+    ModelError,
+    NoModelError,
+    RateLimited,
+    RequestRefused,
+    RunError,
+    Stopped,
+    TruncatedResponse,
+)
+from textgrad_engine.llm import (
+    Completion,
+    GenerateConfig,
+    OpenAIModel,
+    RetryPolicy,
+    Stop,
+    Taped,
+    Usage,
+    call_key_scope,
+    meter,
+    model_for,
+    record,
+    replay,
+    resolve,
+)
+from textgrad_engine.optim import TGD
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+ONCE = RetryPolicy(max_attempts=1)
+
+
+def taped(run, model, path, *requests):
+    async def main():
+        with record(path):
+            return [await resolve(model, policy=ONCE).complete(request) for request in requests]
+
+    return run(main())
+
+
+def played(run, path, *requests, model="o"):
+    """Answers, or errors, of a replay to each request."""
+
+    async def one(request):
+        try:
+            return await (model_for(request.purpose) if model is None else resolve(model)).complete(request)
+        except ModelError as error:
+            return error
+
+    async def main():
+        with replay(path) as tape:
+            return [await one(request) for request in requests], tape.left
+
+    return run(main())
+
+
+def model_named(name, fn):
+    return FunctionModel(fn, name=name)
+
+
+def test_an_unknown_request_names_the_nearest_and_the_difference(run, ask, tmp_path):
+    """Somebody changed a prompt: the message shows which line, so that nobody has to search."""
+    path = tmp_path / "c.jsonl"
+    long = "Sort the ticket.\nBe brief.\nAnswer with one word."
+    taped(run, model_named("o", lambda request: "x"), path, ask("something else"), ask(long))
+    (error,), left = played(run, path, ask(long.replace("brief", "kind")), model=model_named("o", str))
+    assert isinstance(error, RequestRefused)
+    assert "nearest is line 3" in str(error)
+    assert "-Be brief." in str(error)
+    assert "+Be kind." in str(error)
+    assert left == 2
+    (error,), _ = played(run, path, ask(long, config=GenerateConfig(temperature=0.5)), model=model_named("o", str))
+    assert '+  "temperature": 0.5' in str(error)
+
+
+def test_asking_more_often_than_recorded_is_an_error(run, ask, tmp_path):
+    """The last answer is not handed out for ever."""
+    path = tmp_path / "c.jsonl"
+    taped(run, model_named("o", lambda request: "x"), path, ask())
+    (_, error), _ = played(run, path, ask(), ask(), model=model_named("o", str))
+    assert "recorded once, and is asked once more" in str(error)
+
+
+def test_another_model_s_answer_is_not_used(run, ask, tmp_path):
+    """A cassette of a large model says nothing about a small one."""
+    path = tmp_path / "c.jsonl"
+    taped(run, model_named("large", lambda request: "x"), path, ask())
+    (error,), _ = played(run, path, ask(), model=model_named("small", str))
+    assert "recorded with 'large' only" in str(error)
+
+
+def test_an_empty_cassette_answers_nothing(run, ask, tmp_path):
+    """Not even without a model."""
+    with record(tmp_path / "c.jsonl"):
+        pass
+    (error,), _ = played(run, tmp_path / "c.jsonl", ask(), model=None)
+    assert "the cassette is empty" in str(error)
+    with pytest.raises(NoModelError):
+        model_for("forward")
+
+
+def test_a_cassette_is_not_recorded_over(tmp_path):
+    """A recording costs money; a second run must not wipe it out."""
+    path = tmp_path / "c.jsonl"
+    path.write_text("precious")
+    with pytest.raises(RunError, match="not recorded over"), record(path):
+        pass
+    assert path.read_text() == "precious"
+    with pytest.raises(RunError, match="cannot be written"), record(path / "below"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read"),
+        ("", ":1: this is no cassette"),
+        ('{"cassette": 99}\n', ":1: this is no cassette"),
+        ('{"cassette": 1}\nnot json\n', ":2: the line is damaged"),
+        ('{"cassette": 1}\n{"model": "m"}\n', ":2: the line is damaged"),
+    ],
+)
+def test_a_damaged_cassette_says_where(tmp_path, text, said):
+    """A file that was edited by hand, or is another one."""
+    path = tmp_path / "c.jsonl"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(RunError, match=said), replay(path):
+        pass
+
+
+def test_a_torn_last_line_is_left_out(run, ask, tmp_path):
+    """A recording that was killed is good up to there."""
+    path = tmp_path / "c.jsonl"
+    taped(run, model_named("o", lambda request: "x"), path, ask("a"), ask("b"))
+    path.write_bytes(path.read_bytes()[:-20])
+    with replay(path) as tape:
+        assert tape.left == 1
+
+
+FAILURES = [
+    RateLimited("slow down", status=429, retry_after=3.0),
+    ConnectionFailed("gone"),
+    BadRequest("no such model", status=404),
+    MalformedResponse("no JSON"),
+    ModelError("plain"),
+]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+def test_failures_are_recorded_and_raised_again(run, ask, tmp_path, failure):
+    """A run with lost answers replays as it was: same kind, words, status, notes."""
+    path = tmp_path / "c.jsonl"
+    model = ScriptedModel([failure], name="o")
+    with pytest.raises(type(failure)):
+        taped(run, model, path, ask())
+    notes = list(getattr(failure, "__notes__", ()))
+    (error,), _ = played(run, path, ask(), model=model)
+    assert (type(error), str(error), getattr(error, "__notes__", [])) == (type(failure), str(failure), notes)
+    for name in ("status", "retry_after", "sent", "usage"):
+        assert getattr(error, name, None) == getattr(failure, name, None)
+
+
+def test_what_a_useless_answer_cost_is_replayed(run, ask, tmp_path):
+    """Sums of a replay are those of the run."""
+    path = tmp_path / "c.jsonl"
+    cut = Completion(text="x", finish_reason="length", usage=Usage(output_tokens=50, calls=1))
+    with pytest.raises(TruncatedResponse):
+        taped(run, ScriptedModel([cut], name="o"), path, ask())
+    with meter() as m:
+        played(run, path, ask(), model=model_named("o", str))
+    assert m.total == Usage(output_tokens=50, calls=1)
+
+
+def test_a_stopped_or_cancelled_call_is_not_recorded(run, ask, tmp_path):
+    """Ctrl-C says nothing about the request."""
+    path = tmp_path / "c.jsonl"
+
+    async def main():
+        model = resolve(FunctionModel(lambda request: "x", latency=9))
+        with record(path) as tape:
+            with Stop() as stop:
+                stop.set()
+                with pytest.raises(Stopped):
+                    await model.complete(ask())
+            task = asyncio.ensure_future(model.complete(ask()))
+            await asyncio.sleep(1)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            return tape.answers
+
+    assert run(main()) == 0
+
+
+def test_secrets_are_taken_out(run, ask, tmp_path, monkeypatch):
+    """A cassette is committed to a repository."""
+    monkeypatch.setenv("SOME_SERVICE_TOKEN", "tok-0123456789")
+    path = tmp_path / "c.jsonl"
+    model = Offline("m", base_url="http://ann:hunter22@localhost:9/v1", api_key="canary-key-0123456789")
+    said = "key canary-key-0123456789, tok-0123456789, sk-proj-0123456789abcdefghij, Bearer abcdefgh.ijkl.012345"
+    extra = {"extra_headers": {"Authorization": "Basic c2VjcmV0OnNlY3JldA==", "x-api-key": "short"}}
+    request = ask(said, config=GenerateConfig(extra=extra))
+    model.answer = Completion(text=f"echo {said}", raw={"api_key": "also-secret"})
+
+    async def main():
+        with record(path):
+            await Taped(model).complete(request)
+
+    run(main())
+    text = path.read_text()
+    for secret in ("canary", "tok-0", "sk-proj", "abcdefgh", "hunter22", "ann", "c2Vjc", "short", "also-secret"):
+        assert secret not in text, secret
+    assert "http://localhost:9/v1" in text
+    (answer,), _ = played(run, path, request, model=model)
+    assert answer.text == "echo key [redacted], [redacted], [redacted], Bearer [redacted]"
+
+
+class Offline(OpenAIModel):
+    """An adapter, with its key, that asks nobody."""
+
+    async def complete(self, request):
+        return self.answer
+
+
+def test_equal_requests_get_their_answers_in_the_order_asked(run, ask, tmp_path):
+    """n samples stay n samples, whichever came first and whatever was asked between."""
+    path = tmp_path / "c.jsonl"
+    numbers = iter(range(9))
+
+    async def answer(request):
+        number = next(numbers)
+        await asyncio.sleep(9 - number)  # later ones answer sooner
+        return f"{request.messages[0].text}{number}"
+
+    async def main():
+        model = resolve(model_named("o", answer))
+        with record(path):
+            return await asyncio.gather(*(model.complete(ask(text)) for text in "abab"))
+
+    assert [each.text for each in run(main())] == ["a0", "b1", "a2", "b3"]
+    answers, left = played(run, path, *map(ask, "bbaa"), model=model_named("o", str))
+    assert ([each.text for each in answers], left) == (["b1", "b3", "a0", "a2"], 0)
+
+
+def test_equal_requests_of_different_examples_keep_their_own_answers(run, ask, tmp_path):
+    """Two examples with the same text may have been answered differently."""
+    path = tmp_path / "c.jsonl"
+    model = ScriptedModel(["one", "two"], name="o")
+
+    async def each(model, *keys):
+        answers = []
+        for key in keys:
+            with call_key_scope(key):
+                answers.append((await model.complete(ask())).text)
+        return answers
+
+    async def main():
+        with record(path):
+            await each(resolve(model), "ex/1", "ex/2")
+        with replay(path):
+            own = await each(resolve(model), "ex/2", "ex/1")
+        with replay(path):
+            return own, await each(resolve(model), "renamed", "ex/2")
+
+    assert run(main()) == (["two", "one"], ["one", "two"])
+
+
+def test_every_field_of_an_answer_comes_back(run, ask, tmp_path):
+    """Byte for byte, but for the time that it took."""
+    path = tmp_path / "c.jsonl"
+    answer = Completion(
+        text="söme\ntext\x00",
+        usage=Usage(input_tokens=3, calls=1, dollars=0.25),
+        model="o-1",
+        tool_calls=({"id": "1", "function": {"name": "f"}},),
+        finish_reason="tool_calls",
+        attempts=2,
+        latency=7.0,
+        raw={"id": "c", "nested": [1, None]},
+    )
+
+    async def main():
+        with record(path):
+            await Taped(ScriptedModel([answer], name="o")).complete(ask())
+
+    run(main())
+    (again,), _ = played(run, path, ask(), model=None)
+    assert again == answer.model_copy(update={"latency": 0.0})
+
+
+def test_nothing_below_is_asked_and_recording_a_replay_gives_the_same_file(run, ask, tmp_path):
+    """A replay needs no network; a cassette survives being copied through it."""
+    model = ScriptedModel(["x"], name="o")
+    taped(run, model, tmp_path / "a.jsonl", ask())
+
+    async def main():
+        with replay(tmp_path / "a.jsonl"), record(tmp_path / "b.jsonl"):
+            await resolve(model).complete(ask())
+
+    run(main())
+    assert len(model.requests) == 1
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+def shouting(request):
+    if request.purpose == "backward":
+        cases = request.config.response_format.json_schema["properties"]
+        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+    if request.purpose == "optimizer":
+        edit = {"op": "add", "line": 1, "text": "Shout.", "reason": "asked for", "feedback": [1]}
+        return {"edits": [edit]}
+    text = request.messages[-1].text
+    return text.upper() if "Shout" in request.messages[0].text else text
+
+
+def fit(run_dir):
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    rows = [{"word": word, "target": word.upper()} for word in ("one", "two", "three", "four", "one", "two")]
+    trainer = Trainer(max_epochs=2, batch_size=2, run_dir=run_dir)
+    return trainer.fit(program, nn.ExactMatch(), TGD(program.parameters()), rows[:4], rows[2:], rows)
+
+
+def untimed(path):
+    """The completions of a run folder without their times."""
+    lines = [json.loads(line) for line in (path / "completions.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name not in ("time", "latency")} for line in lines]
+
+
+def test_a_training_run_replays_with_no_model_at_all(tmp_path):
+    """A paid run can be shown, debugged and tested offline, with an identical result and an equal run folder."""
+    with record(tmp_path / "run.jsonl"), use_models(forward=FunctionModel(shouting, name="live")):
+        live = fit(tmp_path / "live")
+    with replay(tmp_path / "run.jsonl") as tape:
+        again = fit(tmp_path / "again")
+    assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(live, seconds=0.0)
+    assert live.best["system"] == "Repeat.\nShout."
+    assert tape.left == 0
+    assert untimed(tmp_path / "again") == untimed(tmp_path / "live")

@@ -1,0 +1,78 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from textgrad_engine.llm import resolve
+from textgrad_engine.llm.redact import HIDDEN, redacted, secrets_of, without_password
+from textgrad_engine.testing import ScriptedModel
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a basic understanding of authentication",
+        "the bearer acknowledges responsibility",
+        "an sk-learn-compatible-estimator",
+        "task-0123456789-abcdefgh",
+        "see http://host:80/a@b and mail ann@example.com",
+        "key-012345",
+    ],
+)
+def test_ordinary_text_is_left_alone(text):
+    """A replayed answer must be the answer."""
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("sk-abcdefghijkl0123456789", HIDDEN),
+        ("(sk-proj-Abc_123-xyzXYZ0123)", f"({HIDDEN})"),
+        ("Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.e30", f"Authorization: Bearer {HIDDEN}"),
+        ("https://user:pass@host/v1", f"https://{HIDDEN}@host/v1"),
+        ("https://token@host/v1", f"https://{HIDDEN}@host/v1"),
+    ],
+)
+def test_what_has_the_form_of_a_secret_is_taken_out(text, left):
+    """Keys of others, that nobody told us of."""
+    assert redacted({"deep": [text]}) == {"deep": [left]}
+
+
+def test_secrets_are_those_of_the_model_and_of_the_environment(monkeypatch):
+    """Known secrets are found whatever they look like; words in variables are none."""
+    model = ScriptedModel([])
+    model.anything = SecretStr("  held in here ")
+    model.short = SecretStr("test")
+    monkeypatch.setenv("MY_API_KEY", "from-the-env-1")
+    monkeypatch.setenv("OTHER_TOKEN", "disabled")
+    monkeypatch.setenv("HOME_SWEET", "not-a-secret-1")
+    found = secrets_of(resolve(model))
+    assert {"held in here", "from-the-env-1"} <= set(found)
+    assert not {"test", "disabled", "not-a-secret-1"} & set(found)
+    assert redacted("held in here: from-the-env-1.", found) == f"{HIDDEN}: {HIDDEN}."
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inside: st.lists(inside) | st.dictionaries(st.text() | st.just("api_key"), inside),
+)
+
+
+@given(json_values)
+def test_twice_is_once(value):
+    """Requests are found again by what is left of them."""
+    assert redacted(redacted(value)) == redacted(value)
+
+
+def test_long_texts_take_linear_time():
+    """Ten megabytes of what almost looks like a secret."""
+    for part in ("://", "sk-", "a", "bearer ", "://a"):
+        text = (part * (10**7 // len(part)))[: 2 * 10**6]
+        assert len(redacted(text)) == len(text)
+
+
+def test_addresses_without_a_password_stay():
+    """Only what stands before the host is taken away."""
+    assert without_password("https://host/v1/a@b") == "https://host/v1/a@b"
+    assert without_password("localhost:80") == "localhost:80"

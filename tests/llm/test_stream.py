@@ -1,0 +1,98 @@
+import asyncio
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.errors import ConnectionFailed, MalformedResponse, ModelError
+from textgrad_engine.llm import OpenAIModel, on_token
+from textgrad_engine.llm.stream import body_of, listeners
+from textgrad_engine.testing import FunctionModel, LoopbackServer
+
+
+def read(*lines):
+    pieces = []
+
+    async def stream():
+        for line in lines:
+            yield line
+
+    body = json.loads(asyncio.run(body_of(stream(), pieces.append, "m")))
+    return body, pieces
+
+
+def chunk(reason=None, index=0, **delta):
+    return "data: " + json.dumps({"choices": [{"index": index, "delta": delta, "finish_reason": reason}]})
+
+
+@pytest.mark.parametrize("lines", [[], [": keep-alive"], [chunk(content="half")], ["event: message", ""]])
+def test_a_stream_that_ends_before_the_answer_is_a_broken_connection(lines):
+    """Half an answer is none."""
+    with pytest.raises(ConnectionFailed, match="ended after"):
+        read(*lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["data: {", "data: []", 'data: {"error": {"message": "x"}}', chunk().replace("{}", "5"), chunk(tool_calls=[1])],
+)
+def test_an_event_that_is_no_chunk_is_malformed(line):
+    """Typed, so that it is asked for again."""
+    with pytest.raises(MalformedResponse, match="'m'"):
+        read(chunk(content="so far"), line, "data: [DONE]")
+
+
+@given(
+    st.lists(
+        st.one_of(st.text(), st.text().map("data: {}".format), st.sampled_from([chunk(content="a"), chunk("stop")]))
+    )
+)
+def test_any_stream_is_an_answer_or_a_typed_error(lines):
+    """Whatever a proxy writes between the events."""
+    try:
+        body, pieces = read(*lines)
+    except ModelError:
+        return
+    assert body["choices"][0]["message"]["content"] == "".join(pieces)
+
+
+def test_tool_calls_and_usage_are_put_together():
+    """Arguments come in pieces, by index; usage comes last, in an event of its own."""
+    first = {"index": 0, "id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a"'}}
+    body, pieces = read(
+        chunk(role="assistant", content=""),
+        chunk(tool_calls=[first]),
+        chunk(tool_calls=[{"index": 1, "id": "2", "function": {"name": "g", "arguments": "{}"}}]),
+        chunk(tool_calls=[{"index": 0, "function": {"arguments": ": 1}"}}]),
+        chunk("tool_calls"),
+        'data: {"choices": [], "usage": {"prompt_tokens": 3}}',
+        "data: [DONE]",
+    )
+    (choice,) = body["choices"]
+    assert [call["function"] for call in choice["message"]["tool_calls"]] == [
+        {"name": "f", "arguments": '{"a": 1}'},
+        {"name": "g", "arguments": "{}"},
+    ]
+    assert (choice["finish_reason"], body["usage"], pieces) == ("tool_calls", {"prompt_tokens": 3}, [])
+
+
+def test_a_listener_that_raises_stops_the_call(ask):
+    """A bug of the user's code is shown, not taken for weather."""
+
+    def broken(request, piece):
+        raise KeyError("bug")
+
+    with LoopbackServer(FunctionModel(lambda request: "one two")) as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+
+        async def main():
+            try:
+                with on_token(broken):
+                    await model.complete(ask())
+            finally:
+                await model.aclose()
+
+        with pytest.raises(KeyError, match="bug"):
+            asyncio.run(main())
+    assert listeners() == ()

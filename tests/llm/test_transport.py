@@ -1,0 +1,76 @@
+import asyncio
+
+import pytest
+
+from textgrad_engine.errors import ConnectionFailed, RequestRefused
+from textgrad_engine.llm import OpenAIModel
+from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+
+try:
+    import aiohttp
+except ImportError:
+    aiohttp = None
+
+needs_aiohttp = pytest.mark.skipif(aiohttp is None, reason="needs openai[aiohttp]")
+
+
+def ask_many(model, ask, many):
+    async def main():
+        try:
+            return await asyncio.gather(*(model.complete(ask(str(i))) for i in range(many)), return_exceptions=True)
+        finally:
+            await model.aclose()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("wide", [pytest.param(True, marks=needs_aiohttp), False])
+def test_hundreds_at_once_each_get_their_own_answer(ask, monkeypatch, wide):
+    """With aiohttp and without it; all are at the server at the same time."""
+    monkeypatch.setattr("textgrad_engine.llm.openai.has_aiohttp", lambda: wide)
+    with LoopbackServer(FunctionModel(lambda request: request.messages[0].content), latency=0.3) as server:
+        answers = ask_many(OpenAIModel("m", base_url=server.base_url), ask, 300)
+        assert [answer.text for answer in answers] == [str(i) for i in range(300)]
+        assert server.peak == 300
+
+
+@needs_aiohttp
+def test_with_aiohttp_what_broke_off_is_not_taken_for_what_was_never_sent(ask):
+    """The SDK calls a lost connection a timeout of connecting; a budget must hold what it may have cost."""
+    script = [None] * (WIDE + 1) + [Fault(0), Fault(200, body="x" * 99, drop=True)]
+    with LoopbackServer(FunctionModel(lambda request: "ok"), script=script, latency=0.1) as server:
+        address = server.base_url
+        results = ask_many(OpenAIModel("m", base_url=address), ask, len(script))
+    failed = [result for result in results if isinstance(result, Exception)]
+    assert [type(error) for error in failed] == [ConnectionFailed] * 2
+    assert [error.sent for error in failed] == [None, None]
+    absent = ask_many(OpenAIModel("m", base_url=address), ask, WIDE + 4)
+    assert {type(error) for error in absent} == {ConnectionFailed}
+    assert {error.sent for error in absent} == {False}
+
+
+@needs_aiohttp
+def test_with_aiohttp_real_requests_are_refused_in_tests_too(monkeypatch):
+    """The other transport must not be the way round the guard."""
+    monkeypatch.setenv(REFUSE_REQUESTS, "1")
+
+    async def main():
+        async with connect("api.openai.com", 5, wide=True) as client:
+            await client.get("https://api.openai.com/v1/models")
+
+    with pytest.raises(RequestRefused, match="allow_requests"):
+        asyncio.run(main())
+
+
+def test_a_proxy_of_the_environment_is_used_for_the_network_and_not_for_this_machine(monkeypatch):
+    """A company's proxy is often the only way out, and never the way to a server of one's own."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+
+    async def main():
+        async with connect("api.openai.com", 5, wide=False) as far, connect("127.0.0.1", 5, wide=False) as near:
+            return [len(client._mounts) for client in (far, near)]
+
+    far, near = asyncio.run(main())
+    assert far > 0
+    assert near == 0

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from textgrad_engine import Variable, nn
+
+
+class Greeter(nn.Module):
+    def forward(self, greeting: str, name: str = "nobody") -> str:
+        return f"{greeting}, {name}"
+
+
+def test_a_pre_hook_with_kwargs_that_returns_something_else_raises() -> None:
+    """A bare value would be ambiguous: arguments or keyword arguments."""
+    for wrong in ("Hi", ("Hi",), ("Hi", "Ann"), {"name": "Ann"}):
+        greeter = Greeter()
+        greeter.register_forward_pre_hook(lambda module, args, kwargs, wrong=wrong: wrong, with_kwargs=True)
+        with pytest.raises(TypeError, match=r"pre-hook of Greeter .* pair \(args, kwargs\)"):
+            greeter("Hello")
+
+
+def test_a_hook_that_raises_ends_the_call() -> None:
+    """Later hooks and forward do not run."""
+    greeter, seen = Greeter(), []
+    greeter.register_forward_pre_hook(lambda module, args: 1 / 0)
+    greeter.register_forward_pre_hook(lambda module, args: seen.append(args))
+    with pytest.raises(ZeroDivisionError):
+        greeter("Hello")
+    assert seen == []
+
+
+def test_hooks_see_keyword_arguments_only_when_they_ask_for_them() -> None:
+    """As in PyTorch: the default signature has positional arguments only."""
+    greeter, seen = Greeter(), []
+    greeter.register_forward_pre_hook(lambda module, args: seen.append(args))
+    greeter.register_forward_pre_hook(lambda module, args, kwargs: seen.append((args, kwargs)), with_kwargs=True)
+    greeter.register_forward_hook(lambda module, args, result: seen.append((args, result)))
+    greeter.register_forward_hook(
+        lambda module, args, kwargs, result: seen.append((args, kwargs, result)), with_kwargs=True
+    )
+    assert greeter("Hello", name="Ann") == "Hello, Ann"
+    assert seen == [
+        ("Hello",),
+        (("Hello",), {"name": "Ann"}),
+        (("Hello",), "Hello, Ann"),
+        (("Hello",), {"name": "Ann"}, "Hello, Ann"),
+    ]
+
+
+def test_hooks_with_kwargs_may_replace_arguments_and_result() -> None:
+    """Later hooks see what earlier ones made of them; a single argument needs no tuple."""
+    greeter, seen = Greeter(), []
+    greeter.register_forward_pre_hook(lambda module, args, kwargs: ("Hi", {"name": "Bob"}), with_kwargs=True)
+    greeter.register_forward_hook(lambda module, args, kwargs, result: f"{result}! {kwargs}", with_kwargs=True)
+    greeter.register_forward_hook(lambda module, args, result: seen.append((args, result)))
+    assert greeter("Hello", name="Ann") == "Hi, Bob! {'name': 'Bob'}"
+    assert seen == [(("Hi",), "Hi, Bob! {'name': 'Bob'}")]
+
+
+def test_a_prepended_hook_runs_first_and_all_are_removable() -> None:
+    """Handles stay valid when the order changes."""
+    greeter, order = Greeter(), []
+
+    def note(name: str) -> Any:
+        return lambda *args: order.append(name)
+
+    for register in (greeter.register_forward_pre_hook, greeter.register_forward_hook):
+        handles = [register(note("a")), register(note("b")), register(note("c"), prepend=True)]
+        greeter("Hello")
+        assert order == ["c", "a", "b"]
+        for handle in handles:
+            handle.remove()
+            handle.remove()
+        greeter("Hello")
+        assert order == ["c", "a", "b"]
+        order.clear()
+
+
+def test_named_buffers_are_in_the_state_dict_and_not_among_the_parameters() -> None:
+    """They round-trip with the rest, under their dotted names, and no optimizer finds them."""
+
+    class Part(nn.Module):
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.prompt = nn.Parameter("p", role="prompt")
+            self.register_buffer("examples", Variable(text, role="examples"))
+
+    def whole(text: str) -> nn.Module:
+        return nn.Sequential(Part(text), Part(text + "!"))
+
+    source, target = whole("one"), whole("other")
+    assert [name for name, _ in source.named_buffers()] == ["0.examples", "1.examples"]
+    assert [name for name, _ in source.named_parameters()] == ["0.prompt", "1.prompt"]
+    state = source.state_dict()
+    assert state["1.examples"] == {"data": "one!", "role": "examples", "requires_grad": False}
+    target.load_state_dict(state)
+    assert [value.data for _, value in target.named_buffers()] == ["one", "one!"]
+    assert not any(value.requires_grad for _, value in target.named_buffers())
+    with pytest.raises(KeyError, match=r"missing \['0.examples', '1.examples'\]"):
+        target.load_state_dict({name: entry for name, entry in state.items() if "prompt" in name})
+
+
+def test_a_buffer_is_replaced_by_assignment_and_stays_a_buffer() -> None:
+    """Assigning a Variable to its name keeps it in the state; anything else takes the name away."""
+    module = nn.Module()
+    module.register_buffer("seen", Variable("a", role="seen"))
+    module.seen = Variable("b", role="seen")
+    assert [(name, value.data) for name, value in module.named_buffers()] == [("seen", "b")]
+    module.seen = "plain"
+    assert module.state_dict() == {}

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, ops
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
+
+
+def wanting(data: Any, role: str = "") -> Variable:
+    return Variable(data, role=role, requires_grad=True)
+
+
+def critic(request: Request) -> Any:
+    if request.purpose != "backward":
+        return "an answer"
+    cases = request.config.response_format.json_schema["properties"]
+    return {case: {key: f"about {key}" for key in schema["properties"]} for case, schema in cases.items()}
+
+
+def feedback(content: Any, *wanted: Variable) -> tuple[list[list[str]], str]:
+    """The feedback on each of some variables in a user message, and what the critic was told."""
+    model = FunctionModel(critic)
+    with tg.use_models(forward=model):
+        ops.chat_completion(None, [{"role": "user", "content": content}]).backward("too short")
+    return [[item.data for item in variable.grad] for variable in wanted], model.requests[-1].messages[-1].text
+
+
+def test_parts_are_sent_as_they_are() -> None:
+    """Unknown kinds, their order, nested lists and braces in them: nothing is looked into or filled."""
+    model = FunctionModel(critic)
+    parts = [
+        {"type": "text", "text": "Not a {slot}."},
+        IMAGE,
+        {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
+        {"type": "custom", "regions": [[0, 1], [2, 3]], "note": None},
+    ]
+    messages = [{"role": "user", "content": [*parts, "Ask {slot}."]}]
+    assert ops.chat_completion(model, messages, {"slot": "this"}).data == "an answer"
+    assert model.requests[0].messages[0].content == [*parts, {"type": "text", "text": "Ask this."}]
+
+
+def test_the_bytes_of_an_image_are_not_put_into_the_critics_prompt() -> None:
+    """A picture in base64 is megabytes of nonsense there; its place is named, text parts are shown."""
+    question = wanting("What is it?", "question")
+    said, shown = feedback([{"type": "text", "text": "Look:"}, IMAGE, question], question)
+    assert said == [["about user"]]
+    assert "Look:[image_url]What is it?" in shown
+    assert "AAAA" not in shown
+
+
+def test_a_variable_in_a_text_part_gets_feedback() -> None:
+    """Alone in its message it is not shown twice; beside others it is."""
+    text = wanting("What is it?", "question")
+    said, shown = feedback([{"type": "text", "text": text}], text)
+    assert (said, shown.count("What is it?")) == ([["about user"]], 1)
+    text = wanting("What is it?", "question")
+    said, shown = feedback([{"type": "text", "text": text}, IMAGE], text)
+    assert (said, shown.count("What is it?")) == ([["about user"]], 2)
+    assert "user message (contains `user`)" in shown
+
+
+def test_a_variable_in_an_image_url_gets_feedback_and_is_shown() -> None:
+    """The critic is told the address it should speak of, under a key of its own."""
+    url, question = wanting("https://example.org/cat.png", "picture"), wanting("What is it?", "question")
+    said, shown = feedback([question, {"type": "image_url", "image_url": {"url": url}}], question, url)
+    assert said == [["about user"], ["about user_2"]]
+    assert "`user_2`: picture, which reads:" in shown
+    assert "https://example.org/cat.png" in shown
+
+
+def test_a_constant_in_a_part_is_sent_and_not_asked_about() -> None:
+    """A Variable that wants no feedback costs nothing."""
+    question = wanting("What is it?", "question")
+    part = {"type": "image_url", "image_url": {"url": Variable("https://example.org/cat.png", role="picture")}}
+    said, shown = feedback([question, part], question)
+    assert said == [["about user"]]
+    assert "picture" not in shown
+
+
+def test_a_batch_of_images_is_one_call_for_each() -> None:
+    """The same question about every picture."""
+    model = FunctionModel(lambda request: request.messages[0].content[1]["image_url"]["url"])
+    part = {"type": "image_url", "image_url": {"url": Variable(["a.png", "b.png"])}}
+    answer = ops.chat_completion(model, [{"role": "user", "content": ["What is it?", part]}])
+    assert answer.data == ["a.png", "b.png"]

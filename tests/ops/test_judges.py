@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, nn, ops
+from textgrad_engine.errors import AutogradError
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+MESSAGES = [{"role": "user", "content": "Judge {prediction} by {target}."}]
+
+
+def wanting(data: Any, role: str = "") -> Variable:
+    return Variable(data, role=role, requires_grad=True)
+
+
+def said(variable: Variable) -> list[Any]:
+    return [item.data for item in variable.grad]
+
+
+def judging(request: Request) -> Any:
+    """A judge that wants the word "good", a critic of judges, and a critic of texts."""
+    text = request.messages[-1].text
+    if request.purpose == "backward":
+        cases = request.config.response_format.json_schema["properties"]
+        return {case: {key: f"{key}: judge better" for key in schema["properties"]} for case, schema in cases.items()}
+    name = request.config.response_format.name
+    bad = "good" not in text
+    if name == "criticism":
+        return {"criticism": "not good" if bad else ""}
+    return {"score": 0 if bad else 1, "explanation": "not good" if bad else ""}
+
+
+@pytest.fixture
+def model() -> Any:
+    judge = FunctionModel(judging)
+    with tg.use_models(forward=judge):
+        yield judge
+
+
+def evaluators(**options: Any) -> list[Any]:
+    """Both judges, as functions of prediction and target."""
+    return [
+        lambda prediction, target=None: ops.judge(prediction, "Is it fine?", target=target, **options),
+        lambda prediction, target="t": ops.lm_judge_evaluator(None, MESSAGES, prediction, target, **options),
+    ]
+
+
+# batches
+
+
+def test_batches_of_different_sizes_are_refused_and_both_are_named() -> None:
+    """Nothing is sent."""
+    scripted = ScriptedModel([])
+    with tg.use_models(forward=scripted):
+        with pytest.raises(ValueError, match=r"judge: .* the prediction has 2 entries, the target has 3"):
+            ops.judge(Variable(["a", "b"]), "fine?", target=["a", "b", "c"])
+        with pytest.raises(ValueError, match=r"judge: .* the prediction has 2 entries, ticket has 1"):
+            ops.judge(Variable(["a", "b"]), "fine?", inputs={"ticket": ["x"]})
+        with pytest.raises(ValueError, match=r"\{prediction\} has 2 entries, the value of \{target\} has 3"):
+            ops.lm_judge_evaluator(None, MESSAGES, Variable(["a", "b"]), ["a", "b", "c"])
+        with pytest.raises(ValueError, match=r"text_loss: .* the prediction has 2 entries, the target has 1"):
+            ops.text_loss(Variable(["a", "b"]), "fine?", target=["a"])
+    assert scripted.requests == []
+
+
+@pytest.mark.parametrize("judge", evaluators())
+def test_a_batch_is_judged_entry_by_entry_together(judge: Any, model: FunctionModel) -> None:
+    """The score is their sum; feedback is a list with "" for what is right, and only the wrong ones get any."""
+    prediction = wanting(["good", "bad", "good one"], "answers")
+    score, explanation = judge(prediction)
+    assert (score.data, explanation.data) == (2, ["", "not good", ""])
+    assert (score.role, explanation.role) == ("score of the answers", "feedback on the answers")
+    assert len(model.requests) == 3
+    score.backward()
+    assert said(prediction) == [["", "not good", ""]]
+
+
+@pytest.mark.parametrize(("reduction", "expected"), [(None, [1, 0]), (min, 0), (lambda scores: max(scores) * 10, 10)])
+def test_the_reduction_makes_one_score_or_none_leaves_the_list(
+    reduction: Any, expected: Any, model: FunctionModel
+) -> None:
+    """For judges as for the deterministic evaluators; a pass may begin at a list of scores."""
+    for judge in [
+        *evaluators(reduction_fn=reduction),
+        lambda prediction: ops.exact_match_evaluator(prediction, "good", reduction_fn=reduction),
+        lambda prediction: ops.deterministic_evaluator(
+            prediction, "good", lambda a, b: int(a == b), "equality", reduction_fn=reduction
+        ),
+    ]:
+        prediction = wanting(["good", "bad"], "answers")
+        score, _ = judge(prediction)
+        assert score.data == expected
+        score.backward()
+        assert [bool(text) for text in prediction.grad[0].data] == [False, True]
+
+
+def test_feedback_on_a_batch_carries_no_entrys_score(model: FunctionModel) -> None:
+    """The reduced score belongs to no entry; a wrong number is worse than none."""
+    prediction = wanting(["good", "bad"], "answers")
+    ops.exact_match_evaluator(prediction, "good")[0].backward()
+    assert prediction.grad[0].source.score is None
+
+
+@pytest.mark.parametrize("judge", evaluators())
+def test_a_batch_that_is_all_right_is_a_zero(judge: Any, model: FunctionModel) -> None:
+    """No feedback at all, rather than a list of nothing."""
+    prediction = wanting(["good", "goods"])
+    judge(prediction)[0].backward()
+    assert prediction.grad == []
+
+
+@pytest.mark.parametrize("judge", evaluators())
+def test_words_on_a_batch_are_added_for_each_entry(judge: Any, model: FunctionModel) -> None:
+    """A list begins at the entries that it says something about, a text at all."""
+    prediction = wanting(["good", "bad", "worse"])
+    judge(prediction)[1].backward(["x", "y", ""])
+    judge(prediction)[1].backward("z")
+    assert said(prediction) == [["x", "not good\ny", ""], ["z", "not good\nz", "not good\nz"]]
+
+
+def test_a_text_loss_of_a_batch_is_a_batch(model: FunctionModel) -> None:
+    """Of criticisms, which backward may begin at."""
+    prediction = wanting(["good", "bad"], "answers")
+    loss = nn.TextLoss("Is it fine?")(prediction, target="t")
+    assert loss.data == ["", "not good"]
+    loss.backward()
+    assert said(prediction) == [["", "not good"]]
+
+
+def test_a_judge_behind_a_batched_chat_asks_the_critic_about_wrong_entries_only() -> None:
+    """From the score through the answers to the prompt."""
+    model = FunctionModel(
+        lambda request: judging(request) if request.purpose != "forward" else request.messages[-1].text
+    )
+    with tg.use_models(forward=model):
+        prompt = nn.Parameter("{ticket}", role="prompt")
+        answers = nn.ChatCompletion(prompt)(ticket=["good", "bad", "so so"])
+        nn.Judge("Is it fine?")(answers).backward()
+    assert said(prompt) == ["user: judge better"] * 2
+
+
+# the judge judged
+
+
+def test_without_eval_mode_a_pass_needs_words(model: FunctionModel) -> None:
+    """A judge's own explanation says nothing about the judge; the message says what to begin with."""
+    criteria = wanting("Is it fine?", "criteria")
+    for prediction in ("bad", Variable(["bad", "good"])):
+        score, _ = ops.judge(prediction, criteria, eval_mode=False)
+        with pytest.raises(AutogradError, match=r"eval_mode=False .* Begin with words, score.backward"):
+            score.backward()
+    with pytest.raises(AutogradError, match="needs feedback to begin with"):
+        ops.judge("bad", criteria, eval_mode=False)[1].backward()
+    assert criteria.grad == []
+
+
+def test_without_eval_mode_feedback_goes_to_the_judges_instructions(model: FunctionModel) -> None:
+    """Not to prediction and target; the critic is told which output the words are on."""
+    criteria, prediction, target = wanting("Is it fine?", "criteria"), wanting("bad"), wanting("t")
+    score, explanation = ops.judge(prediction, criteria, target=target, eval_mode=False)
+    tg.backward([score, explanation], ["too strict", "too short"])
+    assert said(criteria) == ["user: judge better"]
+    assert prediction.grad == target.grad == []
+    shown = model.requests[-1].messages[-1].text
+    assert "On the score: too strict" in shown
+    assert "On the explanation: too short" in shown
+
+
+def test_without_eval_mode_messages_and_inputs_of_a_judge_get_feedback(model: FunctionModel) -> None:
+    """As in afnio: to bring a judge in line with people's scores."""
+    task, hint, prediction = (
+        wanting("Judge {prediction} ({hint}).", "task"),
+        wanting("strictly", "hint"),
+        wanting("bad"),
+    )
+    score, _ = ops.lm_judge_evaluator(
+        None, [{"role": "user", "content": task}], prediction, inputs={"hint": hint}, eval_mode=False
+    )
+    aligned, _ = ops.deterministic_evaluator(score, 1, lambda got, human: got == human, "agreement with a person")
+    aligned.backward()
+    assert said(task) == ["user: judge better"]
+    assert said(hint) == ["hint: judge better"]
+    assert prediction.grad == []
+
+
+def test_without_eval_mode_a_satisfied_loss_on_the_score_is_a_zero(model: FunctionModel) -> None:
+    """A judge that agrees costs no critic call."""
+    criteria = wanting("Is it fine?", "criteria")
+    score = nn.Judge(criteria, eval_mode=False)(Variable("bad"))
+    ops.deterministic_evaluator(score, 0, lambda got, human: got == human, "agreement")[0].backward()
+    assert criteria.grad == []
+    assert [request.purpose for request in model.requests] == ["judge"]
+
+
+def test_in_eval_mode_the_judge_gets_nothing(model: FunctionModel) -> None:
+    """Trainable instructions cost nothing while predictions are improved."""
+    criteria, prediction = wanting("Is it fine?", "criteria"), wanting("bad")
+    ops.judge(prediction, criteria)[0].backward()
+    assert (said(prediction), criteria.grad) == (["not good"], [])
+    assert [request.purpose for request in model.requests] == ["judge"]

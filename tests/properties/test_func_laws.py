@@ -1,0 +1,323 @@
+"""The laws of the transforms, over random programs built from the library's operations.
+
+NOTE [Shared parts]
+    What does not depend on the example is computed once under `vmap`. Where that is plain text, its feedback arrives
+    together instead of example by example, so only the order of items differs from that of a loop. A model's answer
+    that is shared hears all feedback in one question, where a loop asks several: that is no equality but the purpose,
+    so here every call of a model depends on prompt and example.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import textgrad_engine as tg
+from textgrad_engine import func, ops, pytree
+from textgrad_engine.testing import FunctionModel
+
+FEW = settings(max_examples=50, deadline=None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation, and which of the values before it are its inputs (0 is the prompt, 1 the text, 2 a constant)."""
+
+    kind: str
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A random program of a prompt, a text and a target, with an evaluator at its end."""
+
+    steps: tuple[Step, ...]
+    evaluator: str
+    last: int
+
+    def __call__(self, prompt: Any, text: Any, target: Any) -> tg.Variable:
+        return LOSSES[self.evaluator](self.answer(prompt, text), target)
+
+    def answer(self, prompt: Any, text: Any) -> tg.Variable:
+        values: dict[int, Any] = {0: prompt, 1: text, 2: "constant"}
+        for number in sorted(self.used()):  # what nobody reads is not run: its requests would come at any time
+            step = self.steps[number - 3]
+            values[number] = OPERATIONS[step.kind](*[values[index] for index in step.inputs])
+        return values[self.last]
+
+    def used(self) -> set[int]:
+        """The steps that have a part in the answer."""
+        todo, seen = [self.last], set()
+        while todo:
+            number = todo.pop()
+            if number > 2 and number not in seen:
+                seen.add(number)
+                todo.extend(self.steps[number - 3].inputs)
+        return seen
+
+    def uses(self, value: int) -> bool:
+        """Whether the prompt (0) or the text (1) has a part in the answer."""
+        return any(value in self.steps[number - 3].inputs for number in self.used())
+
+    def shares(self, value: int) -> bool:
+        """Whether a step that has a part in the answer does not depend on the prompt (0) or the text (1)."""
+        depends = {value}
+        for number in sorted(self.used()):
+            if depends & set(self.steps[number - 3].inputs):
+                depends.add(number)
+        return not self.used() <= depends
+
+
+def chat(first: Any, *rest: Any) -> tg.Variable:
+    parts = [{"role": "user", "content": [part, " {slot}"]} for part in rest]
+    messages = [{"role": "system", "content": first}, *parts]
+    return ops.chat_completion(None, messages, {"slot": rest[-1]} if rest else None)
+
+
+OPERATIONS = {
+    "add": lambda first, second="!", *_: ops.add(first, second),
+    "join": lambda *values: ops.join(values, "+"),
+    "sum": lambda *values: ops.sum(values),
+    "format": lambda *values: ops.format("{a}{b}{c}"[: 3 * len(values)], **dict(zip("abc", values))),
+    "chat": chat,
+    "ask": chat,
+}
+LOSSES = {
+    "exact": lambda answer, target: ops.exact_match_evaluator(answer, target)[0],
+    "explained": lambda answer, target: ops.exact_match_evaluator(answer, target)[1],
+    "metric": lambda answer, target: ops.deterministic_evaluator(answer, target, closeness, "closeness")[0],
+    "judge": lambda answer, target: ops.judge(answer, "Is it right?", target=target)[0],
+    "criticism": lambda answer, target: ops.text_loss(answer, "What is wrong?", target=target),
+}
+
+
+def closeness(answer: str, target: str) -> float:
+    return float(digest(answer)[0] == digest(target)[0])
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def answer(request: Any) -> Any:
+    """Answers a few words, and a critic with nothing to say now and then: all by the digest of what was asked."""
+    seen = digest("\0".join(message.text for message in request.messages))
+    wanted = request.config.response_format
+    if wanted is None:
+        return "abcd"[int(seen[0], 16) % 4]
+
+    def fill(schema: Any, key: str) -> Any:
+        if schema["type"] == "object":
+            return {name: fill(below, name) for name, below in schema["properties"].items()}
+        if schema["type"] == "number":
+            return int(seen[1], 16) % 2
+        return "" if int(digest(seen + key)[0], 16) < 4 else f"{key} {seen[:6]}"
+
+    return fill(wanted.json_schema, wanted.name)
+
+
+@st.composite
+def programs(draw: Any) -> Program:
+    steps = []
+    for number in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from(sorted(OPERATIONS)))
+        inputs = draw(st.lists(st.integers(0, number + 2), min_size=1, max_size=3))
+        if OPERATIONS[kind] is chat:  # see NOTE [Shared parts]
+            inputs = draw(st.permutations([0, 1, inputs[0]]))
+        inputs = inputs[:2] if kind == "add" else inputs
+        steps.append(Step(kind, tuple(inputs)))
+    last = draw(st.integers(3, len(steps) + 2))
+    return Program(tuple(steps), draw(st.sampled_from(sorted(LOSSES))), last)
+
+
+examples = st.lists(st.tuples(st.sampled_from(["x", "y", "z"]), st.sampled_from("abc")), min_size=1, max_size=4)
+
+
+class Asked:
+    """Runs something with a model of its own, and keeps what was asked."""
+
+    def __init__(self, work: Any) -> None:
+        model = FunctionModel(answer)
+        with tg.use_models(forward=model):
+            self.result = read(work())
+        self.requests = sorted({(r.purpose, *[m.text for m in r.messages]) for r in model.requests})
+
+
+def read(tree: Any) -> Any:
+    """The values as plain data; a gradient as the texts of its items."""
+    return pytree.map_leaves(lambda v: v.data if isinstance(v, tg.Variable) else v, tree)
+
+
+def items(gradient: Any, ordered: bool = True) -> Any:
+    """The texts of the items of each gradient in a tree of them."""
+
+    def texts(value: Any) -> Any:
+        found = [item.data for item in value.grad]
+        return found if ordered else sorted(found)
+
+    return pytree.map_leaves(lambda v: texts(v) if isinstance(v, tg.Variable) else v, gradient)
+
+
+def leaf(text: str) -> tg.Variable:
+    return tg.Variable(text, requires_grad=True)
+
+
+def columns(rows: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    texts, targets = zip(*rows)
+    return list(texts), list(targets)
+
+
+@FEW
+@given(programs(), examples)
+def test_grad_of_vmap_is_grad_of_the_loop(program: Program, rows: list[tuple[str, str]]) -> None:
+    """Feedback by feedback, in order, on the shared prompt and on every text; and the same questions are asked."""
+    texts, targets = columns(rows)
+
+    batch = func.vmap(program, in_dims=(None, 0, 0))
+
+    def mapped(prompt: Any, texts: Any) -> Any:
+        return ops.sum([batch(prompt, texts, targets)])
+
+    def looped(prompt: Any, texts: Any) -> Any:
+        return ops.sum([program(prompt, text, target) for text, target in zip(texts, targets)])
+
+    def at_once(loss: Any) -> Any:
+        gradient, value = func.grad_and_value(loss, argnums=(0, 1))("P", texts)
+        read(value)  # all that is asked for it has been asked then
+        return items(gradient, ordered)
+
+    def from_each(losses: Any) -> Any:
+        """A sum of texts is no loss: where the losses are texts, a pass begins at each."""
+        prompt, leaves = leaf("P"), [leaf(text) for text in texts]
+        roots = losses(prompt, leaves)
+        if program.uses(0) or program.uses(1):
+            tg.backward(roots)
+        read(roots)
+        return items((prompt, leaves), ordered)
+
+    ordered = not program.shares(1)
+    if program.evaluator in ("explained", "criticism"):
+        one = Asked(lambda: from_each(lambda p, xs: batch(p, xs, targets)))
+        other = Asked(lambda: from_each(lambda p, xs: [program(p, x, target) for x, target in zip(xs, targets)]))
+    else:
+        one, other = Asked(lambda: at_once(mapped)), Asked(lambda: at_once(looped))
+    assert one.result == other.result
+    assert one.requests == other.requests
+
+
+@FEW
+@given(programs(), examples)
+def test_vmap_of_grad_is_the_list_of_grads(program: Program, rows: list[tuple[str, str]]) -> None:
+    """Text by text, and the same questions are asked."""
+    texts, targets = columns(rows)
+    one_by_one = func.grad_and_value(program, argnums=(0, 1))
+    together = Asked(lambda: func.vmap(one_by_one, in_dims=(None, 0, 0))("P", texts, targets))
+    apart = Asked(lambda: [one_by_one("P", text, target) for text, target in zip(texts, targets)])
+    (on_prompt, on_text), values = together.result
+    assert list(zip(zip(on_prompt, on_text), values)) == apart.result
+    assert together.requests == apart.requests
+
+
+@FEW
+@given(programs(), examples, st.lists(st.sampled_from("PQR"), min_size=1, max_size=3))
+def test_two_levels_of_vmap_are_two_loops(program: Program, rows: list[tuple[str, str]], prompts: list[str]) -> None:
+    """In both orders of nesting, each the other's transpose; feedback on each prompt comes in the loop's order."""
+    texts, targets = columns(rows)
+    by_example = func.vmap(program, in_dims=(None, 0, 0))
+    by_prompt = func.vmap(program, in_dims=(0, None, None))
+    rows_first = Asked(lambda: func.vmap(by_example, in_dims=(0, None, None))(prompts, texts, targets))
+    columns_first = Asked(lambda: func.vmap(by_prompt, in_dims=(None, 0, 0))(prompts, texts, targets))
+    loops = Asked(lambda: [[program(p, text, target) for text, target in rows] for p in prompts])
+    assert rows_first.result == loops.result
+    assert [list(row) for row in zip(*columns_first.result)] == loops.result
+    assert rows_first.requests == columns_first.requests
+
+    def feedback(matrix: Any) -> Any:
+        leaves = [leaf(prompt) for prompt in prompts]
+        roots = matrix(leaves)
+        read(roots)
+        if program.uses(0):
+            tg.backward(roots)
+        return items(leaves, not program.shares(0) and not program.shares(1))
+
+    mapped = Asked(lambda: feedback(lambda p: [func.vmap(by_example, in_dims=(0, None, None))(p, texts, targets)]))
+    looped = Asked(lambda: feedback(lambda p: [program(q, text, target) for q in p for text, target in rows]))
+    assert mapped.result == looped.result
+    assert mapped.requests == looped.requests
+
+
+@FEW
+@given(programs(), examples)
+def test_jacrev_of_vmap_is_the_list_of_grads(program: Program, rows: list[tuple[str, str]]) -> None:
+    """What each example alone says of the shared prompt."""
+    texts, targets = columns(rows)
+    ordered = not program.shares(1)
+    jacobian = func.jacrev(func.vmap(program, in_dims=(None, 0, 0)))
+    table = Asked(lambda: items(jacobian("P", texts, targets), ordered))
+    alone = Asked(lambda: [items(func.grad(program)("P", text, target), ordered) for text, target in rows])
+    assert table.result == alone.result
+
+
+@FEW
+@given(programs(), examples, st.sampled_from(["", "becomes Q"]))
+def test_jvp_of_vmap_is_the_list_of_jvps(program: Program, rows: list[tuple[str, str]], edit: str) -> None:
+    """The value and its change, example by example; and vmap of jvp is the same."""
+    texts, targets = columns(rows)
+
+    def changed(text: Any, target: Any) -> Any:
+        return func.jvp(lambda p, x: program(p, x, target), ("P", text), (edit, "longer"))
+
+    whole = func.vmap(program, in_dims=(None, 0, 0))
+    outside = Asked(lambda: func.jvp(lambda p, x: whole(p, x, targets), ("P", texts), (edit, ["longer"] * len(texts))))
+    inside = Asked(lambda: func.vmap(changed)(texts, targets))
+    apart = Asked(lambda: [changed(text, target) for text, target in rows])
+    expected = [list(column) for column in zip(*apart.result)]
+    assert [every(part, len(rows)) for part in outside.result] == expected
+    assert [every(part, len(rows)) for part in inside.result] == expected
+    assert outside.requests == inside.requests == apart.requests
+
+
+def every(change: Any, size: int) -> Any:
+    """A change that is nowhere is one empty text."""
+    return [change] * size if change == "" else change
+
+
+@FEW
+@given(programs(), examples)
+def test_two_tapes_are_one_tape_with_create_graph(program: Program, rows: list[tuple[str, str]]) -> None:
+    """Feedback on feedback is the same, item by item, and costs the same questions."""
+    if not program.uses(0):
+        return
+
+    def losses(prompt: Any) -> Any:
+        return [program(prompt, text, target) for text, target in rows]
+
+    def criticism(gradient: Any) -> tg.Variable:
+        return ops.text_loss(gradient, "Is it concrete?")
+
+    def by_levels() -> Any:
+        def second(prompt: Any) -> Any:
+            values, pull = func.vjp(lambda p: tuple(losses(p)), prompt)
+            return criticism(pull(*[None] * len(rows))[0]), values
+
+        gradient, (value, values) = func.grad_and_value(second, has_aux=True)("P")
+        return items(gradient), value, values
+
+    def by_one_tape() -> Any:
+        prompt = leaf("P")
+        values = tuple(losses(prompt))
+        (found,) = tg.autograd.grad(values, prompt, create_graph=True)
+        assert found is not None
+        gradient = found[0] if len(found) == 1 else ops.join(found, "\n") if found else tg.Variable("")
+        value = criticism(gradient)
+        if value.requires_grad:
+            value.backward()
+        return items(prompt), value, values
+
+    two, one = Asked(by_levels), Asked(by_one_tape)
+    assert two.result == one.result
+    assert two.requests == one.requests

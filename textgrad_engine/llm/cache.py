@@ -1,0 +1,366 @@
+"""Answers that were paid for once: kept on disk, and shared by equal requests that are under way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import json
+import logging
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic_core import PydanticSerializationError
+
+from textgrad_engine.errors import BudgetExceeded, ModelError, Stopped, UnknownPriceError
+from textgrad_engine.llm.cachefile import CacheFile
+from textgrad_engine.llm.cachekey import identity_of, key_of, repeat
+from textgrad_engine.llm.loops import PerLoop
+from textgrad_engine.llm.model import Model, Wrapper, innermost, is_free
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.stop import unless_stopped
+from textgrad_engine.llm.usage import mark
+
+__all__ = ["DEFAULT_BYTES", "FOLDER", "Cache", "Cached", "cache_folder", "caching", "open_cache", "repeat"]
+
+DEFAULT_BYTES = 10**9
+"""What the answers of one cache may take on disk unless somebody says otherwise."""
+
+FOLDER = "TEXTGRAD_CACHE_DIR"
+"""The environment variable that names another cache folder."""
+
+_FILE = "completions-1.sqlite"  # the number is the format's: a library with another one leaves this file alone
+_OWN_FAILURE = (Stopped, BudgetExceeded, UnknownPriceError)
+"""What fails for reasons of the caller's own, so that those who asked the same must try themselves."""
+
+_log = logging.getLogger("textgrad_engine.llm.cache")
+
+R = TypeVar("R")
+
+
+class Cache:
+    """Answers in a folder; one object, or many in many processes, may use the same one at the same time.
+
+    Reading and writing happen on one thread of its own. Equal requests under way are sent once: within an event loop
+    they wait for the first one's answer, or share its failure; between processes a lease in the file says who asks, and
+    it runs out if that process is killed.
+
+    Args:
+        path: the folder; by default the user's cache folder (`cache_folder`).
+        max_bytes: what the answers may take; those used longest ago are removed.
+        lease: seconds after which the requests of a process that was killed are sent again by others.
+
+    Raises:
+        ConfigError: the folder cannot be made or written.
+
+    Example:
+        >>> import tempfile
+        >>> cache = Cache(tempfile.mkdtemp())
+        >>> len(cache), cache.bytes
+        (0, 0)
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, *, max_bytes: int = DEFAULT_BYTES, lease: float = 60.0
+    ) -> None:
+        if max_bytes < 1 or lease <= 0:
+            raise ValueError(f"max_bytes and lease must be positive, got {max_bytes} and {lease}")
+        self.path = cache_folder() if path is None else Path(path).expanduser().absolute()
+        self.max_bytes = max_bytes
+        self.lease = lease
+        self._flights: PerLoop[_Flights] = PerLoop(_Flights)
+        self._lock = threading.Lock()
+        self._worker = _Worker(self._file())
+        self._end = weakref.finalize(self, self._worker.close)
+
+    def _file(self) -> CacheFile:
+        return CacheFile(self.path / _FILE, self.max_bytes, self.lease)
+
+    async def answer(self, key: bytes, ask: Callable[[], Awaitable[Completion]]) -> Completion:
+        """The kept answer, or that of an equal request under way, or the one that `ask` gets, which is kept.
+
+        Args:
+            key: of the request (`key_of`).
+            ask: sends it. What it raises is not kept.
+        """
+        flights = self._flights.get()
+        while (under_way := flights.futures.get(key)) is not None:
+            outcome = await asyncio.shield(under_way)
+            if isinstance(outcome, Completion):
+                return _again(outcome)
+            if outcome is not None:
+                raise _own_copy(outcome)
+            # the one who asked was cancelled, or failed for reasons of its own
+        future: asyncio.Future[Completion | ModelError | None] = asyncio.get_running_loop().create_future()
+        flights.futures[key] = future
+        outcome = None
+        try:
+            completion = await self._first(flights, key, ask)
+            outcome = completion
+            return completion
+        except ModelError as error:
+            outcome = None if isinstance(error, _OWN_FAILURE) else _own_copy(error)
+            raise
+        finally:
+            del flights.futures[key]
+            future.set_result(outcome)
+
+    async def _first(self, flights: _Flights, key: bytes, ask: Callable[[], Awaitable[Completion]]) -> Completion:
+        worker = self._current()
+        wait = 0.01
+        done = False
+        try:
+            while True:
+                state, body = await worker.run(worker.file.claim, key, flights.owner)
+                if state == "lead":
+                    break
+                if body is None:
+                    await unless_stopped(asyncio.sleep(wait))
+                    wait = min(2 * wait, 0.25)
+                    continue
+                try:
+                    found = Completion.model_validate(json.loads(body))
+                except ValueError:  # written by something else; it is no answer
+                    await worker.run(worker.file.drop, key)
+                    continue
+                done = True
+                return _again(found)
+            flights.hold(key, worker)
+            completion = await ask()
+            if (body := _body(completion)) is not None:
+                await worker.run(worker.file.put, key, flights.owner, body)
+                done = True
+            return completion
+        finally:
+            flights.let_go(key)
+            if not done:  # also when this call was cancelled while the claim was on its way
+                worker.post(worker.file.release, key, flights.owner)
+
+    def _current(self) -> _Worker:
+        if self._worker.pid == os.getpid():
+            return self._worker
+        with self._lock:
+            if self._worker.pid != os.getpid():  # forked: neither the thread nor the file may be used here
+                _left_behind.append(self._worker)
+                self._end.detach()
+                self._worker = _Worker(self._file())
+                self._end = weakref.finalize(self, self._worker.close)
+        return self._worker
+
+    @property
+    def bytes(self) -> int:
+        """What the answers take."""
+        worker = self._current()
+        return worker.run_here(worker.file.measure)[1]
+
+    def __len__(self) -> int:
+        worker = self._current()
+        return worker.run_here(worker.file.measure)[0]
+
+    def clear(self) -> None:
+        """Forget all answers."""
+        worker = self._current()
+        worker.run_here(worker.file.clear)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return not self._end.alive
+
+    def close(self) -> None:
+        """Finish what is being written and close the file; the cache cannot be used afterwards."""
+        if not self.closed:
+            self._worker.run_here(self._worker.file.close)
+            self._end()
+
+    def __repr__(self) -> str:
+        return f"Cache({str(self.path)!r})"
+
+
+class Cached(Wrapper):
+    """Answers from a cache what was asked before.
+
+    Stands outside retry, limit and budget: a kept answer costs none of them. It is marked `cached`, its `usage` is zero
+    and `saved` says what the answer used when it was paid for.
+
+    Args:
+        inner: the model that is wrapped.
+        cache: where answers are kept; None for that of the `caching` block around a call, if there is one.
+
+    Raises:
+        TypeError: a cache is given, and nothing tells this model's answers from another's (see `cachekey`).
+    """
+
+    def __init__(self, inner: Model, cache: Cache | None = None) -> None:
+        super().__init__(inner)
+        self.cache = cache
+        self._identity = identity_of(inner)
+        self._ambient = self._identity is not None and not is_free(inner)
+        if cache is not None and self._identity is None:
+            raise TypeError(
+                f"{innermost(inner)!r} cannot be cached: it has no endpoint, and its name does not tell it from "
+                "others. Give it an attribute cache_key, a text that changes whenever its answers could"
+            )
+
+    async def complete(self, request: Request) -> Completion:
+        """Look the request up, or pass it on and keep the answer."""
+        cache = self.cache
+        if cache is None and self._ambient:
+            cache = _block.get()
+        if cache is None:
+            return await self.inner.complete(request)
+        return await cache.answer(key_of(self.inner, request), lambda: self.inner.complete(request))
+
+    def __repr__(self) -> str:
+        return f"Cached({self.inner!r}{'' if self.cache is None else f', {self.cache!r}'})"
+
+
+@contextlib.contextmanager
+def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: int = DEFAULT_BYTES) -> Iterator[Cache]:
+    """Inside the block, what an endpoint answered before is not asked again; embedded models are asked as ever.
+
+    Equal requests get equal answers, also those sampled at a temperature; `repeat` asks for further samples.
+
+    Args:
+        path: the folder of the cache, or a `Cache`; by default the user's cache folder.
+        max_bytes: what its answers may take on disk.
+
+    Raises:
+        ConfigError: the folder cannot be made or written.
+
+    Example:
+        >>> import tempfile
+        >>> with caching(tempfile.mkdtemp()) as cache:
+        ...     len(cache)
+        0
+    """
+    cache = open_cache(path, max_bytes)
+    token = _block.set(cache)
+    try:
+        yield cache
+    finally:
+        _block.reset(token)
+
+
+def cache_folder() -> Path:
+    """The user's cache folder for this library: `TEXTGRAD_CACHE_DIR`, else where the system keeps such things."""
+    if named := os.environ.get(FOLDER):
+        return Path(named).expanduser().absolute()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        given = os.environ.get("XDG_CACHE_HOME", "")
+        base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    return base / "textgrad_engine"
+
+
+def open_cache(path: str | os.PathLike[str] | Cache | None, max_bytes: int = DEFAULT_BYTES) -> Cache:
+    """The cache in a folder; one object for a folder, as long as somebody uses it."""
+    if isinstance(path, Cache):
+        return path
+    folder = cache_folder() if path is None else Path(path).expanduser().absolute()
+    with _opening:
+        cache = _open.get((folder, max_bytes))
+        if cache is None or cache.closed:
+            cache = _open[folder, max_bytes] = Cache(folder, max_bytes=max_bytes)
+    return cache
+
+
+class _Flights:
+    """The requests of one loop that are under way, and the leases held for them; used on that loop only."""
+
+    def __init__(self) -> None:
+        self.owner = f"{os.getpid()}-{os.urandom(8).hex()}"
+        self.futures: dict[bytes, asyncio.Future[Completion | ModelError | None]] = {}
+        self._held: set[bytes] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def hold(self, key: bytes, worker: _Worker) -> None:
+        self._held.add(key)
+        if self._timer is None:
+            self._wait(worker)
+
+    def let_go(self, key: bytes) -> None:
+        self._held.discard(key)
+        if not self._held and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wait(self, worker: _Worker) -> None:
+        self._timer = asyncio.get_running_loop().call_later(worker.file.lease / 3, self._renew, worker)
+
+    def _renew(self, worker: _Worker) -> None:
+        worker.post(worker.file.renew, self.owner)
+        self._wait(worker)
+
+
+class _Worker:
+    """The thread on which a file is read and written."""
+
+    def __init__(self, file: CacheFile) -> None:
+        self.file = file
+        self.pid = os.getpid()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="textgrad_engine-cache")
+
+    async def run(self, work: Callable[..., R], *args: Any) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    def run_here(self, work: Callable[..., R]) -> R:
+        return self._thread.submit(work).result()
+
+    def post(self, work: Callable[..., object], *args: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # closed, or the interpreter is ending: leases run out by themselves
+            self._thread.submit(work, *args)
+
+    def close(self) -> None:
+        """Close the file behind what is still to be done; does not wait, as the garbage collector may call it."""
+        if self.pid != os.getpid():
+            return
+        try:
+            self._thread.submit(self.file.close)
+        except RuntimeError:  # the interpreter is ending, and the thread has done its work
+            self.file.close()
+        self._thread.shutdown(wait=False)
+
+
+def _body(completion: Completion) -> str | None:
+    """A finished answer as JSON; None for one that cannot be kept."""
+    if completion.finish_reason not in ("stop", "tool_calls"):
+        return None
+    try:
+        return json.dumps(completion.model_dump(mode="json"))
+    except (PydanticSerializationError, TypeError, ValueError) as error:  # it was paid for, so it is handed on
+        _log.warning("an answer of %r is not cached, because a part of it is no JSON: %s", completion.model, error)
+        return None
+
+
+def _again(completion: Completion) -> Completion:
+    saved = completion.usage if completion.saved is None else completion.saved
+    return completion.model_copy(
+        update={"cached": True, "saved": saved, "usage": Usage(), "attempts": 0, "latency": 0.0}
+    )
+
+
+def _own_copy(error: ModelError) -> ModelError:
+    # each caller gets an object of its own: notes and tracebacks are added to it on its way up
+    own = copy.copy(error)
+    own.__notes__ = [*getattr(error, "__notes__", ())]
+    own.usage = None  # it is counted once, where it was paid
+    return mark(own, sent=False)
+
+
+_block: ContextVar[Cache | None] = ContextVar("textgrad_engine_cache", default=None)
+_opening = threading.Lock()
+_open: weakref.WeakValueDictionary[tuple[Path, int], Cache] = weakref.WeakValueDictionary()
+_left_behind: list[_Worker] = []
+"""Workers of the process that this one was forked from: closing their files here could disturb that process."""

@@ -1,0 +1,146 @@
+"""What tells one answer from another: the key under which the cache keeps it.
+
+Note [what a key covers]. Everything that can change an answer: the endpoint's address, the model's name, the whole
+request with the model's defaults filled in, and which sample of the request is wanted (`repeat`). Settings that are
+None are left out, so a setting added to the library later does not change old keys. The order of fields in a schema, a
+tool or a content part counts, as models write and read them in that order.
+
+Note [who may be cached]. A model with a `base_url` (an endpoint), and one of one's own that has a `cache_key`: a text
+that changes whenever its answers could. Two functions may share one name, so nothing else tells them apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from pydantic_core import PydanticSerializationError
+
+from textgrad_engine.errors import RequestRefused
+from textgrad_engine.llm.model import Model, Wrapper, innermost
+from textgrad_engine.llm.redact import without_password
+from textgrad_engine.llm.request import GenerateConfig, Request
+from textgrad_engine.llm.usage import mark
+
+__all__ = ["asked_of", "identity_of", "key_of", "repeat", "sample_number"]
+
+
+@contextlib.contextmanager
+def repeat(index: int | None = None) -> Iterator[None]:
+    """Inside the block, cached requests are further samples: n samples of one request are n requests.
+
+    Args:
+        index: which sample of each request is wanted. 0 is the one that is meant without such a block. None numbers
+            equal requests as they come: the first is sample 0, an equal one after it sample 1, and so on; a script that
+            does the same again gets the same samples.
+
+    Blocks nest: sample 2 of an evaluation whose program asks for 3 samples has three of its own.
+
+    Example:
+        >>> with repeat(2), repeat(0), repeat(1):
+        ...     sample_number(b"key")
+        (2, 0, 1)
+    """
+    if index is not None and index < 0:
+        raise ValueError(f"the index of a repeat must be 0 or more, got {index}")
+    token = _repeats.set((*_repeats.get(), _Counter() if index is None else index))
+    try:
+        yield
+    finally:
+        _repeats.reset(token)
+
+
+def sample_number(base: bytes) -> tuple[int, ...]:
+    """Which sample of a request is wanted here, one number for each `repeat` block, last zeros left out.
+
+    Args:
+        base: the key of the request without it.
+    """
+    numbers: list[int] = []
+    for each in _repeats.get():
+        numbers.append(each if isinstance(each, int) else each.next(base + repr(numbers).encode()))
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def identity_of(model: Model) -> dict[str, Any] | None:
+    """What tells a model's answers from another's, besides the request; None when nothing does."""
+    core = innermost(model)
+    address, own = getattr(core, "base_url", None), getattr(core, "cache_key", None)
+    if address is None and own is None:
+        return None
+    found: dict[str, Any] = {"model": core.name}
+    if address is not None:
+        found["endpoint"] = without_password(str(address))
+    if own is not None:
+        found["cache_key"] = str(own)
+    return found
+
+
+def key_of(model: Model, request: Request) -> bytes:
+    """The key under which an answer is kept: SHA-256 of everything that can change it.
+
+    Raises:
+        RequestRefused: a setting in `extra` cannot be written as JSON, so it cannot be part of a key.
+    """
+    config = request.config
+    each = model
+    while True:
+        defaults = getattr(each, "defaults", None)
+        if isinstance(defaults, GenerateConfig):
+            config = config.over(defaults)
+        if not isinstance(each, Wrapper):
+            break
+        each = each.inner
+    try:
+        asked = asked_of(request, config)
+        whole = {"identity": identity_of(model), "request": asked}
+        base = hashlib.sha256(json.dumps(whole).encode()).digest()
+    except (PydanticSerializationError, TypeError, ValueError) as error:
+        raise mark(
+            RequestRefused(f"this request has no cache key, because a part of it is no JSON: {error}"), sent=False
+        ) from None
+    number = sample_number(base)
+    return hashlib.sha256(base + repr(number).encode()).digest() if number else base
+
+
+def asked_of(request: Request, config: GenerateConfig | None = None) -> dict[str, Any]:
+    """A request as JSON, without what it leaves open; what is None inside a user's own schema or setting stays.
+
+    Args:
+        request: what is asked.
+        config: its settings, where they are not the request's own.
+    """
+    given = request.config if config is None else config
+    settings = {name: value for name, value in given.model_dump(mode="json").items() if value is not None}
+    settings["extra"] = dict(sorted(settings["extra"].items()))
+    if not settings["extra"]:
+        del settings["extra"]
+    messages = [
+        {name: value for name, value in message.model_dump(mode="json").items() if value is not None}
+        for message in request.messages
+    ]
+    return {"purpose": request.purpose, "messages": messages, "config": settings}
+
+
+class _Counter:
+    """Numbers equal requests as they come."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: dict[bytes, int] = {}
+
+    def next(self, base: bytes) -> int:
+        with self._lock:
+            number = self._seen.get(base, 0)
+            self._seen[base] = number + 1
+        return number
+
+
+_repeats: ContextVar[tuple[int | _Counter, ...]] = ContextVar("textgrad_engine_repeats", default=())

@@ -1,0 +1,142 @@
+"""A second model for when the first is down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from textgrad_engine.errors import (
+    ConnectionFailed,
+    DeadlineExceeded,
+    ModelError,
+    QuotaExhausted,
+    RateLimited,
+    ServerFailed,
+)
+from textgrad_engine.llm.loops import PerLoop
+from textgrad_engine.llm.model import Model, Wrapper
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.resolve import without_outer
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.roles import model_for
+from textgrad_engine.llm.usage import mark, usage_of
+
+__all__ = ["DOWN", "Fallback"]
+
+DOWN: tuple[type[ModelError], ...] = (ConnectionFailed, DeadlineExceeded, QuotaExhausted, RateLimited, ServerFailed)
+"""What counts as "the first model is down", after all its retries, unless somebody says otherwise."""
+
+_log = logging.getLogger("textgrad_engine.llm.fallback")
+
+
+class Fallback(Wrapper):
+    """Asks a second model when the first is down.
+
+    Both have retries, limits and a cache of their own, and budgets hold for both together. Once the first was found to
+    be down, calls go to the second at once; after `cooldown` one call tries the first again. A completion's `model`
+    says which of them answered. The name, for reports and settings, is the first one's.
+
+    Args:
+        first: asked as long as it works; a name or a model.
+        second: asked when the first is down; may be a Fallback itself.
+        on: which failures of the first send a request to the second.
+        cooldown: seconds for which the first is left alone after it failed.
+
+    Raises:
+        UnknownModelError: nothing answers to a name.
+        TypeError: `on` holds something else than kinds of `ModelError`.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> Fallback("openai/gpt-5", ScriptedModel(["yes"]))
+        Fallback(OpenAIModel('gpt-5'), ScriptedModel(1 answers, name='scripted'))
+    """
+
+    def __init__(
+        self,
+        first: str | Model,
+        second: str | Model,
+        on: Iterable[type[ModelError]] = DOWN,
+        *,
+        cooldown: float = 60.0,
+    ) -> None:
+        super().__init__(_branch(first))
+        self.second = _branch(second)
+        self.on = tuple(on)
+        self.cooldown = cooldown
+        if wrong := [kind for kind in self.on if not (isinstance(kind, type) and issubclass(kind, ModelError))]:
+            raise TypeError(f"`on` lists kinds of ModelError, such as llm.DOWN; {wrong[0]!r} is none")
+        if cooldown < 0:
+            raise ValueError(f"cooldown is a time in seconds and must not be negative, got {cooldown}")
+        self._rests: PerLoop[_Rest] = PerLoop(_Rest)
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask the first, or the second while the first is down.
+
+        Raises:
+            ModelError: the second's failure, with a note on what happened to the first; or a failure of the first that
+                is not listed in `on`.
+        """
+        rest = self._rests.get()
+        now = asyncio.get_running_loop().time()
+        if now < rest.until:
+            return await self._ask_second(request, rest.reason)
+        if rest.until:
+            rest.until = now + self.cooldown  # this call tries the first again, the others need not
+        try:
+            completion = await self.inner.complete(request)
+        except self.on as error:
+            rest.until = asyncio.get_running_loop().time() + self.cooldown
+            rest.reason = f"{type(error).__name__}: {error}"
+            failure: ModelError = error
+        else:
+            rest.until = 0.0
+            return _named(completion, self.inner)
+        _log.warning("%r is down, so %r is asked: %s", self.inner.name, self.second.name, rest.reason)
+        used = usage_of(failure)
+        attempts = getattr(failure, "attempts", None) or 1
+        try:
+            completion = await self._ask_second(request, rest.reason)
+        except ModelError as error:
+            if used is not None:
+                also = usage_of(error)
+                mark(error, usage=used if also is None else used + also)
+            raise
+        changed: dict[str, object] = {"attempts": completion.attempts + attempts}
+        if used is not None:
+            changed["usage"] = used + completion.usage
+        return completion.model_copy(update=changed)
+
+    async def _ask_second(self, request: Request, reason: str) -> Completion:
+        try:
+            return _named(await self.second.complete(request), self.second)
+        except ModelError as error:
+            error.add_note(f"it was asked in place of {self.inner.name!r}, which was down ({reason})")
+            raise
+
+    def __repr__(self) -> str:
+        return f"Fallback({_shown(self.inner)!r}, {_shown(self.second)!r})"
+
+
+class _Rest:
+    """Until when, on one loop's clock, the first model is left alone, and why; 0 when it works."""
+
+    def __init__(self) -> None:
+        self.until = 0.0
+        self.reason = ""
+
+
+def _branch(model: str | Model) -> Model:
+    # The same stack as elsewhere, so that one endpoint has one limit; what counts calls stands around the Fallback.
+    return without_outer(model_for("forward", model))
+
+
+def _named(completion: Completion, model: Model) -> Completion:
+    return completion if completion.model else completion.model_copy(update={"model": model.name})
+
+
+def _shown(model: Model) -> Model:
+    while isinstance(model, Wrapper) and not isinstance(model, Fallback):
+        model = model.inner
+    return model

@@ -1,0 +1,398 @@
+"""Cassettes: what models were asked and what they answered, written to a file and played back without any model."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import json
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from textgrad_engine.errors import APIError, ModelError, RequestRefused, RunError, Stopped
+from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.model import Model, Wrapper, innermost
+from textgrad_engine.llm.redact import redacted, secrets_of, without_password
+from textgrad_engine.llm.request import Purpose, Request
+from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.usage import call_key, mark, usage_of
+
+__all__ = ["Absent", "Recording", "Replay", "Taped", "record", "replay", "replayed_model"]
+
+_FORMAT = {"cassette": 1}
+_COMPARED = 200
+"""How many recorded requests are compared, at most, to find the nearest one to an unknown one."""
+
+
+class Recording:
+    """A cassette that is being written: one JSON object a line, each on disk before its answer is handed on.
+
+    Args:
+        path: the file; it must not exist.
+
+    Attributes:
+        answers: how many answers and failures it holds.
+
+    Raises:
+        RunError: the file exists, or cannot be made.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        self.answers = 0
+        self._lock = threading.Lock()
+        self._asked: dict[tuple[str, str, str], int] = {}
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        if self.path.exists():
+            raise RunError(f"{self.path}: a cassette is not recorded over; delete it or name another file")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self.path, flags, 0o600)
+        except OSError as error:
+            raise RunError(f"{self.path}: the cassette cannot be written: {error.strerror or error}") from None
+        self._close = weakref.finalize(self, os.close, self._fd)
+        os.write(self._fd, _line(_FORMAT))
+
+    def begin(self, model: Model, request: Request) -> dict[str, Any]:
+        """The entry of a request that is asked now, without its answer."""
+        entry = _entry(model, request)
+        core = innermost(model)
+        if (address := getattr(core, "base_url", None)) is not None:
+            entry["endpoint"] = without_password(str(address))
+        equal = (entry["model"], entry["example"], _digest(entry["request"]))
+        with self._lock:
+            entry["nth"] = self._asked.get(equal, 0)
+            self._asked[equal] = entry["nth"] + 1
+        return entry
+
+    def end(self, entry: dict[str, Any], model: Model, outcome: Completion | ModelError) -> None:
+        """Write an entry down with what came of it.
+
+        Raises:
+            RunError: the disk is full, or the file is gone.
+        """
+        if isinstance(outcome, Completion):
+            answer = outcome.model_copy(update={"latency": 0.0}).model_dump(mode="json", exclude_defaults=True)
+            body: dict[str, Any] = {"completion": redacted(answer, secrets_of(model))}
+        else:
+            body = {"error": redacted(_error_to_json(outcome), secrets_of(model))}
+        try:
+            with self._lock:
+                os.write(self._fd, _line({**entry, **body}))
+                self.answers += 1
+        except OSError as error:
+            raise RunError(f"{self.path}: the cassette cannot be written: {error.strerror or error}") from error
+
+    def __repr__(self) -> str:
+        return f"Recording({str(self.path)!r}, {self.answers} answers)"
+
+
+@dataclass
+class _Taken:
+    """One recorded answer."""
+
+    model: str
+    purpose: str
+    example: str
+    nth: int
+    line: int
+    request: dict[str, Any]
+    outcome: Completion | ModelError
+
+
+@dataclass
+class _Equal:
+    """The answers to equal requests: by model and example, in the order in which they were asked."""
+
+    count: int = 0
+    waiting: dict[tuple[str, str], deque[_Taken]] = field(default_factory=dict)
+
+    def take(self, model: str | None, example: str) -> _Taken | None:
+        fitting = [queue for key, queue in self.waiting.items() if queue and model in (None, key[0])]
+        own = [queue for queue in fitting if queue[0].example == example]
+        found = min(own or fitting, key=lambda queue: (queue[0].nth, queue[0].line), default=None)
+        return None if found is None else found.popleft()
+
+
+class Replay:
+    """A cassette that is played back.
+
+    The n-th equal request gets the n-th answer, whatever is asked in between; of equal requests for different examples
+    each gets its own example's answers.
+
+    Args:
+        path: the file.
+
+    Raises:
+        RunError: there is no such file, or it is damaged; the message names the line.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        self._lock = threading.Lock()
+        self._by_request: dict[str, _Equal] = {}
+        self._all = _read(self.path)
+        self._left = len(self._all)
+        for taken in sorted(self._all, key=lambda each: each.nth):
+            equal = self._by_request.setdefault(_digest(taken.request), _Equal())
+            equal.count += 1
+            equal.waiting.setdefault((taken.model, taken.example), deque()).append(taken)
+
+    @property
+    def left(self) -> int:
+        """How many recorded answers have not been asked for yet."""
+        return self._left
+
+    def answer(self, model: Model, request: Request) -> Completion:
+        """What was recorded for a request.
+
+        Raises:
+            RequestRefused: it was not recorded, or not as often; the message names the nearest one and the difference.
+            ModelError: what the recorded request failed with.
+        """
+        entry = _entry(model, request)
+        name = None if isinstance(innermost(model), Absent) else entry["model"]
+        equal = self._by_request.get(_digest(entry["request"]))
+        with self._lock:
+            taken = None if equal is None else equal.take(name, entry["example"])
+            self._left -= taken is not None
+        if taken is None:
+            raise mark(RequestRefused(self._refusal(entry, equal, name)), sent=False)
+        if isinstance(taken.outcome, ModelError):
+            raise _fresh(taken.outcome)
+        return taken.outcome
+
+    def model_name(self, purpose: Purpose) -> str:
+        """The name of the model that was asked for a purpose, else of the first that was asked at all."""
+        names = [taken.model for taken in self._all if taken.purpose == purpose] or [each.model for each in self._all]
+        return names[0] if names else "replayed"
+
+    def _refusal(self, entry: dict[str, Any], equal: _Equal | None, name: str | None) -> str:
+        what = f"a {entry['request']['purpose']} request to {entry['model']!r}"
+        if equal is not None:
+            models = sorted({model for model, _ in equal.waiting})
+            if name is not None and name not in models:
+                return f"{self.path}: {what} was recorded with {', '.join(map(repr, models))} only; record it anew"
+            times = "once" if equal.count == 1 else f"{equal.count} times"
+            return f"{self.path}: {what} was recorded {times}, and is asked once more; record it anew"
+        asked = _pretty(entry["request"])
+        nearest = max(self._all[:_COMPARED], key=lambda each: _likeness(_pretty(each.request), asked), default=None)
+        if nearest is None:
+            return f"{self.path}: {what} was not recorded; the cassette is empty"
+        lines = difflib.unified_diff(_pretty(nearest.request), asked, "recorded", "asked", lineterm="", n=1)
+        shown = [line if len(line) <= 300 else f"{line[:300]}…" for line in lines][:40]
+        return (
+            f"{self.path}: {what} was not recorded; the nearest is line {nearest.line}, and differs so:\n"
+            + "\n".join(shown)
+            + "\nIf the change is meant, record the cassette anew."
+        )
+
+    def __repr__(self) -> str:
+        return f"Replay({str(self.path)!r}, {self._left} of {len(self._all)} answers left)"
+
+
+class Taped(Wrapper):
+    """Writes calls to the cassettes that are recorded around them, or answers from the one that is replayed."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Pass the request on and record what came of it, or play it back."""
+        player, recordings = _player.get(), _recordings.get()
+        if player is None and not recordings:
+            return await self.inner.complete(request)
+        entries = [(each, each.begin(self.inner, request)) for each in recordings]
+        try:
+            if player is not None:
+                completion = player.answer(self.inner, request)
+            else:
+                completion = await self.inner.complete(request)
+        except Stopped:
+            raise  # that says something about the run, not about the request
+        except ModelError as error:
+            for recording, entry in entries:
+                recording.end(entry, self.inner, error)
+            raise
+        for recording, entry in entries:
+            recording.end(entry, self.inner, completion)
+        return completion
+
+
+class Absent:
+    """Stands where a model would stand, when a cassette is replayed and no model was named.
+
+    Args:
+        name: of the model that was recorded.
+    """
+
+    free = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def complete(self, request: Request) -> Completion:
+        """Never answers.
+
+        Raises:
+            RequestRefused: always; the cassette answers before a request comes here.
+        """
+        raise mark(RequestRefused(f"{self.name!r} was recorded, and is not here to answer"), sent=False)
+
+    def __repr__(self) -> str:
+        return f"Absent({self.name!r})"
+
+
+@contextlib.contextmanager
+def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
+    """Inside the block, every call is written to a cassette, with its answer or its failure.
+
+    API keys and what looks like one are taken out, of answers too. Text of prompts and answers is written as it is.
+
+    Args:
+        path: the file; it must not exist.
+
+    Raises:
+        RunError: the file exists, or cannot be made.
+
+    Example:
+        >>> import tempfile
+        >>> with record(Path(tempfile.mkdtemp()) / "run.jsonl") as recording:
+        ...     recording.answers
+        0
+    """
+    made = Recording(path)
+    token = _recordings.set((*_recordings.get(), made))
+    try:
+        yield made
+    finally:
+        _recordings.reset(token)
+
+
+@contextlib.contextmanager
+def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
+    """Inside the block, calls are answered from a cassette; none is sent, and no model need be named.
+
+    Usage is reported as it was recorded. What was never recorded raises `RequestRefused`.
+
+    Args:
+        path: the file that `record` wrote.
+
+    Raises:
+        RunError: there is no such file, or it is damaged.
+    """
+    made = Replay(path)
+    token = _player.set(made)
+    try:
+        yield made
+    finally:
+        _player.reset(token)
+
+
+def replayed_model(purpose: Purpose) -> Absent | None:
+    """What stands for the model of a purpose while a cassette is replayed; None while none is."""
+    player = _player.get()
+    return None if player is None else Absent(player.model_name(purpose))
+
+
+def _entry(model: Model, request: Request) -> dict[str, Any]:
+    asked = redacted(asked_of(request), secrets_of(model))
+    return {"model": model.name, "example": call_key.get(), "request": asked}
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _digest(request: Any) -> str:
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+def _pretty(request: Any) -> list[str]:
+    # A long text is easier to compare line by line than as one JSON string.
+    return json.dumps(request, indent=1, ensure_ascii=False).replace("\\n", "\n").splitlines()
+
+
+def _likeness(one: list[str], other: list[str]) -> float:
+    return difflib.SequenceMatcher(None, "\n".join(one)[:4000], "\n".join(other)[:4000], autojunk=False).quick_ratio()
+
+
+def _error_to_json(error: ModelError) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+    if isinstance(error, APIError):
+        found |= {name: value for name in ("status", "retry_after") if (value := getattr(error, name)) is not None}
+    if notes := getattr(error, "__notes__", None):
+        found["notes"] = list(notes)
+    if error.sent is not None:
+        found["sent"] = error.sent
+    if (used := usage_of(error)) is not None:
+        found["usage"] = used.model_dump()
+    return found
+
+
+def _error_from_json(found: Mapping[str, Any]) -> ModelError:
+    kind = _kinds(ModelError).get(str(found["type"]), ModelError)
+    error: ModelError
+    if issubclass(kind, APIError):
+        error = kind(found["message"], status=found.get("status"), retry_after=found.get("retry_after"))
+    else:
+        error = kind(found["message"])
+    for note in found.get("notes", ()):
+        error.add_note(note)
+    usage = found.get("usage")
+    return mark(error, usage=None if usage is None else Usage.model_validate(usage), sent=found.get("sent"))
+
+
+def _kinds(base: type[ModelError]) -> dict[str, type[ModelError]]:
+    found = {base.__name__: base}
+    for kind in base.__subclasses__():
+        found |= _kinds(kind)
+    return found
+
+
+def _fresh(error: ModelError) -> ModelError:
+    return _error_from_json(_error_to_json(error))
+
+
+def _read(path: Path) -> list[_Taken]:
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise RunError(f"{path}: the cassette cannot be read: {(error.strerror or str(error)).lower()}") from None
+    if not lines or _parsed(lines[0]) != _FORMAT:
+        raise RunError(f"{path}:1: this is no cassette of this version; record it anew with llm.record")
+    found = []
+    for number, line in enumerate(lines[1:], 2):
+        entry = _parsed(line)
+        if entry is None and not line.endswith(b"\n"):
+            break  # the recording was killed while it wrote its last line
+        try:
+            if entry is None:
+                raise ValueError("it is no JSON object")
+            completion = entry.get("completion")
+            outcome = _error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
+            request = entry["request"]
+            found.append(
+                _Taken(entry["model"], request["purpose"], entry["example"], entry["nth"], number, request, outcome)
+            )
+        except (ValidationError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None
+    return found
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+_recordings: ContextVar[tuple[Recording, ...]] = ContextVar("textgrad_engine_recordings", default=())
+_player: ContextVar[Replay | None] = ContextVar("textgrad_engine_replay", default=None)

@@ -1,0 +1,88 @@
+"""Taking secrets out of what is written down: keys, tokens, passwords in addresses."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pydantic import SecretStr
+
+from textgrad_engine.llm.model import Model, innermost
+
+__all__ = ["HIDDEN", "redacted", "secrets_of", "without_password"]
+
+HIDDEN = "[redacted]"
+"""What stands where a secret was."""
+
+_SHORTEST = 8
+"""A key with fewer characters than this is left alone: replacing "test" everywhere would garble the text."""
+
+# A digit is asked for, because "sk-learn-compatible-estimator" and "basic understanding" are text.
+_LOOKS_SECRET = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk|rk|pk)-(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{16,}"  # OpenAI's form, and others'
+    r"|(?i:(?<=bearer )|(?<=basic ))(?=[A-Za-z._~+/=-]{0,64}\d)[A-Za-z0-9._~+/=-]{16,}"
+    r"|(?<=://)[^/\s@\"'<>]+(?=@)"  # name and password in an address
+)
+_FIELD = re.compile(r"(?i)(?:proxy-)?authorization|(?:x-)?api[-_]?key|access[-_]token|client[-_]secret|password")
+_VARIABLE = re.compile(r".*_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
+
+
+def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
+    """A JSON value without what is, or looks like, a secret.
+
+    Taken out are the secrets given; keys by their form (``sk-…``), what follows "Bearer", user and password in an
+    address; and the text under a name such as "api_key" or "Authorization".
+
+    Args:
+        value: text, number, list, dict, …
+        secrets: texts to take out wherever they stand.
+
+    Example:
+        >>> redacted({"authorization": "x", "url": "http://ann:pw@host/v1", "text": "use sk-0123456789abcdef01"})
+        {'authorization': '[redacted]', 'url': 'http://[redacted]@host/v1', 'text': 'use [redacted]'}
+    """
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, HIDDEN)
+        return _LOOKS_SECRET.sub(HIDDEN, value)
+    if isinstance(value, Mapping):
+        return {
+            redacted(key, secrets): HIDDEN
+            if isinstance(inside, str) and isinstance(key, str) and _FIELD.fullmatch(key)
+            else redacted(inside, secrets)
+            for key, inside in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [redacted(inside, secrets) for inside in value]
+    return value
+
+
+def secrets_of(model: Model) -> list[str]:
+    """The secrets known here, longest first: those that a model holds, and those in the environment by their names."""
+    parts = getattr(innermost(model), "__dict__", {})
+    held = [each.get_secret_value() for each in parts.values() if isinstance(each, SecretStr)]
+    # A variable may hold a word, such as "disabled"; keys are longer, or have digits.
+    named = [
+        value
+        for name, value in os.environ.items()
+        if _VARIABLE.fullmatch(name) and (len(value) >= 20 or any(each.isdigit() for each in value))
+    ]
+    return sorted({secret.strip() for secret in (*held, *named) if len(secret.strip()) >= _SHORTEST}, key=_by_length)
+
+
+def without_password(address: str) -> str:
+    """An address without user and password.
+
+    Example:
+        >>> without_password("http://ann:pw@localhost:8000/v1")
+        'http://localhost:8000/v1'
+    """
+    before, mark, after = address.partition("://")
+    host, slash, path = after.partition("/")
+    return before + mark + host.rpartition("@")[2] + slash + path
+
+
+def _by_length(secret: str) -> tuple[int, str]:
+    return -len(secret), secret

@@ -1,0 +1,312 @@
+"""Losses that ask a model: judges, which score, and text losses, which criticize."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine import templates
+from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd.gradient import is_start
+from textgrad_engine.errors import AutogradError, MalformedResponse
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
+from textgrad_engine.ops.batching import parts_of_feedback
+from textgrad_engine.ops.chat_completion import ChatCompletion, ask
+from textgrad_engine.ops.entries import each_entry, stacked
+from textgrad_engine.ops.evaluators import Evaluator, Reduction, feedback_of, reduced, roles_of
+from textgrad_engine.ops.feedback import object_schema
+from textgrad_engine.ops.messages import ChatSettings, plan_of
+from textgrad_engine.ops.sizes import common_size
+from textgrad_engine.ops.text import Compute, share_of_edit
+
+__all__ = ["judge", "lm_judge_evaluator", "text_loss"]
+
+Success = Callable[[float], bool]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    low: float
+    high: float
+    success: Success | None
+
+
+class _Verdict(Evaluator):
+    """(score, explanation) out of a judge's JSON; feedback goes to the prediction, not to the judge."""
+
+    deferrable = True
+
+    @staticmethod
+    def forward(prediction: Variable, answer: Variable, scale: _Scale) -> Any:
+        try:
+            body = json.loads(answer.data)
+            score, explanation = float(body["score"]), str(body["explanation"]).strip()
+        except (ValueError, KeyError, TypeError) as error:
+            raise MalformedResponse(f"the judge's answer has no score and explanation: {answer.data!r:.200}") from error
+        if not scale.low <= score <= scale.high:
+            raise MalformedResponse(f"the judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}")
+        good = score >= scale.high if scale.success is None else scale.success(score)
+        if not good and not explanation:
+            explanation = f"The judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}, without a reason."
+        roles = roles_of(prediction)
+        return Variable(score, role=roles[0]), Variable("" if good else explanation, role=roles[1])
+
+    @staticmethod
+    def jvp(ctx: Any, prediction: Variable | None, answer: Variable | None, scale: None) -> Any:
+        """What would change in the judge's answer is said of both; the prediction by itself decides nothing here."""
+        if answer is None:
+            return None, None
+        return share_of_edit(answer, "the score"), share_of_edit(answer, "the explanation")
+
+
+class _JudgedJudge(_Verdict):
+    """The same outputs; feedback on them goes to the judge's answer, and so to its messages and inputs."""
+
+    starts_backward = False
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Nothing is needed: what is said about the outputs is said about the answer."""
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outs: Variable) -> Any:
+        """Say which of the two outputs the feedback is on."""
+        items = []
+        for name, grad_out in zip(("score", "explanation"), grad_outs):
+            for item in grad_out.grad:
+                if is_start(item):
+                    raise AutogradError(
+                        "with eval_mode=False feedback goes to the judge's instructions, and a judge does not say what "
+                        'is wrong with itself. Begin with words, score.backward("too strict"), or with a loss on the '
+                        "score: ops.deterministic_evaluator(score, human_score, ...)."
+                    )
+                about = Compute.apply(lambda text, name=name: f"On the {name}: {text}" if text else "", item, item.role)
+                about.source = item.source
+                items.append(about)
+        return None, items, None
+
+
+class _Batch(Function):
+    """`_Batch.apply(scores, explanations, reduction, roles)`: the outputs for a batch, from those for its entries."""
+
+    num_outputs = 2
+    deferrable = True
+    starts_backward = True
+
+    @staticmethod
+    def forward(scores: list[Variable], explanations: list[Variable], reduction: Reduction, roles: Any) -> Any:
+        score = reduced([score.data for score in scores], reduction)
+        return Variable(score, role=roles[0]), Variable([text.data for text in explanations], role=roles[1])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.count = len(inputs[0])
+
+    @staticmethod
+    def output_role(scores: Any, explanations: Any, reduction: Any, roles: Any) -> Any:
+        return roles
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outs: Variable) -> Any:
+        return (*[parts_of_feedback(grad_out, ctx.count) for grad_out in grad_outs], None, None)
+
+
+_VERDICT_SCHEMA = object_schema({"score": {"type": "number"}, "explanation": {"type": "string"}})
+
+
+def judge(
+    prediction: Variable,
+    instructions: Variable | str,
+    *,
+    target: Variable | str | list[str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    scale: tuple[float, float] = (0, 1),
+    success_fn: Success | None = None,
+    reduction_fn: Reduction = sum,
+    eval_mode: bool = True,
+    model: str | Model | None = None,
+) -> tuple[Variable, Variable]:
+    """Have a model score a prediction by criteria in words; the prompt is ``prompts/judge.md``.
+
+    Args:
+        prediction: the text to judge, or a batch of texts: the judge is asked once for each, all at the same time.
+        instructions: the criteria.
+        target: a reference answer, if there is one; for a batch one for all, or one for each entry.
+        inputs: what the prediction was made from, by name, for the judge to see; for a batch as `target`.
+        scale: the lowest and the highest score.
+        success_fn: says of a score whether nothing needs to change; by default only the highest score does. Each
+            entry of a batch is asked about by itself.
+        reduction_fn: makes one score of a batch's scores; None gives the list of them.
+        eval_mode: True sends feedback to the prediction and to nothing else. False is for making the judge better: what
+            is said about its score and explanation goes to the instructions and inputs, and not to prediction and
+            target; a pass then begins with words, or with a loss on the score.
+        model: asks this model; None stands for the one of `use_models`.
+
+    Returns:
+        (score, explanation), both pending.
+
+    Raises:
+        ValueError: batches differ in size.
+    """
+    names = list(inputs or {})
+
+    def one(values: list[Any]) -> tuple[Variable, Variable]:
+        shown = dict(zip(("prediction", "instructions", "target"), values)) | {"inputs": dict(zip(names, values[3:]))}
+
+        def render(data: dict[str, Any]) -> str:
+            given = [{"name": name, "text": str(text)} for name, text in data["inputs"].items()]
+            return templates.load("judge").render(**{**data, "inputs": given}, low=scale[0], high=scale[1])
+
+        user = Compute.apply(render, shown, "request to the judge")
+        answer = ask("judge", user, _VERDICT_SCHEMA, purpose="judge", role="answer of the judge", model=model)
+        return _verdict(values[0], answer, _Scale(*scale, success_fn), eval_mode)
+
+    if not eval_mode:
+        prediction, target = _cut_off(prediction), _cut_off(target)
+    values = [prediction, instructions, target, *(inputs or {}).values()]
+    size = common_size(list(zip(["the prediction", "the instructions", "the target", *names], values)), "judge")
+    if size is None:
+        return one(values)
+    return _of_batch(each_entry(size, values, one, "judge"), reduction_fn, prediction)
+
+
+def lm_judge_evaluator(
+    model: str | Model | None,
+    messages: Sequence[Mapping[str, Any]],
+    prediction: Variable,
+    target: Variable | str | list[str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    scale: tuple[float, float] = (0, 1),
+    success_fn: Success | None = None,
+    reduction_fn: Reduction = sum,
+    eval_mode: bool = True,
+) -> tuple[Variable, Variable]:
+    """Have a model score a prediction by messages of one's own.
+
+    Args:
+        model: the judge; None stands for the one of `use_models`.
+        messages: what the judge is told; their ``{prediction}``, ``{target}`` and ``{…}`` of `inputs` are filled in.
+            They should ask for a JSON object with "score" and "explanation".
+        prediction: the text to judge, or a batch of texts.
+        target: a reference answer; for a batch one for all, or one for each entry.
+        inputs: further values for slots; for a batch as `target`.
+        scale: the lowest and the highest score.
+        success_fn: as in `judge`.
+        reduction_fn: as in `judge`.
+        eval_mode: as in `judge`; False sends feedback to the Variables in the messages and inputs.
+
+    Returns:
+        (score, explanation), both pending.
+
+    Raises:
+        ValueError: batches differ in size, or a message is malformed.
+    """
+    if not eval_mode:
+        prediction, target = _cut_off(prediction), _cut_off(target)
+    slots = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
+    config = GenerateConfig(response_format=ResponseFormat(name="judge", json_schema=_VERDICT_SCHEMA))
+    settings = ChatSettings(model=model, config=config, purpose="judge", role="answer of the judge")
+    plan, holes = plan_of(messages, slots)
+
+    def one(values: list[Any]) -> tuple[Variable, Variable]:
+        answer = ChatCompletion.apply(settings, plan, *values[1:])
+        return _verdict(values[0], answer, _Scale(*scale, success_fn), eval_mode)
+
+    named = [(name, holes[index]) for name, index in plan.named_values()]
+    size = common_size(named, "lm_judge_evaluator")
+    if size is None:
+        return one([prediction, *holes])
+    return _of_batch(each_entry(size, [prediction, *holes], one, "lm_judge_evaluator"), reduction_fn, prediction)
+
+
+def _verdict(prediction: Any, answer: Variable, scale: _Scale, eval_mode: bool) -> tuple[Variable, Variable]:
+    function = _Verdict if eval_mode else _JudgedJudge
+    score, explanation = function.apply(prediction, answer, scale)
+    return score, explanation
+
+
+def _of_batch(
+    verdicts: list[tuple[Variable, Variable]], reduction: Reduction, prediction: Any
+) -> tuple[Variable, Variable]:
+    scores, explanations = [score for score, _ in verdicts], [explanation for _, explanation in verdicts]
+    score, explanation = _Batch.apply(scores, explanations, reduction, roles_of(prediction))
+    return score, explanation
+
+
+def _cut_off(value: Any) -> Any:
+    return value.detach() if isinstance(value, Variable) else value
+
+
+class _Criticism(Function):
+    """The criticism of a text loss; what is said goes to the prediction as it is."""
+
+    deferrable = True
+    starts_backward = True
+
+    @staticmethod
+    def forward(prediction: Variable, answer: Variable) -> Variable:
+        try:
+            text = json.loads(answer.data)["criticism"].strip()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise MalformedResponse(f"the answer has no criticism: {answer.data!r:.200}") from error
+        return Variable(text, role=roles_of(prediction)[1])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def output_role(prediction: Variable, answer: Variable) -> str:
+        return roles_of(prediction)[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        return feedback_of(None, ctx.saved_variables[0], [grad_out]), None
+
+    @staticmethod
+    def jvp(ctx: Any, prediction: Variable | None, answer: Variable | None) -> Any:
+        return answer
+
+
+def text_loss(
+    prediction: Variable,
+    instructions: Variable | str,
+    *,
+    target: Variable | str | list[str] | None = None,
+    model: str | Model | None = None,
+) -> Variable:
+    """A model's criticism of a prediction; "" when it finds nothing to criticize. The prompt is
+    ``prompts/text_loss.md``.
+
+    Args:
+        prediction: the text to criticize; for a batch of texts the result is a batch, too.
+        instructions: what to look at.
+        target: a reference answer, if there is one; for a batch one for all, or one for each entry.
+        model: asks this model; None stands for the judge of `use_models`.
+
+    Raises:
+        ValueError: batches differ in size.
+    """
+    names = ("prediction", "instructions", "target")
+
+    def one(values: list[Any]) -> Variable:
+        user = Compute.apply(_text_loss_prompt, dict(zip(names, values)), "request for criticism")
+        role = "answer of the judge"
+        answer = ask("text_loss", user, _CRITICISM, answer="criticism", purpose="judge", role=role, model=model)
+        result: Variable = _Criticism.apply(values[0], answer)
+        return result
+
+    values = [prediction, instructions, target]
+    size = common_size([(f"the {name}", value) for name, value in zip(names, values)], "text_loss")
+    return one(values) if size is None else stacked(each_entry(size, values, one, "text_loss"))
+
+
+_CRITICISM = object_schema({"criticism": {"type": "string"}})
+
+
+def _text_loss_prompt(values: dict[str, Any]) -> str:
+    return templates.load("text_loss").render(**values)
