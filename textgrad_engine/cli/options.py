@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["BaseUrl", "BudgetLimit", "ConfigPath", "Json", "ModelName", "Quiet", "RunDir", "RunPath", "Seed"]
+__all__ = [
+    "BaseUrl",
+    "BudgetLimit",
+    "ConfigPath",
+    "Json",
+    "ModelName",
+    "Quiet",
+    "RunDir",
+    "RunPath",
+    "Seed",
+    "UseCache",
+]
 
 ConfigPath = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="A folder that holds config.toml, or a .toml file.", show_default=False)
@@ -41,6 +52,13 @@ RunDir = Annotated[
     Path | None,
     typer.Option(
         "--run-dir", metavar="DIR", help="Where to write the run; a new or empty folder. Default: runs/NAME-N."
+    ),
+]
+UseCache = Annotated[
+    bool,
+    typer.Option(
+        "--cache/--no-cache",
+        help="Keep the endpoint's answers on disk, and do not pay again for a request that was answered before.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and one line at the end.")]

@@ -11,7 +11,7 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, load_config, read_data
-from textgrad_engine.cli.options import BaseUrl, BudgetLimit, ConfigPath, Json, ModelName, Quiet, RunDir, Seed
+from textgrad_engine.cli.options import BaseUrl, BudgetLimit, ConfigPath, Json, ModelName, Quiet, RunDir, Seed, UseCache
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
     INTERRUPTED,
@@ -47,6 +47,7 @@ def train(
         bool,
         typer.Option("--no-feedback", help="Withhold the feedback from the optimizer: a control to compare with."),
     ] = False,
+    cache: UseCache = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -57,7 +58,7 @@ def train(
     """
     with checking():
         found = load_config(config).with_overrides(model=model, base_url=base_url, budget=budget, seed=seed)
-    path, result = _run(found, model, budget, run_dir, feedback=not no_feedback, quiet=quiet or as_json)
+    path, result = _run(found, model, budget, run_dir, feedback=not no_feedback, cache=cache, quiet=quiet or as_json)
     if as_json:
         write(json.dumps({"run": str(path), **report.as_json(result)}, ensure_ascii=False, indent=2))
     elif quiet:
@@ -71,7 +72,14 @@ def train(
 
 
 def _run(
-    config: Config, model: str | None, budget: float | None, run_dir: Path | None, *, feedback: bool, quiet: bool
+    config: Config,
+    model: str | None,
+    budget: float | None,
+    run_dir: Path | None,
+    *,
+    feedback: bool,
+    cache: bool,
+    quiet: bool,
 ) -> tuple[Path, TrainResult]:
     """Check all that can be checked, then train."""
     with checking():
@@ -88,7 +96,7 @@ def _run(
         folder = RunFolder(path, config=runs.describe(config, path, splits, feedback=feedback))
     say(f"{runs.name_of(config)}: {runs.summary(config, train_set, val_set, test_set)}\nRun folder: {path}", quiet)
     settings = config.train
-    with build.surroundings(config, models), progress_for(quiet) as progress:
+    with build.surroundings(config, models, cache=cache), progress_for(quiet) as progress:
         trainer = Trainer(
             max_epochs=settings.max_epochs,
             batch_size=settings.batch_size,

@@ -130,6 +130,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
             "attempts": answer.attempts,
             "latency": round(answer.latency, 6),
         }
+        if answer.cached:
+            entry["cached"] = True
         if answer.tool_calls:
             entry["tool_calls"] = [dict(each) for each in answer.tool_calls]
     if record.error is not None:

@@ -1,0 +1,33 @@
+"""``train --cache``: what was paid for once is not paid for again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from textgrad_engine.cli.main import app
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.testing import LoopbackServer
+
+TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
+
+
+def test_a_second_run_asks_nothing_and_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same job again, with the cache, sends no request; without it, it would send them all."""
+    monkeypatch.setenv("TEXTGRAD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    found = []
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        options = ["--model", "sorter", "--base-url", server.base_url, "--cache", "--json"]
+        for _ in range(2):
+            done = CliRunner().invoke(app, ["train", str(TICKETS), *options])
+            assert done.exit_code == 0, done.output
+            found.append(json.loads(done.stdout))
+            sent = server.requests if len(found) == 1 else sent
+        assert server.requests == sent
+    assert [found[0][key] for key in ("parameters", "val", "test")] == [
+        found[1][key] for key in ("parameters", "val", "test")
+    ]
