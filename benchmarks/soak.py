@@ -3,8 +3,8 @@
     python benchmarks/soak.py [calls]
 
 Starts a server in a process of its own and asks it 20,000 times, 64 at once, through the usual stack. One request in
-ten meets a fault: statuses, Retry-After, broken bodies, cut connections, slow answers. At the end every question has its
-own answer, the budget has counted every answer once, and memory is what it was after the first quarter.
+ten meets a fault: statuses, Retry-After, broken bodies, cut connections, slow answers. At the end every question has
+its own answer, the budget has counted every answer once, and memory is what it was after the first quarter.
 """
 
 from __future__ import annotations

@@ -111,7 +111,8 @@ class ModelError(TextgradError, RuntimeError):
 
     Attributes:
         sent: False when it is certain that nothing reached the endpoint, so that nothing can be charged; else None.
-        usage: what the failed call is known to have used (an `llm.Usage`), e.g. for an answer that was cut off; else None.
+        usage: what the failed call is known to have used (an `llm.Usage`), e.g. for an answer that was cut off; else
+            None.
     """
 
     sent: bool | None = None
@@ -162,7 +163,8 @@ class MalformedResponse(AnswerError):
     """The body, or the JSON that was asked for, is not what it claims to be.
 
     Attributes:
-        answer: the text that was to be JSON of a certain form, so that it can be asked for anew; None when there is none.
+        answer: the text that was to be JSON of a certain form, so that it can be asked for anew; None when there is
+            none.
         problem: what is wrong about it.
     """
 

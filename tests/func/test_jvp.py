@@ -335,6 +335,39 @@ def test_a_chain_hands_the_change_on(model: FunctionModel, chat: Any) -> None:
     assert "z" in first
 
 
+def test_a_batch_of_judged_texts_changes_entry_by_entry(model: FunctionModel) -> None:
+    """The explanation is a batch; the score says which entry's score would change, or is a batch too."""
+    judged = lambda p, **options: ops.judge(p, "be kind", **options)  # noqa: E731
+    _, (score, explanation) = func.jvp(judged, (tg.Variable(["a", "b"]),), (["", "add thanks"],))
+    assert score.data.startswith("In entry 2 of 2 (the score of the prediction): What falls on the score")
+    assert explanation.data[0] == ""
+    assert explanation.data[1].startswith("What falls on the explanation")
+    each = lambda p: judged(p, reduction_fn=None)[0]  # noqa: E731
+    assert [bool(text) for text in func.jvp(each, (tg.Variable(["a", "b"]),), (["", "z"],))[1].data] == [False, True]
+
+
+def test_merged_feedback_changes_with_its_pieces() -> None:
+    """The merged text stands for them."""
+    merger = FunctionModel(lambda request: {"items": [{"text": "short", "numbers": [1, 2]}]})
+    merged = lambda a, b: ops.reduce([a, b], 1, model=merger)[0]  # noqa: E731
+    _, change = func.jvp(merged, (named("x", "remark"), named("y", "")), ("becomes z", None))
+    assert change.data == "In piece 1 of the 2 merged (the remark): becomes z"
+
+
+def test_feedback_that_may_not_be_differentiated_says_so() -> None:
+    """Forward mode is a derivative too."""
+
+    class Once(Ruled):
+        @staticmethod
+        @tg.autograd.once_differentiable
+        def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+            return f"once: {grad_out}"
+
+    exact = lambda text: ops.exact_match_evaluator(Once.apply(text), "right")[0]  # noqa: E731
+    with pytest.raises(AutogradError, match=r"Once.backward cannot be differentiated.*@once_differentiable"):
+        func.jvp(func.grad(exact), (tg.Variable("x"),), ("y",))
+
+
 def editing(request: Request) -> Any:
     """Makes an edit "becomes WORD" in a text, and says of answers that they become NEW."""
     if request.config.response_format is None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import threading
 import unicodedata
 from types import SimpleNamespace
@@ -96,7 +97,8 @@ def test_inputs_are_shown_as_they_were() -> None:
 def test_an_operation_does_not_count_the_time_it_waits_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds run from when the inputs are there, on a clock that the models move on."""
     now = [0.0]
-    monkeypatch.setattr("textgrad_engine.func.trace.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr(importlib.import_module("textgrad_engine.func.trace"), "time", clock)
 
     def taking(seconds: float) -> FunctionModel:
         def answer(request: Any) -> str:

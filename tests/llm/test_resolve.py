@@ -37,7 +37,7 @@ def test_the_stack_is_what_is_documented():
     """The order of the wrappers is part of the meaning, and the repr shows it."""
     assert repr(resolve("openai/gpt-5")) == (
         "Metered(Traced(Taped(Cached(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('gpt-5')), 300)), "
-        "max_in_flight=64))))))"
+        "max_in_flight=256, start=64))))))"
     )
     assert repr(resolve(ScriptedModel([]))) == (
         "Metered(Traced(Taped(Cached(Retry(Limit(Budgeted(Deadline(Check("

@@ -27,7 +27,7 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd.arguments import gradients_by_variable, needs_by_argument
 from textgrad_engine.autograd.context import FREED
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
-from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, silenced, without_zeros
+from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, partly_silent, silenced, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node, Source
 from textgrad_engine.autograd.hooks import MultiGradHook, after_accumulation, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.variable import Variable
@@ -269,10 +269,10 @@ class Pass:
         assert isinstance(node, FunctionNode)
         pending: list[Call] = []
         grads = gradients_by_variable(node, returned)
-        because = [item for items in visit.arrived for item in items]
+        silent = partly_silent(visit.arrived)
         for edge, grad in zip(node.edges, grads):
             items = as_items(grad, f"{node.function.__name__}.backward") if self._wanted(edge) else []
-            items = silenced(items, because)
+            items = silenced(items, silent) if silent else items
             for item in items:
                 if item.source is None and not is_start(item):
                     item.source = _source(node, visit.arrived)

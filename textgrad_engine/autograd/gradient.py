@@ -9,7 +9,18 @@ from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.variable import Variable
 
-__all__ = ["SEED", "Items", "PartSeed", "as_items", "combine", "is_seed", "is_start", "silenced", "without_zeros"]
+__all__ = [
+    "SEED",
+    "Items",
+    "PartSeed",
+    "as_items",
+    "combine",
+    "is_seed",
+    "is_start",
+    "partly_silent",
+    "silenced",
+    "without_zeros",
+]
 
 Items: TypeAlias = list[Variable]
 
@@ -71,8 +82,14 @@ class _Join(Function):
         return _Join.apply([edit for edit in edits if edit is not None])
 
 
+def partly_silent(gradients: Sequence[Items]) -> Items:
+    """All items of some gradients, if a `vmap` may have examples for which all of them are empty; else none."""
+    items = [item for gradient in gradients for item in gradient]
+    return items if all(not is_start(item) and _has_silent_entry(item) for item in items) else []
+
+
 def silenced(items: Items, because: Items) -> Items:
-    """What a rule returned for feedback of which, inside a `vmap`, some examples have none: empty for these.
+    """What a rule returned, empty for the examples of a `vmap` for which it was given nothing.
 
     A rule is run for a whole batch as soon as one example has something to say; for the others it must be as if it had
     not been run.
@@ -81,8 +98,6 @@ def silenced(items: Items, because: Items) -> Items:
         items: what it returned.
         because: the feedback that it was run for.
     """
-    if not all(not is_start(item) and _has_silent_entry(item) for item in because):
-        return items
     return [item if is_start(item) else _Silenced.apply(item, because) for item in items]
 
 

@@ -20,6 +20,8 @@ __all__ = ["LAYERS", "Layer"]
 class Layer:
     """One level of the stack; active inside its ``with`` block, for this task or thread and what it starts.
 
+    A layer of one's own is a subclass with a `process`; ``examples/custom_layer.py`` is one that changes arguments.
+
     Example:
         >>> from textgrad_engine import ops
         >>> class Logger(Layer):

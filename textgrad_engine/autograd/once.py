@@ -114,7 +114,20 @@ class _Refuse(Function):
         Raises:
             AutogradError: always.
         """
-        raise AutogradError(
-            f"the feedback of {ctx.name}.backward cannot be differentiated: the rule is marked @once_differentiable. "
-            "Write a rule that computes with Variables and operations (ops.*, a Function), and take the decorator off."
-        )
+        raise _refusal(ctx.name)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Refuse, as `backward` does.
+
+        Raises:
+            AutogradError: always.
+        """
+        raise _refusal(ctx.name)
+
+
+def _refusal(name: str) -> AutogradError:
+    return AutogradError(
+        f"the feedback of {name}.backward cannot be differentiated: the rule is marked @once_differentiable. "
+        "Write a rule that computes with Variables and operations (ops.*, a Function), and take the decorator off."
+    )

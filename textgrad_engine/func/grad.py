@@ -138,9 +138,8 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
 
     Returns:
         A function of the same arguments. It gives for each argument one Variable: `data` is the feedback joined in
-        order ("" for a true zero), `grad` the items. Several argnums give a tuple, containers give containers; with
-        `has_aux`
-        the result is ``(gradient, aux)``.
+        order ("" for a true zero, also where the loss does not depend on the argument), `grad` the items. Several
+        argnums give a tuple, containers give containers; with `has_aux` the result is ``(gradient, aux)``.
 
     Raises:
         AutogradError: (from the new function) the result is text or no Variable, or a Function with a forward that
@@ -175,8 +174,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     Returns:
         ``(outputs, vjp_fn)``, or with `has_aux` ``(outputs, vjp_fn, aux)``. `vjp_fn` takes for each output its
         feedback (a text or a Variable; None for a loss) and may be called several times; it returns a tuple with one
-        gradient for each
-        argument.
+        gradient for each argument.
 
     Example:
         >>> out, feedback = vjp(lambda draft: draft + "!", "hello")

@@ -2,8 +2,7 @@
 
 A transform makes a layer, wraps the arguments it transforms as values of that layer, and runs the user's function with
 the layer on the stack. `Layer.process` then sees every call: it takes its own values off, passes the call on to the
-layers
-below, and wraps what comes back. So transforms nest in any order without knowing of each other, as in functorch.
+layers below, and wraps what comes back. So transforms nest in any order without knowing of each other, as in functorch.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 NOTE [What a batch is]
     Text has no axes, so the only batch axis is 0: the entries of a list, or of a Variable whose data is a list. Dicts
-        and
-    tuples are structure, as in JAX. Inside, each leaf of the argument is one Variable that stands for one value per
+    and tuples are structure, as in JAX. Inside, each leaf of the argument is one Variable that stands for one value per
     example; calls on it are made once per example, and those that are dispatched run together. A value that is not
     batched is the same for all examples: a shared prompt is one leaf, and collects one feedback per example, in order.
+    A call without a batched input is made once; so is its backward, with the feedback of all examples.
 """
 
 from __future__ import annotations

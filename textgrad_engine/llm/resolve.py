@@ -20,10 +20,13 @@ from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
 from textgrad_engine.llm.spans import Traced
 from textgrad_engine.llm.usage import Metered
 
-__all__ = ["DEFAULT_IN_FLIGHT", "SIMULATED", "Defaults", "resolve", "without_outer"]
+__all__ = ["DEFAULT_IN_FLIGHT", "MAX_IN_FLIGHT", "SIMULATED", "Defaults", "resolve", "without_outer"]
 
 DEFAULT_IN_FLIGHT = 64
-"""Calls at once to an endpoint on the network when nobody says otherwise."""
+"""Calls at once to an endpoint on the network, to begin with, when nobody says otherwise."""
+
+MAX_IN_FLIGHT = 256
+"""What that number rises to by itself at most, while latency holds."""
 
 SIMULATED: dict[str, str] = {"tickets": "textgrad_engine.llm.simulated:TicketsModel"}
 """The embedded models: what stands after "simulated/", and where its class is. It is called with ``seed=``."""
@@ -73,7 +76,8 @@ def resolve(
         base_url: an OpenAI-compatible endpoint.
         api_key: its key, else `OPENAI_API_KEY`.
         seed: an embedded model is made with it; any other is sent it, as the setting of that name.
-        max_in_flight: calls at once; without it 64 for an endpoint on the network, and no limit inside this process.
+        max_in_flight: calls at once at most; fewer while the endpoint cannot take them. Without it, an endpoint on the
+            network gets 64, and by and by up to 256 while latency holds; a model inside this process has no limit.
         policy: when failed calls are tried again, and how long one may take.
         cache: a cache, or its folder, that this model always uses; False for none at all; None for that of the
             `caching` block around a call, if there is one.
@@ -132,12 +136,15 @@ def _stack(
     cache: Cache | str | os.PathLike[str] | Literal[False] | None,
 ) -> Model:
     core = innermost(inside)
+    start: int | None = None
     if max_in_flight is None and isinstance(core, OpenAIModel):
-        max_in_flight = core.max_in_flight or DEFAULT_IN_FLIGHT
+        max_in_flight = core.max_in_flight
+        if max_in_flight is None:  # nobody has said: begin with a usual number, and find out what the endpoint can take
+            max_in_flight, start = MAX_IN_FLIGHT, DEFAULT_IN_FLIGHT
     sent: Model = Check(inside)
     if policy.call_deadline is not None:
         sent = Deadline(sent, policy.call_deadline)
-    limited = Limit(Budgeted(sent), max_in_flight, max_pause=policy.max_retry_after)
+    limited = Limit(Budgeted(sent), max_in_flight, start=start, max_pause=policy.max_retry_after)
     tried: Model = Retry(limited, policy)
     if cache is not False:
         tried = Cached(tried, None if cache is None else open_cache(cache))

@@ -20,7 +20,7 @@ from textgrad_engine.ops.evaluators import Evaluator, Reduction, feedback_of, re
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.messages import ChatSettings, plan_of
 from textgrad_engine.ops.sizes import common_size
-from textgrad_engine.ops.text import Compute, share_of_edit
+from textgrad_engine.ops.text import Compute, edit_of_parts, share_of_edit
 
 __all__ = ["judge", "lm_judge_evaluator", "text_loss"]
 
@@ -112,6 +112,18 @@ class _Batch(Function):
     @staticmethod
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
         return (*[parts_of_feedback(grad_out, ctx.count) for grad_out in grad_outs], None, None)
+
+    @staticmethod
+    def jvp(ctx: Any, scores: list[Any] | None, explanations: list[Any] | None, *_: None) -> Any:
+        values, _, reduction, _ = ctx.primals
+        pairs = enumerate(zip(values, scores or []), 1)
+        named = [(f"entry {number} of {ctx.count}", value, edit) for number, (value, edit) in pairs]
+        score = _batch_of_edits(scores) if reduction is None else edit_of_parts(named)
+        return score, _batch_of_edits(explanations)
+
+
+def _batch_of_edits(edits: list[Variable | None] | None) -> Variable | None:
+    return None if edits is None else stacked([Variable("") if edit is None else edit for edit in edits])
 
 
 _VERDICT_SCHEMA = object_schema({"score": {"type": "number"}, "explanation": {"type": "string"}})

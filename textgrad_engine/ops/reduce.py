@@ -13,7 +13,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Purpose
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.feedback import object_schema
-from textgrad_engine.ops.text import Compute
+from textgrad_engine.ops.text import Compute, edit_of_parts
 
 __all__ = ["reduce"]
 
@@ -149,3 +149,8 @@ class _Merge(Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
         return [grad_out] * ctx.count, None
+
+    @staticmethod
+    def jvp(ctx: Any, edits: list[Variable | None], text: None) -> Variable | None:
+        pairs = enumerate(zip(ctx.primals[0], edits), 1)
+        return edit_of_parts([(f"piece {n} of the {ctx.count} merged", piece, edit) for n, (piece, edit) in pairs])

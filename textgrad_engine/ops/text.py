@@ -96,6 +96,7 @@ class _PassOn(Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
         """Pass the feedback on."""
+
         def hears(leaf: Any) -> Variable | None:
             return grad_out if isinstance(leaf, Variable) else None
 
