@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path
@@ -210,14 +210,14 @@ class Cached(Wrapper):
                 "others. Give it an attribute cache_key, a text that changes whenever its answers could"
             )
 
-    async def complete(self, request: Request) -> Completion:
+    def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Look the request up, or pass it on and keep the answer."""
         cache = self.cache
         if cache is None and self._ambient:
             cache = _block.get()
         if cache is None:
-            return await self.inner.complete(request)
-        return await cache.answer(key_of(self.inner, request), lambda: self.inner.complete(request))
+            return self.inner.complete(request)
+        return cache.answer(key_of(self.inner, request), lambda: self.inner.complete(request))
 
     def __repr__(self) -> str:
         return f"Cached({self.inner!r}{'' if self.cache is None else f', {self.cache!r}'})"

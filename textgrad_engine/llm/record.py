@@ -10,7 +10,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -203,11 +203,14 @@ class Replay:
 class Taped(Wrapper):
     """Writes calls to the cassettes that are recorded around them, or answers from the one that is replayed."""
 
-    async def complete(self, request: Request) -> Completion:
+    def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Pass the request on and record what came of it, or play it back."""
         player, recordings = _player.get(), _recordings.get()
         if player is None and not recordings:
-            return await self.inner.complete(request)
+            return self.inner.complete(request)
+        return self._taped(request, player, recordings)
+
+    async def _taped(self, request: Request, player: Replay | None, recordings: tuple[Recording, ...]) -> Completion:
         entries = [(each, each.begin(self.inner, request)) for each in recordings]
         try:
             if player is not None:

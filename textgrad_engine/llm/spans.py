@@ -8,6 +8,7 @@ semantic conventions for generative AI (opentelemetry.io, "gen-ai-spans"); what 
 from __future__ import annotations
 
 import sys
+from collections.abc import Coroutine
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -59,14 +60,15 @@ class Traced(Wrapper):
         self._defaults = defaults_of(inner)
         self._tracer: tuple[Any, Any] = (None, None)
 
-    async def complete(self, request: Request) -> Completion:
+    def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Pass the request on, inside a span."""
         trace = sys.modules.get("opentelemetry.trace")
-        if trace is None:
-            return await self.inner.complete(request)
-        tracer = self._tracer_of(trace)
+        tracer = None if trace is None else self._tracer_of(trace)
         if tracer is None:
-            return await self.inner.complete(request)
+            return self.inner.complete(request)
+        return self._traced(request, trace, tracer)
+
+    async def _traced(self, request: Request, trace: Any, tracer: Any) -> Completion:
         kind = trace.SpanKind.CLIENT if hasattr(self._core, "base_url") else trace.SpanKind.INTERNAL
         # Attributes that a sampler may want are given at the start.
         span = tracer.start_span(f"chat {self.name}", kind=kind, attributes=self._asked(request))
