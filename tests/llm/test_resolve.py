@@ -73,3 +73,16 @@ def test_settings_reach_a_model_of_one_s_own(run, ask):
     run(resolved.complete(ask(config=GenerateConfig(temperature=0.0))))
     assert (model.requests[0].config.temperature, model.requests[0].config.seed) == (0.0, 3)
     assert defaults_of(resolved).temperature == 0.5
+
+
+def test_the_rates_that_a_user_names_reach_the_limit() -> None:
+    """An endpoint that says nothing in its headers still has limits that its user knows."""
+    shown = repr(resolve("openai/gpt-5-mini", api_key="x", requests_per_minute=30, tokens_per_minute=9000))
+    assert "requests_per_minute=30" in shown
+    assert "tokens_per_minute=9000" in shown
+
+
+def test_rates_belong_where_a_model_is_resolved() -> None:
+    """Given to a stack that is there already they would be ignored, so they are refused."""
+    with pytest.raises(TypeError, match="resolved already"):
+        resolve(resolve("openai/gpt-5-mini", api_key="x"), requests_per_minute=30)

@@ -60,6 +60,8 @@ def resolve(
     api_key: str | None = None,
     seed: int | None = None,
     max_in_flight: int | None = None,
+    requests_per_minute: float | None = None,
+    tokens_per_minute: float | None = None,
     policy: RetryPolicy | None = None,
     cache: Cache | str | os.PathLike[str] | Literal[False] | None = None,
     **config: Any,
@@ -78,6 +80,8 @@ def resolve(
         seed: an embedded model is made with it; any other is sent it, as the setting of that name.
         max_in_flight: calls at once at most; fewer while the endpoint cannot take them. Without it, an endpoint on the
             network gets 64, and by and by up to 256 while latency holds; a model inside this process has no limit.
+        requests_per_minute: the endpoint's limit; without it, what its headers say counts.
+        tokens_per_minute: likewise.
         policy: when failed calls are tried again, and how long one may take.
         cache: a cache, or its folder, that this model always uses; False for none at all; None for that of the
             `caching` block around a call, if there is one.
@@ -101,13 +105,14 @@ def resolve(
             raise TypeError(f"base_url and api_key belong to a model's name; {model!r} is a model already")
         given = config if seed is None else {**config, "seed": seed}
         if _holds(model, Metered) or _holds(model, Retry):
-            if given or max_in_flight is not None or policy is not None or cache is not None:
+            limits = (max_in_flight, requests_per_minute, tokens_per_minute, policy, cache)
+            if given or any(setting is not None for setting in limits):
                 raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
             return model if _holds(model, Metered) else _outer(model)
         if not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {model!r}")
         inside = Defaults(model, GenerateConfig(**given)) if given else model
-    return _stack(inside, max_in_flight, policy or RetryPolicy(), cache)
+    return _stack(inside, max_in_flight, (requests_per_minute, tokens_per_minute), policy or RetryPolicy(), cache)
 
 
 def without_outer(model: Model) -> Model:
@@ -132,6 +137,7 @@ def _holds(model: Model, kind: type[Wrapper]) -> bool:
 def _stack(
     inside: Model,
     max_in_flight: int | None,
+    per_minute: tuple[float | None, float | None],
     policy: RetryPolicy,
     cache: Cache | str | os.PathLike[str] | Literal[False] | None,
 ) -> Model:
@@ -144,7 +150,15 @@ def _stack(
     sent: Model = Check(inside)
     if policy.call_deadline is not None:
         sent = Deadline(sent, policy.call_deadline)
-    limited = Limit(Budgeted(sent), max_in_flight, start=start, max_pause=policy.max_retry_after)
+    requests, tokens = per_minute
+    limited = Limit(
+        Budgeted(sent),
+        max_in_flight,
+        start=start,
+        requests_per_minute=requests,
+        tokens_per_minute=tokens,
+        max_pause=policy.max_retry_after,
+    )
     tried: Model = Retry(limited, policy)
     if cache is not False:
         tried = Cached(tried, None if cache is None else open_cache(cache))
