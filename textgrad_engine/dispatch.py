@@ -21,7 +21,18 @@ from typing import Any, Self, TypeVar
 
 from textgrad_engine.errors import CallCancelled, DispatchError
 
-__all__ = ["Call", "Scope", "call_soon", "caller_line", "in_loop_thread", "nudge", "run", "submit", "times_waited"]
+__all__ = [
+    "Call",
+    "Scope",
+    "call_soon",
+    "caller_line",
+    "in_loop_thread",
+    "joint",
+    "nudge",
+    "run",
+    "submit",
+    "times_waited",
+]
 
 T = TypeVar("T")
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -401,6 +412,14 @@ def submit(
     else:
         call._thread.post(call._begin)
     return call
+
+
+def joint(calls: Sequence[Call]) -> Call | None:
+    """One call that is done when all of these are, and fails if one does; None when there is nothing to wait for."""
+    left = [call for call in dict.fromkeys(calls) if not call.done or call.failed]
+    if len(left) < 2:
+        return left[0] if left else None
+    return submit(lambda: None, left, label="several values")
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]], *, label: str = "a value") -> T:

@@ -37,6 +37,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "UNANSWERED",
     "APIError",
     "AnswerError",
     "AuthenticationFailed",
@@ -218,3 +219,14 @@ class ConnectionFailed(APIError):
 
 class DeadlineExceeded(APIError):
     """No complete answer within the time allowed."""
+
+
+UNANSWERED: tuple[type[ModelError], ...] = (
+    AnswerError,
+    BadRequest,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RateLimited,
+    ServerFailed,
+)
+"""What leaves one question without an answer, after all retries, while others can still be asked."""

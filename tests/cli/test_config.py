@@ -311,7 +311,7 @@ def test_every_optional_setting_is_kept(tmp_path: Path) -> None:
 
 def test_optimizer_settings_are_those_of_the_optimizer() -> None:
     """Every key of [optimizer] is a keyword argument that TGD has."""
-    assert set(Optimizer.model_fields) - {"name"} <= set(inspect.signature(TGD).parameters)
+    assert set(Optimizer.model_fields) - {"name", "contracts"} <= set(inspect.signature(TGD).parameters)
 
 
 def test_sampling_settings_are_those_of_a_request() -> None:

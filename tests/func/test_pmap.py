@@ -7,7 +7,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn
-from textgrad_engine.autograd.graph import EXAMPLE
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.func import pmap
 from textgrad_engine.testing import ScriptedModel
 

@@ -1,4 +1,5 @@
 import asyncio
+import logging
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,23 @@ from textgrad_engine.errors import (
     Stopped,
     UnknownPriceError,
 )
-from textgrad_engine.llm import Budgeted, Completion, GenerateConfig, Stop, Usage, budget, resolve, set_price
+from textgrad_engine.llm import (
+    Budgeted,
+    Completion,
+    Defaults,
+    GenerateConfig,
+    Limit,
+    Message,
+    Request,
+    ResponseFormat,
+    Stop,
+    Usage,
+    budget,
+    resolve,
+    set_price,
+)
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
+from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.llm.usage import mark
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -87,7 +104,7 @@ def test_a_call_waits_for_others_to_settle_rather_than_fail(run, ask, priced):
 
     async def main():
         request = ask(config=GenerateConfig(max_tokens=40))
-        with budget(tokens=100) as b:
+        with budget(tokens=100 + 2 * most_of_request(request)) as b:
             await asyncio.gather(*(Budgeted(model).complete(request) for _ in range(10)))
         return b
 
@@ -182,8 +199,8 @@ def test_a_stop_ends_the_wait_for_a_reservation(run, ask):
     model = FunctionModel(lambda request: "x", latency=100)
 
     async def main():
-        with budget(tokens=50), Stop() as stop:
-            request = ask(config=GenerateConfig(max_tokens=30))
+        request = ask(config=GenerateConfig(max_tokens=30))
+        with budget(tokens=50 + most_of_request(request)), Stop() as stop:
             tasks = [asyncio.ensure_future(Budgeted(model).complete(request)) for _ in range(2)]
             asyncio.get_running_loop().call_later(1, stop.set)
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -197,38 +214,261 @@ def test_a_stop_ends_the_wait_for_a_reservation(run, ask):
         done.pop().result()
 
 
-CALL = st.tuples(st.integers(1, 30), st.integers(0, 30), st.floats(0, 3), st.sampled_from(["ok", "5xx", "4xx"]))
+def test_a_call_is_refused_only_when_it_would_not_fit_alone(run, ask, priced):
+    """The bound is far above what is used: it may make a call wait, and must not end a run that has money left."""
+    request = ask("x" * 1000, config=GenerateConfig(max_tokens=100))
+    most = most_of_request(request) + 100
+    model = priced(lambda request: used(input_tokens=250, output_tokens=10), latency=1)
+
+    async def main():
+        with budget(tokens=most + 260 * 9) as b:  # the tenth call fits to the token, and the eleventh no more
+            calls = (Budgeted(model).complete(request) for _ in range(20))
+            return b, await asyncio.gather(*calls, return_exceptions=True)
+
+    b, results = run(main())
+    refused = [result for result in results if isinstance(result, BudgetExceeded)]
+    assert (len(refused), b.spent.calls, b.reserved.calls) == (10, 10, 0)
+    assert f"the next call may need {most}" in str(refused[0])
 
 
-@settings(deadline=None, max_examples=40)
-@given(calls=st.lists(CALL, min_size=1, max_size=30), limit=st.integers(0, 300), width=st.sampled_from([1, 16, 64]))
-def test_the_sum_never_exceeds_the_limit(calls, limit, width):
-    """Settled, reserved and unknown together stay within the limit, at any concurrency and with any mix of failures."""
-    from textgrad_engine.llm import Limit, Message, Request
+def test_a_waiting_call_that_is_given_up_leaves_its_room_to_the_next(run, ask):
+    """Who was woken and is gone must not keep the others asleep."""
+
+    async def answer(request):
+        await asyncio.sleep(request.config.extra["seconds"])
+        return "x"
+
+    def request(seconds):
+        return ask(config=GenerateConfig(max_tokens=10, extra={"seconds": seconds}))
+
+    async def main():
+        model = Budgeted(FunctionModel(answer))
+        with budget(tokens=2 * (most_of_request(request(1)) + 10) + 50):
+            long, short, given_up, last = [
+                asyncio.ensure_future(model.complete(request(seconds))) for seconds in (100, 1, 1, 1)
+            ]
+            short.add_done_callback(lambda _: given_up.cancel())  # in the turn in which it is woken
+            await asyncio.wait([last])
+            return asyncio.get_running_loop().time(), given_up, await long
+
+    seconds, given_up, _ = run(main())
+    assert given_up.cancelled()
+    assert seconds == pytest.approx(2)
+
+
+@pytest.mark.parametrize("limits", [{"tokens": 100_000}, {"dollars": 1.0}])
+def test_a_request_without_max_tokens_gets_one_where_its_answer_could_pass_a_limit(run, ask, priced, limits):
+    """What has no end has no worst case, and nothing true could be reserved for it."""
+    model = priced(lambda request: "x")
+
+    async def main():
+        with budget(**limits):
+            await Budgeted(model).complete(ask())
+            await Budgeted(model).complete(ask(config=GenerateConfig(max_tokens=7)))
+            await Budgeted(model).complete(ask(config=GenerateConfig(extra={"max_completion_tokens": 9})))
+            await Budgeted(Defaults(model, GenerateConfig(max_tokens=5))).complete(ask())
+
+    run(main())
+    assert [request.config.max_tokens for request in model.requests] == [DEFAULT_MAX_TOKENS, 7, None, 5]
+
+
+def test_nothing_is_added_to_a_request_where_no_answer_could_pass_a_limit(run, ask):
+    """A limit of calls, and one of dollars for a model that is free, leave requests as they are."""
+    model = FunctionModel(lambda request: "x")
+
+    async def main():
+        with budget(calls=2, dollars=0.0):
+            await Budgeted(model).complete(ask())
+
+    run(main())
+    assert model.requests[0].config.max_tokens is None
+
+
+def refusing(most, words):
+    def answer(request):
+        if request.config.max_tokens > most:
+            raise BadRequest(words.format(request.config.max_tokens, most), status=400)
+        return "x"
+
+    return FunctionModel(answer)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "max_tokens is too large: {}. This model supports at most {} completion tokens",
+        "This model's maximum context length is 8192 tokens. However, you requested 8256 ({} in the completion)",
+        "`max_completion_tokens` must be less than or equal to {}, the maximum output of this model",
+    ],
+)
+def test_a_model_that_cannot_say_so_much_is_asked_for_half_and_that_is_remembered(run, ask, words):
+    """A run must not fail by a setting that its user never made."""
+    model = refusing(4096, words)
+    budgeted = Budgeted(model)
+
+    async def main():
+        with budget(tokens=100_000) as b:
+            await budgeted.complete(ask())
+            await budgeted.complete(ask())
+        return b
+
+    b = run(main())
+    assert [request.config.max_tokens for request in model.requests] == [8192, 4096, 4096]
+    assert (b.spent.calls, b.unknown.calls, b.reserved.total_tokens) == (2, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("max_tokens is too large", [8192, 4096, 2048, 1024]),
+        ("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'", [8192]),
+    ],
+)
+def test_a_setting_that_is_refused_whatever_its_value_says_where_it_came_from(run, ask, words, asked):
+    """The user sees an error about a setting that is in none of their files."""
+    model = refusing(0, words)
+
+    async def main():
+        with budget(tokens=100_000), pytest.raises(BadRequest, match="max_tokens") as caught:
+            await Budgeted(model).complete(ask())
+        return caught.value
+
+    error = run(main())
+    assert "under a limit in tokens or dollars a request that sets no max_tokens is sent with" in error.__notes__[0]
+    assert [request.config.max_tokens for request in model.requests] == asked
+
+
+def test_a_request_that_is_refused_for_something_else_is_sent_once(run, ask):
+    """Only a refused length is worth another try."""
+    too_long = "This model's maximum context length is 8192 tokens, and your messages have 9000"
+    model = FunctionModel(lambda request: (_ for _ in ()).throw(BadRequest(too_long, status=400)))
+
+    async def main():
+        with budget(tokens=100_000), pytest.raises(BadRequest):
+            await Budgeted(model).complete(ask())
+
+    run(main())
+    assert len(model.requests) == 1
+
+
+def test_an_answer_that_does_not_say_what_it_used_holds_its_worst_case(run, ask):
+    """An estimate of ours is no bill: counting it as one could pass the limit."""
+    request = ask("a" * 400, config=GenerateConfig(max_tokens=50))
+    told = Completion(text="x", usage=Usage(input_tokens=100, output_tokens=1, calls=1), raw={"usage_estimated": True})
+
+    async def main():
+        with budget(tokens=10_000) as b:
+            await Budgeted(ScriptedModel([told])).complete(request)
+        return b
+
+    b = run(main())
+    assert b.spent.total_tokens == 101
+    assert b.spent.total_tokens + b.unknown.total_tokens == most_of_request(request) + 50
+    assert (b.spent.calls, b.unknown.calls) == (1, 0)
+
+
+def test_an_endpoint_that_uses_more_than_is_possible_is_named_in_the_log_once(run, ask, caplog):
+    """The limit can be passed then, and nobody should have to find out from a bill."""
+    model = Budgeted(FunctionModel(lambda request: used(output_tokens=10_000), name="talker"))
+    request = ask(config=GenerateConfig(max_tokens=10))
+
+    async def main():
+        with budget(tokens=100_000):
+            await model.complete(request)
+            await model.complete(request)
+
+    with caplog.at_level(logging.WARNING, logger="textgrad_engine"):
+        run(main())
+    (record,) = caplog.records
+    assert "'talker' says that a call used 10000 tokens" in record.getMessage()
+
+
+def test_money_counts_at_the_higher_of_fresh_and_cached_input(run, ask):
+    """A price that was stated the wrong way round must not make the worst case too low."""
+    set_price("priced", 1.0, 1.0, cached=10.0)
+    model = Priced(lambda request: used(input_tokens=100, cached_tokens=100), name="priced")
+    request = ask("a" * 100, config=GenerateConfig(max_tokens=1))
+    most = most_of_request(request)
+
+    async def main(dollars):
+        with budget(dollars=dollars) as b:
+            await Budgeted(model).complete(request)
+        return b
+
+    try:
+        with pytest.raises(BudgetExceeded):
+            run(main((10 * most) * 1e-6))
+        assert run(main((10 * most + 1) * 1e-6)).spent.dollars == 1000e-6
+    finally:
+        set_price("priced", None)
+
+
+TEXT = st.text(max_size=30)
+CALL = st.tuples(TEXT, st.integers(1, 300), st.floats(0, 1), st.floats(0, 1), st.floats(0, 3), st.sampled_from("okx4"))
+"""What is said, max_tokens, which share of the worst case is used of input and output, milliseconds, how it ends."""
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    calls=st.lists(CALL, min_size=1, max_size=40),
+    limit=st.integers(0, 6000),
+    width=st.sampled_from([1, 16, 64]),
+    schema=st.booleans(),
+    money=st.booleans(),
+)
+def test_the_sum_never_exceeds_the_limit(calls, limit, width, schema, money):
+    """Whatever is used up to the worst case, at any concurrency and with any mix of failures; and who is refused would
+    not have fitted alone.
+    """
+    set_price("priced", 1.0, 1.0)
+    form = ResponseFormat(name="a", json_schema={"type": "object", "properties": {}}) if schema else None
+    refusals = []
 
     async def main(b):
         async def answer(request):
-            most, used_tokens, seconds, end = request.config.extra["call"]
+            _, most, read, written, seconds, end = request.config.extra["call"]
             await asyncio.sleep(seconds / 1000)
-            total = b.spent.total_tokens + b.unknown.total_tokens + b.reserved.total_tokens
-            assert total <= limit
-            if end != "ok":
-                raise (ServerFailed if end == "5xx" else BadRequest)("x", status=500 if end == "5xx" else 400)
-            return used(output_tokens=min(most, used_tokens))
+            assert within(b)
+            if end in "x4":
+                raise (ServerFailed if end == "x" else BadRequest)("x", status=500 if end == "x" else 400)
+            tokens = round(read * most_of_request(request)), round(written * most)
+            return used(input_tokens=tokens[0], output_tokens=tokens[1])
 
-        model = Limit(Budgeted(FunctionModel(answer)), width)
+        model = Limit(Budgeted(Priced(answer, name="priced")), width)
         requests = [
             Request(
-                messages=(Message(role="user", content="x"),),
-                config=GenerateConfig(max_tokens=call[0], extra={"call": call}),
+                messages=(Message(role="user", content=call[0]),),
+                config=GenerateConfig(max_tokens=call[1], extra={"call": call}, response_format=form),
             )
             for call in calls
         ]
-        return await asyncio.gather(*(model.complete(request) for request in requests), return_exceptions=True)
 
-    with budget(tokens=limit) as b:
-        results = asyncio.run(main(b))
+        async def one(request):
+            try:
+                return await model.complete(request)
+            except BudgetExceeded:
+                alone = most_of_request(request) + request.config.max_tokens
+                settled = (b.spent.dollars + b.unknown.dollars) * 1e6 if money else committed(b)
+                refusals.append(settled + alone > limit - 0.001)
+                raise
+
+        return await asyncio.gather(*(one(request) for request in requests), return_exceptions=True)
+
+    def committed(b):
+        return b.spent.total_tokens + b.unknown.total_tokens
+
+    def within(b):
+        if money:
+            return (b.spent.dollars + b.unknown.dollars + b.reserved.dollars) * 1e6 <= limit + 0.001
+        return committed(b) + b.reserved.total_tokens <= limit
+
+    try:
+        with budget(**({"dollars": limit / 1e6} if money else {"tokens": limit})) as b:
+            results = asyncio.run(main(b))
+    finally:
+        set_price("priced", None)
     assert not any(isinstance(result, AssertionError) for result in results)
     assert len(results) == len(calls)
-    assert b.spent.total_tokens + b.unknown.total_tokens <= limit
+    assert all(refusals)
+    assert within(b)
     assert b.reserved.calls == 0

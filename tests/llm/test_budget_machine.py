@@ -42,6 +42,7 @@ class Account(RuleBasedStateMachine):
                     return
             except BudgetExceeded:
                 assert self.used() == before
+                assert not self.fits_alone(amount), "refused, though it would fit when nothing is in flight"
                 return
 
     def end(self, data):
@@ -67,6 +68,26 @@ class Account(RuleBasedStateMachine):
     @rule(data=st.data())
     def refuse(self, data):
         self.budget.settle(self.end(data), None, charged=False)
+
+    @precondition(lambda self: self.flying)
+    @rule(data=st.data())
+    def answer_without_usage(self, data):
+        amount = self.end(data)
+        tokens = data.draw(st.integers(0, amount.tokens))
+        before = self.used()[1]
+        guess = Usage(calls=1, output_tokens=tokens, dollars=0.0)
+        self.budget.settle(amount, guess, charged=True, estimated=True)
+        self.settled += 1
+        assert self.used()[1] == before
+
+    def fits_alone(self, amount):
+        b, pico = self.budget, self.budget._committed().pico
+        spent, unknown = b.spent, b.unknown
+        return (
+            (b.calls is None or spent.calls + unknown.calls + amount.calls <= b.calls)
+            and (b.tokens is None or spent.total_tokens + unknown.total_tokens + amount.tokens <= b.tokens)
+            and (b.dollars is None or pico + amount.pico <= round(b.dollars * PICO))
+        )
 
     def used(self):
         spent, unknown, reserved = self.budget.spent, self.budget.unknown, self.budget.reserved

@@ -1,7 +1,10 @@
+import genai_prices
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from textgrad_engine.llm import Usage, price, set_price
-from textgrad_engine.llm.prices import price_of
+from textgrad_engine.llm.prices import known_context, price_of
 from textgrad_engine.testing import ScriptedModel
 
 MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
@@ -45,3 +48,35 @@ def test_simulated_and_free_models_cost_nothing():
     """What runs in this process is free, whatever it is called."""
     assert price("simulated/tickets", MILLION) == 0.0
     assert price_of(ScriptedModel([], name="gpt-5"), MILLION) == 0.0
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-5-mini", "o3", "anthropic/claude-sonnet-4-5", "perplexity/sonar", "deepseek-chat"]
+)
+@given(st.integers(0, 10**7), st.floats(0, 1), st.integers(0, 10**6))
+def test_a_price_is_the_tables_to_the_last_digit(name, read, share, written):
+    """Rates are taken out of the table once, and the table is not asked again: it must make no difference."""
+    usage = Usage(input_tokens=read, cached_tokens=round(share * read), output_tokens=written)
+    provider, _, rest = name.rpartition("/")
+    theirs = genai_prices.Usage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_tokens or None,
+    )
+    wanted = genai_prices.calc_price(theirs, rest, provider_id=provider or None).total_price
+    assert price(name, usage) == float(wanted)
+
+
+def test_a_price_that_rises_with_the_size_of_the_request_is_not_taken_for_a_straight_line():
+    """Some models cost twice as much beyond a number of input tokens."""
+    small, large = Usage(input_tokens=100_000), Usage(input_tokens=1_000_000)
+    assert price("gemini-2.5-pro", large) > 10 * price("gemini-2.5-pro", small)
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [("openai/gpt-4o", 128_000), ("gpt-4o", 128_000), ("simulated/tickets", None), ("no-such-model", None)],
+)
+def test_contexts_come_from_the_table_too(name, context):
+    """A number that is not known is None, never a guess."""
+    assert known_context(name) == context

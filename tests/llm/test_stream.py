@@ -16,7 +16,7 @@ def read(*lines):
 
     async def stream():
         for line in lines:
-            yield line
+            yield f"{line}\n".encode()
 
     body = json.loads(asyncio.run(body_of(stream(), pieces.append, "m")))
     return body, pieces

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from textgrad_engine import Variable
 from textgrad_engine.autograd import Source
 from textgrad_engine.llm import tokens
-from textgrad_engine.optim.gather import gather
+from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.gather import collect, gather
+from textgrad_engine.optim.transforms import Gathered
 
 
 def item(text: str, example: str = "", output: str = "") -> Variable:
@@ -44,23 +46,16 @@ def test_equal_texts_are_one_item_with_all_their_examples() -> None:
     assert (only.text, only.times, only.answer, only.examples) == ("Be brief.", 3, "", ("t2", "t1"))
 
 
-def test_an_id_with_a_comma_stays_one_id() -> None:
-    """Ids are the user's, and may read 'Smith, John'."""
-    kept, _ = gather([item("x", "Smith, John")], 99)
-    assert kept[0].examples == ("Smith, John",)
-
-
 def test_blank_items_are_none() -> None:
     """White space says nothing."""
     assert gather([item(" "), item("\n")], 99) == ([], 0)
 
 
-def test_a_long_answer_is_shortened_and_says_so() -> None:
-    """The feedback itself is never cut; the answer beside it is, with how much is missing."""
-    text = "feedback " * 300
-    kept, _ = gather([item(text, "t1", "x" * 1500)], 10_000)
-    assert kept[0].text == text.strip()
-    assert kept[0].answer == "x" * 400 + " […1,100 more characters]"
+def test_collecting_joins_and_drops_nothing_that_was_said() -> None:
+    """Where a chain of transforms begins: each piece of feedback is an item, in the order of the gradient."""
+    assert collect([item("b", "t1"), item(" "), item("a"), item("b", "t2")]) == Gathered(
+        (FeedbackItem("b", 1, "", ("t1",)), FeedbackItem("a", 1, "", ()), FeedbackItem("b", 1, "", ("t2",)))
+    )
 
 
 @given(st.lists(st.sampled_from(["a", "b b", "c c c", " ", "a "])), st.integers(1, 9))

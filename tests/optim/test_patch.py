@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.errors import ContractError
-from textgrad_engine.optim.patch import Edit, Evidence, Origin, apply_patch, edits_from, origins_of_rewrite
+from textgrad_engine.optim.patch import Edit, Evidence, Gone, Origin, apply_patch, edits_from, origins_of_rewrite
 
 EVIDENCE = [Evidence("too long", ("t1",)), Evidence("too rude", ("t2", "t3"))]
 
@@ -85,8 +86,9 @@ def test_every_line_knows_its_origin() -> None:
     edits = [Edit("replace", 1, "A\nA2", "shorter", (2,)), Edit("add", 2, "new", "ruder", (1, 2))]
     text, origins = apply_patch("a\nb", [None, old], edits, EVIDENCE, 7)
     assert text.split("\n") == ["A", "A2", "b", "new"]
-    shorter = Origin(7, "shorter", (EVIDENCE[1],))
-    assert origins == [shorter, shorter, old, Origin(7, "ruder", tuple(EVIDENCE))]
+    shorter = Origin(7, "shorter", (EVIDENCE[1],), "7.1")
+    was = (Gone("a", None, "7.1"),)
+    assert origins == [replace(shorter, gone_before=was), shorter, old, Origin(7, "ruder", tuple(EVIDENCE), "7.2")]
 
 
 def test_a_rewrite_keeps_the_origins_of_lines_that_stay() -> None:
@@ -94,7 +96,9 @@ def test_a_rewrite_keeps_the_origins_of_lines_that_stay() -> None:
     old = Origin(1, "earlier", ())
     origins = origins_of_rewrite("a\nb\n\nc", [old, None, None, old], "b\n\nnew\nc\na", "tidier", EVIDENCE, 2)
     new = Origin(2, "tidier", tuple(EVIDENCE))
-    assert origins == [None, None, new, old, new]
+    assert [origin and replace(origin, gone_before=(), edit="") for origin in origins[1:]] == [None, new, old, new]
+    assert [origin and origin.edit for origin in origins] == ["", None, "2.2", "", "2.3"]
+    assert origins[0] == Origin(0, "", (), gone_before=(Gone("a", old, "2.1"),))
 
 
 LINES = st.lists(st.text(st.characters(blacklist_characters="\n", blacklist_categories=("Cs",))), min_size=1)

@@ -7,6 +7,7 @@ import pytest
 
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
+from textgrad_engine.optim.patch import Gone
 from textgrad_engine.train import Evaluation, TrainResult, compare
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
@@ -29,6 +30,7 @@ def result() -> TrainResult:
         Edit("remove", 2, "", "brevity hurts", (2,)),
         Edit("add", 3, "Gift cards go to account.", "nobody knew", (1,)),
     )
+    removed = Origin(0, "", (), gone=(Gone("Be brief.", None, "1.1"),))
     change = ParameterChange("system", SEED, BEST, edits, (ASKED, TOO_SHORT))
     dropped = ParameterChange("system", BEST, BEST, problem="the new text is empty")
     seed, best = scored(*[0.0] * 12, *[1.0] * 8), scored(*[0.0] * 2, *[1.0] * 18)
@@ -36,7 +38,7 @@ def result() -> TrainResult:
         status="finished",
         seed={"system": SEED},
         best={"system": BEST},
-        origins={"system": [None, None, Origin(1, "nobody knew", (ASKED,))]},
+        origins={"system": [removed, None, Origin(1, "nobody knew", (ASKED,), "1.2")]},
         seed_val=seed,
         best_val=best,
         seed_test=seed,

@@ -53,7 +53,7 @@ def test_an_origin_outlives_later_steps() -> None:
     """A line that a later rewrite kept stays with the step that wrote it."""
     steps = [step(1, "a", "a\nb", Edit("add", 1, "b", "r", (1,))), step(2, "a\nb", "c\nb")]
     origins = origins_from_steps("p", "a", steps)
-    assert origins[1] == Origin(1, "r", (Evidence("why", ("x",)),))
+    assert origins[1] == Origin(1, "r", (Evidence("why", ("x",)),), "1.1")
     assert origins[0] is not None
     assert origins[0].step == 2
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
+from textgrad_engine.optim.patch import Gone
 from textgrad_engine.store.records import (
     canonical_order,
     dumps,
@@ -30,7 +32,8 @@ scores = st.sampled_from([0.0, 1.0])
 
 @st.composite
 def steps(draw: Any) -> StepEnded:
-    edits = tuple(draw(st.lists(st.builds(Edit, st.sampled_from(["add", "remove"]), st.integers(0, 9), texts, texts))))
+    op = st.sampled_from(["add", "remove"])
+    edits = tuple(draw(st.lists(st.builds(Edit, op, st.integers(0, 9), texts, texts, st.just((1, 2)), texts))))
     change = ParameterChange("a.b", draw(texts), draw(texts), edits, tuple(draw(st.lists(evidence))), 2, draw(texts))
     return StepEnded(1, 1, ("x", "y"), draw(st.none() | st.floats(0, 1)), 0, 3, (change,), 0.5, True, 0.5)
 
@@ -44,7 +47,9 @@ def results(draw: Any) -> TrainResult:
         return Evaluation(ids, (*found, None), (draw(texts), draw(texts), None), {"z": draw(texts)})
 
     seed, best = evaluation(), evaluation()
-    origins = [None, Origin(1, draw(texts), tuple(draw(st.lists(evidence))))]
+    before = Origin(1, draw(texts), tuple(draw(st.lists(evidence))), "1.2")
+    gone = (Gone(draw(texts), before, "2.1"), Gone(draw(texts), None, "2.1"))
+    origins = [None, before, Origin(2, "", (), "2.1", gone, gone[:1])]
     return TrainResult(
         status=draw(st.sampled_from(["finished", "interrupted", "budget"])),
         seed={"a.b": draw(texts)},
@@ -72,6 +77,19 @@ def test_a_result_survives_the_disk(result: TrainResult) -> None:
 def test_a_step_survives_the_disk(step: StepEnded) -> None:
     """The journal alone can tell what a step did."""
     assert event_from_json(json.loads(dumps(event_to_json(step, 0.0)))) == step
+
+
+def test_a_run_of_an_older_version_is_read() -> None:
+    """Origins and edits that were written before they had ids, and before lines that are gone were kept."""
+    edit = {"op": "add", "line": 1, "text": "b", "reason": "r", "feedback": [1]}
+    change = {"name": "p", "before": "a", "after": "a\nb", "edits": [edit]}
+    step = StepEnded(1, 1, ("x",), 0.5, 0, 1, (), 0.5, True, 0.5)
+    entry = {**json.loads(dumps(event_to_json(step, 0.0))), "changes": [change]}
+    found = event_from_json(entry)
+    assert isinstance(found, StepEnded)
+    assert found.changes[0].edits == (Edit("add", 1, "b", "r", (1,)),)
+    origin = {"step": 1, "reason": "r", "evidence": [{"text": "f", "examples": ["x"]}]}
+    assert TypeAdapter(Origin).validate_python(origin) == Origin(1, "r", (Evidence("f", ("x",)),))
 
 
 def test_an_evaluation_tells_its_mean_to_other_tools() -> None:

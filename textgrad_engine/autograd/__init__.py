@@ -2,11 +2,12 @@
 
 from textgrad_engine.autograd.api import backward, get_gradient_edge, grad
 from textgrad_engine.autograd.context import Context
+from textgrad_engine.autograd.examples import example
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from textgrad_engine.autograd.gradcheck import gradcheck
 from textgrad_engine.autograd.gradient import is_seed
-from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node, Source, example
+from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node, Source
 from textgrad_engine.autograd.hooks import register_multi_grad_hook
 from textgrad_engine.autograd.layers import Layer
 from textgrad_engine.autograd.once import once_differentiable

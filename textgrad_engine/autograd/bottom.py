@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine import dispatch, pytree
 from textgrad_engine.autograd.arguments import layout_of, needs_by_argument
 from textgrad_engine.autograd.context import Context
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
 from textgrad_engine.autograd.variable import Variable
@@ -30,6 +31,7 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         return run_at_bottom(cls, pytree.map_leaves(plain_value, args))
     recording = recording and GRAD_ENABLED.get()
     ctx = Context()
+    ctx.example = EXAMPLE.get()
     ctx.needs_input_grad = (
         needs_by_argument(layout, [v._requires_grad for v in inputs]) if recording else (False,) * len(args)
     )

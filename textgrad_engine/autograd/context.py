@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd.graph import FunctionNode
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["Context"]
+if TYPE_CHECKING:
+    from textgrad_engine.autograd.layers import Layer
+
+__all__ = ["Context", "ExampleContexts", "any_context"]
 
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -21,10 +24,12 @@ class Context:
     Attributes:
         needs_input_grad: for each argument of forward, whether a gradient for it is wanted.
         primals: in a `jvp` rule, the arguments of forward.
+        example: the name of the example that the call belongs to, "" when it has none.
     """
 
     needs_input_grad: tuple[bool, ...] = ()
     primals: tuple[Any, ...] = ()
+    example: str = ""
     _saved: tuple[Any, ...] = ()
     _constants: tuple[Variable, ...] = ()
     _materialize = True
@@ -80,13 +85,14 @@ class Context:
             if isinstance(value, _Saved):
                 for number, (raw, out) in enumerate(zip(raws, outs)):
                     if value.variable is raw or value.variable is out:
-                        value.make_output(number)
+                        # One that was dispatched may have been changed since, while its forward ran.
+                        value.make_output(number, out, 0 if node is None else out._version)
                         break
 
-    def _with_needs(self, needs: tuple[bool, ...]) -> Context:
-        """The same context for a pass that wants fewer gradients."""
+    def _with(self, **changed: Any) -> Context:
+        """The same context with some attributes changed, for one use of it."""
         other = copy.copy(self)
-        other.needs_input_grad = needs
+        vars(other).update(changed)
         return other
 
 
@@ -96,32 +102,81 @@ FREED = (
 )
 
 
-class _Saved:
-    """A saved variable: unpacked as a fresh stand-in on the same place of the graph."""
+class ExampleContexts(Context):
+    """The contexts of a call inside `vmap`: its `setup_context` ran once for each example.
 
-    __slots__ = ("output", "variable", "version")
+    Attributes:
+        layer: the level of batching.
+        parts: the context of each example.
+    """
+
+    def __init__(self, layer: Layer, parts: list[Context]) -> None:
+        self.layer, self.parts = layer, parts
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """Refuse.
+
+        Raises:
+            AutogradError: always: nobody asks for it but a rule that is run when the `vmap` is over.
+        """
+        raise AutogradError(
+            "this call was made inside vmap, and its feedback is asked for when that is over. Return the gradient from "
+            "the function that vmap runs, not what computes it."
+        )
+
+
+def any_context(ctx: Context) -> Context:
+    """The context of a call, or of one of its examples."""
+    while isinstance(ctx, ExampleContexts):
+        ctx = ctx.parts[0]
+    return ctx
+
+
+class _Saved:
+    """A saved variable: unpacked as a fresh stand-in on the same place of the graph.
+
+    Of an output the value alone is kept, and the variables that the user may still change are only watched: what the
+    node holds must not hold the node.
+    """
+
+    __slots__ = ("output", "variable", "version", "watched")
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
         self.version = variable._version
         self.output: int | None = None
+        self.watched: tuple[tuple[weakref.ref[Variable], int], ...] = ()
 
-    def make_output(self, number: int) -> None:
+    def make_output(self, number: int, out: Variable, fresh: int) -> None:
         if self.output is None:
             self.output = number
-            held = self.variable._alias()
+            given = self.variable
+            self.watched = ((weakref.ref(out), fresh), (weakref.ref(_origin_of(given)), self.version))
+            held = given._alias()
             held._grad_fn, held._edge, held._requires_grad, held._origin = None, None, False, None
             self.variable = held
 
     def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
         variable = self.variable
-        origin = variable if variable._origin is None else variable._origin
-        if origin._version != self.version:
-            raise AutogradError(
-                f"{origin._name()} was changed after it was used (version {origin._version}, used at version "
-                f"{self.version}): feedback on the old value does not fit the new one. Call backward before the change."
-            )
+        if self.output is None:
+            _refuse_change(_origin_of(variable), self.version)
+        for watched, version in self.watched:
+            if (origin := watched()) is not None:
+                _refuse_change(origin, version)
         stand_in = variable._alias()
         if self.output is not None and node is not None and (made_by := node()) is not None:
             stand_in._grad_fn, stand_in.output_nr, stand_in._requires_grad = made_by, self.output, True
         return stand_in
+
+
+def _origin_of(variable: Variable) -> Variable:
+    return variable if variable._origin is None else variable._origin
+
+
+def _refuse_change(variable: Variable, version: int) -> None:
+    if variable._version != version:
+        raise AutogradError(
+            f"{variable._name()} was changed after it was used (version {variable._version}, used at version "
+            f"{version}): feedback on the old value does not fit the new one. Call backward before the change."
+        )

@@ -24,12 +24,13 @@ from contextvars import ContextVar
 from typing import Any
 
 from textgrad_engine import dispatch
-from textgrad_engine.autograd.arguments import gradients_by_variable, needs_by_argument
-from textgrad_engine.autograd.context import FREED
+from textgrad_engine.autograd.arguments import needs_by_argument
+from textgrad_engine.autograd.context import FREED, any_context
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
-from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, partly_silent, silenced, without_zeros
-from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node, Source
+from textgrad_engine.autograd.gradient import Items, is_start, without_zeros
+from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.hooks import MultiGradHook, after_accumulation, after_rule, before_rule, on_gradient
+from textgrad_engine.autograd.rules import Backward, RuleCall, Sorted, run_rule
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.autograd.walk import Visit, place_of, postorder
 from textgrad_engine.dispatch import Call
@@ -214,11 +215,11 @@ class Pass:
             return
         if node.ctx is None:
             raise AutogradError(f"{node.name()}: {FREED}")
-        group = node.function.backward_group(node.ctx)
+        group = node.function.backward_group(any_context(node.ctx))
         if group is None:
-            self._call_rule(visit, node)
-        elif node.function.backward_group_size(node.ctx) == 1:
-            self._call_group_rule([visit], node.function)  # at once: there is nobody to wait for
+            self._call_rule([visit], together=False)
+        elif node.function.backward_group_size(any_context(node.ctx)) == 1:
+            self._call_rule([visit], together=True)  # at once: there is nobody to wait for
         else:
             self._groups.setdefault(group, []).append(visit)
 
@@ -234,26 +235,22 @@ class Pass:
         visit = self._visits.get(edge.node)
         return visit is not None and (visit.needed or edge in self._captured)
 
-    def _call_rule(self, visit: Visit, node: FunctionNode) -> None:
-        ctx = self._context(visit, node)
-        grads = self._grads(visit, ctx)
-        rule = node.function.backward
-        if node.function.backward_is_async:
-            call = dispatch.submit(lambda: rule(ctx, *grads), label=node.name(), where="")
-            self._expect(call, visit)
-        else:
-            self._receive(visit, rule(ctx, *grads))
+    def _call_rule(self, visits: list[Visit], *, together: bool) -> None:
+        """Run the rule of a node, or of several that share a call."""
+        outcome = run_rule(Backward([self._rule_call(visit) for visit in visits], together))
+        for visit in visits:
+            if isinstance(outcome, Call):
+                self._expect(outcome, visit)
+            else:
+                self._receive(visit, outcome)
 
-    def _context(self, visit: Visit, node: FunctionNode) -> Any:
-        ctx = node.ctx
-        assert ctx is not None
-        if self._only is None:
-            return ctx
+    def _rule_call(self, visit: Visit) -> RuleCall:
+        node = visit.node
+        assert isinstance(node, FunctionNode)
+        assert node.ctx is not None
         wanted = [self._wanted(edge) for edge in node.edges]
-        return ctx._with_needs(needs_by_argument(node.layout, wanted))
-
-    def _grads(self, visit: Visit, ctx: Any) -> list[Variable | None]:
-        return [combine(items) if items or ctx._materialize else None for items in visit.arrived]
+        needs = None if self._only is None else needs_by_argument(node.layout, wanted)
+        return RuleCall(node, node.ctx, visit.arrived, wanted, needs)
 
     def _expect(self, call: Call, visit: Visit) -> None:
         self._outstanding += 1
@@ -263,22 +260,14 @@ class Pass:
 
         call.on_done(finished)
 
-    def _receive(self, visit: Visit, returned: Any) -> None:
-        """A rule has returned: sort its gradients to the edges, and go on when their text is there."""
+    def _receive(self, visit: Visit, returned: Sorted) -> None:
+        """A rule has returned: go on when the text of its gradients is there."""
         node = visit.node
         assert isinstance(node, FunctionNode)
-        pending: list[Call] = []
-        grads = gradients_by_variable(node, returned)
-        silent = partly_silent(visit.arrived)
-        for edge, grad in zip(node.edges, grads):
-            items = as_items(grad, f"{node.function.__name__}.backward") if self._wanted(edge) else []
-            items = silenced(items, silent) if silent else items
-            for item in items:
-                if item.source is None and not is_start(item):
-                    item.source = _source(node, visit.arrived)
-                if item._call is not None:
-                    pending.extend(item._pending())
-            visit.returned.append(items)
+        visit.returned = returned[node]
+        pending = [
+            call for items in visit.returned for item in items if item._call is not None for call in item._pending()
+        ]
         if pending:
             self._settle(visit, pending)
         elif node.hooks:
@@ -340,15 +329,10 @@ class Pass:
         for visits in sorted(groups.values(), key=lambda visits: visits[0].number):
             first = visits[0].node
             assert isinstance(first, FunctionNode)
-            size = first.function.backward_group_size(first.ctx)
+            assert first.ctx is not None
+            size = first.function.backward_group_size(any_context(first.ctx))
             for start in range(0, len(visits), size):
-                self._call_group_rule(visits[start : start + size], first.function)
-
-    def _call_group_rule(self, visits: list[Visit], function: Any) -> None:
-        ctxs = [self._context(visit, visit.node) for visit in visits if isinstance(visit.node, FunctionNode)]
-        grads = [self._grads(visit, ctx) for visit, ctx in zip(visits, ctxs)]
-        for visit, returned in zip(visits, function.backward_many(ctxs, grads), strict=True):
-            self._receive(visit, returned)
+                self._call_rule(visits[start : start + size], together=True)
 
     def commit(self, *, accumulate: bool, retain_graph: bool) -> dict[GradientEdge, Items]:
         """Write what the pass found, in graph order; then call the hooks of the leaves."""
@@ -376,12 +360,3 @@ class Pass:
 
 _BEGIN: Any = object()
 _SETTLED: Any = object()
-
-
-def _source(node: FunctionNode, arrived: list[Items]) -> Source:
-    because = tuple([item for items in arrived for item in items])
-    score = next(
-        (item.source.score for item in because if item.source is not None and item.source.score is not None), None
-    )
-    output = node.function.describe_output(node.ctx) if node.ctx is not None else ""
-    return Source(example=node.example, node=node.name(), output=output, score=score, because=because)

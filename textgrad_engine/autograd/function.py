@@ -37,6 +37,7 @@ class Function:
             still pending it is run when that is there, instead of blocking the caller.
         starts_backward: an evaluator says True: a backward pass from its outputs needs no gradient to begin with.
         collects: its output is a batch of its inputs: a pass may begin there where it may begin at each of them.
+        sees_batches: inside `vmap` its rules are given whole batches, instead of running once per example.
 
     Example:
         >>> class Shout(Function):
@@ -56,6 +57,7 @@ class Function:
     deferrable: ClassVar[bool] = False
     starts_backward: ClassVar[bool] = False
     collects: ClassVar[bool] = False
+    sees_batches: ClassVar[bool] = False
     backward_is_async: ClassVar[bool] = False
     _style: ClassVar[_Style]
 

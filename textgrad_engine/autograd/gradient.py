@@ -17,18 +17,26 @@ __all__ = [
     "combine",
     "is_seed",
     "is_start",
-    "partly_silent",
-    "silenced",
     "without_zeros",
 ]
 
 Items: TypeAlias = list[Variable]
 
-SEED = Variable("", role="the start of a backward pass")
+
+class _Start(Variable):
+    """The start of a pass: it has no words, and is no zero."""
+
+    __slots__ = ()
+
+    def _says_nothing(self) -> bool:
+        return False
+
+
+SEED = _Start("", role="the start of a backward pass")
 """The gradient that a loss begins with: it says nothing, and is no zero (as a tensor's is one)."""
 
 
-class PartSeed(Variable):
+class PartSeed(_Start):
     """The start of a pass at some entries of a batch of losses.
 
     Attributes:
@@ -41,13 +49,12 @@ class PartSeed(Variable):
         super().__init__([""] * len(entries), role=SEED.role)
         self.entries = tuple(entries)
 
-    def _says_nothing(self) -> bool:
-        return False
-
 
 def is_start(item: Variable) -> bool:
-    """Whether an item is the start of a pass rather than words."""
-    return item is SEED or isinstance(item, PartSeed)
+    """Whether an item is the start of a pass rather than words; inside `vmap`, for any example."""
+    if item._layer is None:
+        return isinstance(item, _Start)
+    return isinstance(item._inner, list) and any(is_start(part) for part in item._inner)
 
 
 def is_seed(gradient: Variable) -> bool:
@@ -59,7 +66,7 @@ def is_seed(gradient: Variable) -> bool:
 
 def without_zeros(items: Items) -> Items:
     """The items that say something."""
-    return [item for item in items if item is SEED or not item._says_nothing()]
+    return [item for item in items if not item._says_nothing()]
 
 
 class _Join(Function):
@@ -80,59 +87,6 @@ class _Join(Function):
     @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None]) -> Any:
         return _Join.apply([edit for edit in edits if edit is not None])
-
-
-def partly_silent(gradients: Sequence[Items]) -> Items:
-    """All items of some gradients, if a `vmap` may have examples for which all of them are empty; else none."""
-    items = [item for gradient in gradients for item in gradient]
-    return items if all(not is_start(item) and _has_silent_entry(item) for item in items) else []
-
-
-def silenced(items: Items, because: Items) -> Items:
-    """What a rule returned, empty for the examples of a `vmap` for which it was given nothing.
-
-    A rule is run for a whole batch as soon as one example has something to say; for the others it must be as if it had
-    not been run.
-
-    Args:
-        items: what it returned.
-        because: the feedback that it was run for.
-    """
-    return [item if is_start(item) else _Silenced.apply(item, because) for item in items]
-
-
-def _has_silent_entry(value: Variable) -> bool:
-    if value._layer is None:
-        return False
-    parts = value._inner if isinstance(value._inner, list) else [value._primal()]
-    return any(part._says_nothing() or _has_silent_entry(part) for part in parts)
-
-
-class _Silenced(Function):
-    """Feedback, where the feedback that it was made from said anything."""
-
-    deferrable = True
-
-    @staticmethod
-    def forward(item: Variable, because: list[Variable]) -> Variable:
-        silent = all(one._says_nothing() for one in because)
-        return Variable("" if silent else item.data, role=item.role)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        pass
-
-    @staticmethod
-    def output_role(item: Variable, because: list[Variable]) -> str:
-        return item.role
-
-    @staticmethod
-    def backward(ctx: Any, grad_out: Variable) -> Any:
-        return grad_out, None
-
-    @staticmethod
-    def jvp(ctx: Any, edit: Variable | None, because: Any) -> Any:
-        return edit
 
 
 def combine(items: Items) -> Variable:

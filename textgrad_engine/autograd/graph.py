@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from textgrad_engine.dispatch import Call
 
 __all__ = [
-    "EXAMPLE",
     "POST",
     "PRE",
     "AccumulateGrad",
@@ -27,31 +26,7 @@ __all__ = [
     "LeafNodeHook",
     "Node",
     "Source",
-    "example",
 ]
-
-EXAMPLE: ContextVar[str] = ContextVar("textgrad_engine_example", default="")
-
-
-class example:  # noqa: N801  a context manager that reads as a word
-    """Inside the block, what is computed belongs to this example; feedback carries the name along.
-
-    Example:
-        >>> with example("t017"):
-        ...     EXAMPLE.get()
-        't017'
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._before: list[str] = []
-
-    def __enter__(self) -> None:
-        self._before.append(EXAMPLE.get())
-        EXAMPLE.set(self.name)
-
-    def __exit__(self, *exc: object) -> None:
-        EXAMPLE.set(self._before.pop())
 
 
 @dataclass(frozen=True, slots=True)

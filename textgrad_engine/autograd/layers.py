@@ -8,11 +8,13 @@ in `function.py`, runs the forward and records the graph. The shape is that of `
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.function import Function
+    from textgrad_engine.autograd.rules import Rule
 
 __all__ = ["LAYERS", "Layer"]
 
@@ -50,6 +52,14 @@ class Layer:
     def process(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         """Handle one call; this base passes it on unchanged."""
         return function.apply(*args)
+
+    def run_rule(self, rule: Rule, below: Callable[[Rule], Any]) -> Any:
+        """Run a Function's code beside its forward, such as its backward rule; this base leaves it to the layers below.
+
+        What the rule computes comes by in `process`; only a layer whose values have no data to read, as those of
+        `vmap`, has to do anything here. See NOTE [One example at a time] in ``rules.py``.
+        """
+        return below(rule)
 
 
 LAYERS: ContextVar[tuple[Layer, ...]] = ContextVar("textgrad_engine_layers", default=())

@@ -363,12 +363,20 @@ class Variable:
 
     # inner workings, shared with function.py, engine.py and the transforms
 
-    def _pending(self) -> list[Call]:
-        """The calls that the value waits for, whether it is computed or not; of a batch, those of all entries."""
+    def _pending(self, edits: bool = True) -> list[Call]:
+        """The calls that the value waits for, whether it is computed or not; of a batch, those of all entries.
+
+        Args:
+            edits: also those that an edit of the value (in `jvp`) waits for.
+        """
         if self._layer is None:
             return [] if self._call is None else [self._call]
-        parts = self._inner if isinstance(self._inner, list | tuple) else [self._inner]
-        return [call for part in parts if isinstance(part, Variable) for call in part._pending()]
+        parts = (
+            self._inner
+            if isinstance(self._inner, list) or (edits and isinstance(self._inner, tuple))
+            else [self._primal()]
+        )
+        return [call for part in parts if isinstance(part, Variable) for call in part._pending(edits)]
 
     def _says_nothing(self) -> bool:
         """Whether it is empty text; of a batch, whether all entries are."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.contracts import make_contracts
 from textgrad_engine.errors import ConfigError, ModelError
 from textgrad_engine.llm.budget import Budget, budget
 from textgrad_engine.llm.cache import caching
@@ -55,16 +56,19 @@ def make_metric(config: Config) -> Callable[..., Variable]:
     return ExactMatch()
 
 
-def make_optimizer(config: Config, program: Module, *, feedback: bool = True) -> Optimizer:
+def make_optimizer(
+    config: Config, program: Module, examples: Sequence[Mapping[str, Any]] = (), *, feedback: bool = True
+) -> Optimizer:
     """The optimizer of the program's parameters.
 
     Args:
         config: what it says of the optimizer.
         program: what is trained.
+        examples: the training examples, where the config forbids to copy from them.
         feedback: False withholds the feedback from it.
 
     Raises:
-        ConfigError: the program has nothing to train.
+        ConfigError: the program has nothing to train, or a contract cannot be used.
     """
     trained = [parameter for parameter in program.parameters() if parameter.requires_grad]
     if not trained:
@@ -73,7 +77,10 @@ def make_optimizer(config: Config, program: Module, *, feedback: bool = True) ->
             'such as self.system = nn.Parameter("...", role="system prompt")',
             *_CLASS,
         )
-    return TGD(trained, **config.optimizer.given(), use_feedback=feedback)
+    settings = config.optimizer.given()
+    contracts = make_contracts(config, [str(parameter.data) for parameter in trained], examples)
+    settings["constraints"] = (*settings.get("constraints", ()), *contracts)
+    return TGD(trained, **settings, use_feedback=feedback)
 
 
 def make_models(config: Config, option: str | None = None, *, needs_key: bool = True) -> dict[str, Model]:
@@ -87,7 +94,7 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
     Raises:
         ConfigError: nothing answers to a name, or its endpoint has no key.
     """
-    settings = config.models.config.given()
+    settings = {**config.models.config.given(), **config.models.rates()}
     sampling_seed = settings.pop("seed", None)  # of [models.config]: sent to any endpoint that it names
     made: dict[str, Model] = {}
     roles: dict[str, Model] = {}
@@ -96,9 +103,10 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
             # The run's seed makes an embedded model; many endpoints refuse the setting, so nobody else is sent it.
             embedded = name.startswith("simulated/") and config.models.base_url is None
             seed = config.seed if embedded and sampling_seed is None else sampling_seed
+            api = None if embedded else config.models.api
             try:
-                made[name] = resolve(name, base_url=config.models.base_url, seed=seed, **settings)
-            except (ModelError, ValueError) as error:  # the latter for an address that is none
+                made[name] = resolve(name, base_url=config.models.base_url, api=api, seed=seed, **settings)
+            except (ModelError, TypeError, ValueError) as error:  # an address that is none, a setting the API lacks
                 _fail(config, option, role, name, f": {error}")
         roles[role] = made[name]
         inside = innermost(roles[role])

@@ -157,7 +157,7 @@ class Config(Section):
         """
         values = self.resolved()
         if model is not None:
-            kept = {key: value for key, value in values["models"].items() if key in ("base_url", "config")}
+            kept = {key: value for key, value in values["models"].items() if key in _OF_THE_ENDPOINT}
             values["models"] = {**kept, "forward": model}
         for section, key, value in (
             ("models", "base_url", base_url),
@@ -370,5 +370,8 @@ def _check_endpoint(config: Config) -> None:
     if parts.password or parts.username or any(_is_secret(name) for name, _ in parse_qsl(parts.query)):
         config.fail("[models] base_url holds a key or password; set OPENAI_API_KEY instead", "models", "base_url")
 
+
+_OF_THE_ENDPOINT = ("base_url", "api", "config", "requests_per_minute", "tokens_per_minute")
+"""The keys of [models] that hold for whatever model is named."""
 
 _CHECKS = (_check_endpoint, _check_files, _check_metric, _check_program)

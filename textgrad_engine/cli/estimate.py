@@ -31,7 +31,7 @@ def estimate(config: ConfigPath, model: ModelName = None, base_url: BaseUrl = No
         found = load_config(config).with_overrides(model=model, base_url=base_url)
         train_set, val_set, test_set = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)
-        optimizer = build.make_optimizer(found, program)
+        optimizer = build.make_optimizer(found, program, train_set)
         models = build.make_models(found, model, needs_key=False)
     settings = found.train
     trainer = Trainer(

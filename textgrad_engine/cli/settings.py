@@ -11,7 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from textgrad_engine.data.dataset import suggest
 
-__all__ = ["Budget", "Data", "Metric", "Models", "Optimizer", "Program", "Sampling", "Section", "Train", "explain"]
+__all__ = [
+    "Budget",
+    "Contracts",
+    "Data",
+    "Metric",
+    "Models",
+    "Optimizer",
+    "Program",
+    "Sampling",
+    "Section",
+    "Train",
+    "explain",
+]
 
 
 class Section(BaseModel):
@@ -73,19 +85,44 @@ class Sampling(Section):
 
 
 class Models(Section):
-    """Which model does what; a role that is not named falls back to `forward`."""
+    """Which model does what; a role that is not named falls back to `forward`.
+
+    What may pass in a minute is per name: roles of one name share one limit, another name has its own. `api` says which
+    of OpenAI's two APIs the endpoint is asked by.
+    """
 
     forward: str = Field(min_length=1)
     backward: str | None = Field(default=None, min_length=1)
     optimizer: str | None = Field(default=None, min_length=1)
     judge: str | None = Field(default=None, min_length=1)
     base_url: str | None = None
+    api: Literal["chat", "responses"] | None = None
+    requests_per_minute: float | None = Field(default=None, ge=1)
+    tokens_per_minute: float | None = Field(default=None, ge=1)
     config: Sampling = Sampling()
 
     def roles(self) -> dict[str, str]:
         """The names that are given, by role, for `use_models`."""
         names = {"forward": self.forward, "backward": self.backward, "optimizer": self.optimizer, "judge": self.judge}
         return {role: name for role, name in names.items() if name is not None}
+
+    def rates(self) -> dict[str, float]:
+        """The limits per minute that are given, as keyword arguments of `llm.resolve`."""
+        rates = {"requests_per_minute": self.requests_per_minute, "tokens_per_minute": self.tokens_per_minute}
+        return {name: rate for name, rate in rates.items() if rate is not None}
+
+
+class Contracts(Section):
+    """What every new text of a trained prompt must keep, besides its length; checked, where `constraints` are told."""
+
+    requires: list[str] | None = Field(default=None, min_length=1)
+    forbids: list[str] | None = Field(default=None, min_length=1)
+    matches: str | None = Field(default=None, min_length=1)
+    lacks: str | None = Field(default=None, min_length=1)
+    frozen: list[str] | None = Field(default=None, min_length=1)
+    frozen_between: list[str] | None = Field(default=None, min_length=2, max_length=2)
+    language: str | None = None
+    no_copying: bool = False
 
 
 class Optimizer(Section):
@@ -97,10 +134,12 @@ class Optimizer(Section):
     momentum: int | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, gt=0)
     max_feedback_tokens: int | None = Field(default=None, gt=0)
+    constraints: list[str] | None = None
+    contracts: Contracts = Contracts()
 
     def given(self) -> dict[str, Any]:
         """The settings that the file names, as keyword arguments of the optimizer."""
-        return self.model_dump(exclude_none=True, exclude={"name"})
+        return self.model_dump(exclude_none=True, exclude={"name", "contracts"})
 
 
 class Train(Section):
@@ -137,6 +176,7 @@ def _tables(root: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
         if inspect.isclass(field.annotation) and issubclass(field.annotation, Section):
             yield name, field.annotation
     yield "models.config", Sampling
+    yield "optimizer.contracts", Contracts
 
 
 def explain(error: Any, root: type[BaseModel]) -> str:

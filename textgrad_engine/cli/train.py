@@ -86,7 +86,7 @@ def _run(
         train_set, val_set, test_set = read_data(config)
         program = build.make_program(config)
         metric = build.make_metric(config)
-        optimizer = build.make_optimizer(config, program, feedback=feedback)
+        optimizer = build.make_optimizer(config, program, train_set, feedback=feedback)
         models = build.make_models(config, model)
         build.check_prices(config, models, budget)
         with build.prompts_of(config):

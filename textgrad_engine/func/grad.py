@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from textgrad_engine import pytree
-from textgrad_engine.autograd import Context, Function, FunctionNode, GradientEdge, Layer, Variable
+from textgrad_engine.autograd import Function, FunctionNode, GradientEdge, Layer, Variable
 from textgrad_engine.autograd.api import starting_items
 from textgrad_engine.autograd.arguments import layout_of, needs_by_argument
 from textgrad_engine.autograd.engine import run_on_tape
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.gradient import Items, combine, is_start
+from textgrad_engine.autograd.rules import SetUp, run_rule
+from textgrad_engine.dispatch import joint
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
 
@@ -34,23 +36,26 @@ class GradLayer(Layer):
         if not any(wanted) or not GRAD_ENABLED.get():
             return outs
         separate_style(function, "grad")
-        ctx = Context()
-        ctx.needs_input_grad = needs_by_argument(layout, wanted)
-        # The rule sees the values of the level below, so that what it computes is recorded there, by an outer grad.
-        function.setup_context(ctx, inner, outs)
-        edges = tuple([value._gradient_edge() if want else None for value, want in zip(inputs, wanted)])
         single = not isinstance(outs, tuple)
         values = (outs,) if single else outs
+        # The rule sees the values of the level below, so that what it computes is recorded there, by an outer grad.
+        ctx, constants = run_rule(SetUp(function, needs_by_argument(layout, wanted), inner, values, single))
+        edges = tuple([value._gradient_edge() if want else None for value, want in zip(inputs, wanted)])
         node = FunctionNode(function, ctx, edges, layout, len(values))
-        recorded = tuple([self._recorded(node, number, value, ctx) for number, value in enumerate(values)])
+        node.call = joint([call for value in values if isinstance(value, Variable) for call in value._pending(False)])
+        recorded = tuple(
+            [
+                self._recorded(node, number, value)
+                if isinstance(value, Variable) and number not in constants
+                else value
+                for number, value in enumerate(values)
+            ]
+        )
         return recorded[0] if single else recorded
 
-    def _recorded(self, node: FunctionNode, number: int, value: Any, ctx: Context) -> Any:
-        if not isinstance(value, Variable) or ctx._is_constant(value, value):
-            return value
+    def _recorded(self, node: FunctionNode, number: int, value: Variable) -> Variable:
         outer = wrapped(self, value, value)
         outer._requires_grad, outer._grad_fn, outer.output_nr = True, node, number
-        node.call = value._call if value._layer is None else None
         return outer
 
     def records(self, value: Any) -> bool:

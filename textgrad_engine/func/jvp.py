@@ -9,16 +9,61 @@ NOTE [Tangents in words]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine import pytree
-from textgrad_engine.autograd import Context, Function, Layer, Variable
+from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.autograd.arguments import layout_of
+from textgrad_engine.autograd.rules import Rule, SetUp, Split, run_rule
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
 
 __all__ = ["JvpLayer", "jvp"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Forward(Rule):
+    """The `jvp` rule of one call: for each output its tangent, or None."""
+
+    set_up: SetUp
+    tangents: tuple[Any, ...]
+
+    @property
+    def function(self) -> type[Function]:  # type: ignore[override]  # that of the call
+        """The Function."""
+        return self.set_up.function
+
+    def values(self) -> Iterator[Any]:
+        """All inputs, outputs and tangents."""
+        yield from self.set_up.values()
+        yield from pytree.leaves(self.tangents)
+
+    def run(self) -> list[Variable | None]:
+        """Call `setup_context` and `jvp`."""
+        ctx, _ = self.set_up.run()
+        ctx.primals = self.set_up.inputs
+        function, count = self.function, len(self.set_up.outputs)
+        returned = function.jvp(ctx, *self.tangents)
+        given = returned if isinstance(returned, tuple) and not self.set_up.single else (returned,)
+        if len(given) != count:
+            raise AutogradError(
+                f"{function.__name__}.jvp returned {len(given)} tangents, expected {count}: one for each output, "
+                "None for those that stay"
+            )
+        return [_tangent(tangent, function) for tangent in given]
+
+    def of_example(self, split: Split, number: int) -> _Forward:
+        """With the values and tangents of the example."""
+        return _Forward(self.set_up.of_example(split, number), split.part(self.tangents, number))
+
+    def gathered(self, split: Split, results: list[Any]) -> list[Variable | None]:
+        """A batch of changes where any example has one."""
+        return [
+            split.whole(column) if any(change is not None for change in column) else None
+            for column in map(list, zip(*results))
+        ]
 
 
 class JvpLayer(Layer):
@@ -37,29 +82,19 @@ class JvpLayer(Layer):
             )
         primals = map_variables(lambda value: below(self, value), args)
         outs = function.apply(*primals)
+        single = not isinstance(outs, tuple)
+        values = (outs,) if single else outs
         tangents = tuple([self._edits(value) for value in args])
-        ctx = Context()
-        ctx.needs_input_grad = tuple([tangent is not None for tangent in tangents])
+        needs = tuple([tangent is not None for tangent in tangents])
         # As with `grad`, the rule sees the values of the level below: what it computes is recorded by an outer grad.
-        function.setup_context(ctx, primals, outs)
-        ctx.primals = primals
-        return self._paired(function, outs, function.jvp(ctx, *tangents))
+        changes = run_rule(_Forward(SetUp(function, needs, primals, values, single), tangents))
+        duals = tuple([self.dual(value, change) for value, change in zip(values, changes)])
+        return duals[0] if single else duals
 
     def _edits(self, value: Any) -> Any:
         """The tangent of an argument, in its shape; None when there is none in it."""
         edits = pytree.map_leaves(lambda leaf: leaf._inner[1] if is_of(self, leaf) else None, value)
         return edits if any(leaf is not None for leaf in pytree.leaves(edits)) else None
-
-    def _paired(self, function: type[Function], outs: Any, edits: Any) -> Any:
-        if not isinstance(outs, tuple):
-            return self.dual(outs, _tangent(edits, function))
-        given = edits if isinstance(edits, tuple) else (edits,)
-        if len(given) != len(outs):
-            raise AutogradError(
-                f"{function.__name__}.jvp returned {len(given)} tangents, expected {len(outs)}: one for each output, "
-                "None for those that stay"
-            )
-        return tuple([self.dual(out, _tangent(edit, function)) for out, edit in zip(outs, given)])
 
     def dual(self, primal: Any, tangent: Variable | None) -> Any:
         """A value of this level; the value itself where it is not edited."""

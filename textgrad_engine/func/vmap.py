@@ -10,20 +10,20 @@ NOTE [What a batch is]
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from textgrad_engine import pytree
-from textgrad_engine.autograd import Function, Layer, Variable, example
+from textgrad_engine.autograd import Function, Layer, Variable
+from textgrad_engine.autograd.examples import numbered
 from textgrad_engine.autograd.function import generates_vmap_rule
-from textgrad_engine.autograd.graph import EXAMPLE
+from textgrad_engine.autograd.rules import Rule
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import Column, Dims, columns_of, size_of_columns, unbound
 from textgrad_engine.func.levels import called, is_of, separate_style
+from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.batching import Stack
 
 __all__ = ["VmapInfo", "VmapLayer", "vmap"]
@@ -94,16 +94,11 @@ class VmapLayer(Layer):
 
     def process(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         """Make the call once per example, or by the Function's own rule, or once when nothing in it is batched."""
+        if function.sees_batches and args[0] is self:
+            return function.forward(*args)
         leaves, spec = pytree.flatten(args)
-        random = function.is_random(*args)
-        if random and self.randomness == "error":
-            raise AutogradError(
-                f"{self.call}: {function.__name__} samples its answers, and randomness='error'. Pass "
-                "randomness='different' for a sample for each example, or 'same' for one that equal requests share."
-            )
-        batched = any(is_of(self, leaf) for leaf in leaves)
-        different = random and self.randomness == "different"
-        if not batched and not different:
+        different = self.samples_apart(function, args)
+        if not different and not any(is_of(self, leaf) for leaf in leaves):
             return function.apply(*args)
         separate_style(function, "vmap")
         if not generates_vmap_rule(function, self.call):
@@ -113,9 +108,36 @@ class VmapLayer(Layer):
         for position in range(self.size):
             given = pytree.unflatten(spec, [column[position] for column in columns])
             number = self.start + position
-            with _numbered(number):
+            with numbered(number):
                 results.append(function.apply(*(function.resample(given, number) if different else given)))
         return self._stacked(results)
+
+    def samples_apart(self, function: type[Function], args: tuple[Any, ...]) -> bool:
+        """Whether each example takes a sample of its own.
+
+        Raises:
+            AutogradError: the Function samples, and the user has not said what is wanted.
+        """
+        if not function.is_random(*args):
+            return False
+        if self.randomness == "error":
+            raise AutogradError(
+                f"{self.call}: {function.__name__} samples its answers, and randomness='error'. Pass "
+                "randomness='different' for a sample for each example, or 'same' for one that equal requests share."
+            )
+        return self.randomness == "different"
+
+    def run_rule(self, rule: Rule, below: Callable[[Rule], Any]) -> Any:
+        """Run a rule once per example where anything in it is batched."""
+        if rule.function.sees_batches or not any(stands_for_each(self, value) for value in rule.values()):
+            return below(rule)
+        split = BatchSplit(self)
+        results = []
+        for number in range(self.size):
+            with split.example(number):
+                part = rule.of_example(split, number)
+                results.append(None if part is None else below(part))
+        return rule.gathered(split, results)
 
     def _stacked(self, results: list[Any]) -> Any:
         """One value per output that stands for one per example."""
@@ -210,28 +232,6 @@ def vmap(
         return _merged(chunks, out_dims, call)
 
     return batched
-
-
-@contextlib.contextmanager
-def _numbered(number: int) -> Iterator[None]:
-    """The example's name with its number in the batch behind it; an outer batch comes after an inner one, and goes
-    before it.
-    """
-    name = EXAMPLE.get()
-    known, numbers = _numbers.get()
-    if name != known:  # the user named it since
-        numbers = ""
-    longer = f"[{number}]{numbers}"
-    with example(name.removesuffix(numbers) + longer):
-        token = _numbers.set((EXAMPLE.get(), longer))
-        try:
-            yield
-        finally:
-            _numbers.reset(token)
-
-
-_numbers: ContextVar[tuple[str, str]] = ContextVar("textgrad_engine_vmap_numbers", default=("", ""))
-"""The name of the example, and the end of it that is numbers of batches."""
 
 
 def _chunk(layer: VmapLayer, start: int, leaf: Any) -> Any:

@@ -2,181 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import logging
 import math
-import threading
+import re
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
 
-from textgrad_engine.errors import BudgetExceeded, ModelError, UnknownPriceError
-from textgrad_engine.llm.model import Model, Wrapper, defaults_of
-from textgrad_engine.llm.prices import price_of
-from textgrad_engine.llm.request import Request
+from textgrad_engine.errors import BadRequest, ModelError, UnknownPriceError
+from textgrad_engine.llm.account import PICO, Amount, Budget, Remaining
+from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
+from textgrad_engine.llm.prices import highest_price_of, price_of
+from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
-from textgrad_engine.llm.tokens import count_request
+from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.llm.usage import mark, usage_of, was_sent
 
 __all__ = ["DEFAULT_MAX_TOKENS", "Amount", "Budget", "Budgeted", "Remaining", "budget"]
 
-DEFAULT_MAX_TOKENS = 4096
-"""Output tokens that are reserved for a request that sets no ``max_tokens``."""
+DEFAULT_MAX_TOKENS = 8192
+"""The ``max_tokens`` that a request is sent with under a limit in tokens or dollars when it sets none."""
 
-_PICO = 10**12
+_LEAST_MAX_TOKENS = 1024
+"""Where an endpoint refuses `DEFAULT_MAX_TOKENS` as more than its model can say, the half is tried, down to this."""
 
+_NAMES_OF_MAX_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_ABOUT_MAX_TOKENS = re.compile(
+    r"max_(?:\w+_)?tokens|max(?:imum)? output|completion tokens|in the completion", re.IGNORECASE
+)
+_UNKNOWN_MAX_TOKENS = re.compile(r"unsupported|unknown|unrecogni[sz]ed|not (?:supported|permitted)", re.IGNORECASE)
 
-@dataclass(frozen=True)
-class Remaining:
-    """What a budget still has that is neither spent nor reserved; None where it sets no limit."""
-
-    dollars: float | None
-    calls: int | None
-    tokens: int | None
-
-
-@dataclass
-class Amount:
-    """Calls, tokens and money that are reserved or used.
-
-    Attributes:
-        calls: requests.
-        tokens: input and output together.
-        pico: picodollars (millionths of a millionth of a dollar).
-    """
-
-    # Whole numbers only (money in picodollars): sums are exact, whatever the order in which calls end.
-    calls: int = 0
-    tokens: int = 0
-    pico: int = 0
-
-    def add(self, other: Amount, sign: int = 1) -> None:
-        """Add another amount; with ``sign=-1``, take it away."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + sign * getattr(other, field.name))
-
-
-class Budget:
-    """The account of one `budget` block. Its numbers may be read from any thread while calls run.
-
-    ``spent + unknown + reserved`` stays within the limits, given that no call uses more than its worst case: the
-    counted input (see `tokens`) and ``max_tokens``, or `DEFAULT_MAX_TOKENS` where a request sets none. Set
-    ``max_tokens`` when the last cent matters.
-
-    Args:
-        dollars: the most it may cost, in US dollars.
-        calls: the most requests that may be answered.
-        tokens: the most tokens, input and output together.
-    """
-
-    def __init__(self, dollars: float | None = None, calls: int | None = None, tokens: int | None = None) -> None:
-        for name, limit in (("dollars", dollars), ("calls", calls), ("tokens", tokens)):
-            if limit is not None and not 0 <= limit < math.inf:
-                raise ValueError(f"budget({name}=...) must be a number of at least 0, got {limit}")
-        self.dollars, self.calls, self.tokens = dollars, calls, tokens
-        self._pico = None if dollars is None else math.floor(dollars * _PICO)
-        self._lock = threading.Lock()
-        self._spent = Usage()
-        self._settled, self._reserved, self._unknown = Amount(), Amount(), Amount()
-        self._waiting: list[asyncio.Future[None]] = []
-
-    @property
-    def spent(self) -> Usage:
-        """What answered calls used, as far as it is known (see `unknown`)."""
-        with self._lock:
-            dollars = None if self._spent.dollars is None else self._settled.pico / _PICO
-            return self._spent.model_copy(update={"dollars": dollars, "calls": self._settled.calls})
-
-    @property
-    def unknown(self) -> Usage:
-        """The worst case of calls that failed without saying what they cost, e.g. by a timeout; counted as spent.
-
-        Its tokens are given as output tokens.
-        """
-        with self._lock:
-            return _as_usage(self._unknown)
-
-    @property
-    def reserved(self) -> Usage:
-        """The worst case of the calls in flight; its tokens are given as output tokens."""
-        with self._lock:
-            return _as_usage(self._reserved)
-
-    @property
-    def remaining(self) -> Remaining:
-        """What is neither spent nor reserved."""
-        with self._lock:
-            used = self._used()
-            return Remaining(
-                dollars=None if self._pico is None else max(0, self._pico - used.pico) / _PICO,
-                calls=None if self.calls is None else max(0, self.calls - used.calls),
-                tokens=None if self.tokens is None else max(0, self.tokens - used.tokens),
-            )
-
-    def reserve(self, amount: Amount) -> bool:
-        """Set an amount aside if it fits; False means that it may fit when calls in flight have been settled.
-
-        Raises:
-            BudgetExceeded: it does not fit, and waiting cannot change that.
-        """
-        with self._lock:
-            if self._short(amount, self._used()) is None:
-                self._reserved.add(amount)
-                return True
-            committed = self._used()
-            committed.add(self._reserved, -1)
-            if self._reserved.calls and self._short(amount, committed) is None:
-                return False
-            raise BudgetExceeded(self._short(amount, self._used()))
-
-    def settle(self, amount: Amount, usage: Usage | None, *, charged: bool) -> None:
-        """Replace a reservation by what was used: `usage`, or the reservation itself if unknown, or nothing."""
-        with self._lock:
-            self._reserved.add(amount, -1)
-            if usage is not None:
-                self._spent += usage
-                pico = amount.pico if usage.dollars is None else round(usage.dollars * _PICO)
-                self._settled.add(Amount(max(usage.calls, amount.calls), usage.total_tokens, pico))
-            elif charged:
-                self._unknown.add(amount)
-            waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            _wake(future)
-
-    def changed(self) -> asyncio.Future[None]:
-        """A future that is done when a call has been settled."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        with self._lock:
-            self._waiting.append(future)
-            if not self._reserved.calls:  # the last one was settled between the refusal and this line
-                future.set_result(None)
-        return future
-
-    def _used(self) -> Amount:
-        used = Amount()
-        for part in (self._settled, self._unknown, self._reserved):
-            used.add(part)
-        return used
-
-    def _short(self, amount: Amount, used: Amount) -> str | None:
-        limits = {"calls": self.calls, "tokens": self.tokens, "pico": self._pico}
-        for name, limit in limits.items():
-            have, want = getattr(used, name), getattr(amount, name)
-            if limit is None or have + want <= limit:
-                continue
-            aside, unknown = getattr(self._reserved, name), getattr(self._unknown, name)
-            shown, unit = ("dollars", _PICO) if name == "pico" else (name, 1)
-            return (
-                f"the budget of {limit / unit:g} {shown} does not allow the next call: "
-                f"{(have - aside - unknown) / unit:g} spent, {aside / unit:g} reserved by calls in flight, "
-                f"{unknown / unit:g} held for calls that failed at unknown cost, and the next call may need "
-                f"{want / unit:g}; raise budget({shown}=...)" + ("" if name == "calls" else " or lower max_tokens")
-            )
-        return None
-
-    def __repr__(self) -> str:
-        return f"Budget(dollars={self.dollars}, calls={self.calls}, tokens={self.tokens}, remaining={self.remaining})"
+_log = logging.getLogger("textgrad_engine.llm.budget")
 
 
 @contextlib.contextmanager
@@ -204,12 +61,15 @@ def budget(dollars: float | None = None, calls: int | None = None, tokens: int |
 class Budgeted(Wrapper):
     """Sends a call only when its worst case fits every budget around it, and puts the price on its answer.
 
-    A call that would fit once others in flight have been settled waits for them.
+    A call that would fit once others in flight have been settled waits for them; one that would not fit even then is
+    refused.
     """
 
     def __init__(self, inner: Model) -> None:
         super().__init__(inner)
         self._defaults = defaults_of(inner)
+        self._most_output = DEFAULT_MAX_TOKENS  # less where the endpoint was found to refuse so much
+        self._warned = False
 
     async def complete(self, request: Request) -> Completion:
         """Reserve, pass on, settle.
@@ -221,20 +81,27 @@ class Budgeted(Wrapper):
         budgets = _budgets.get()
         if not budgets:
             return await self._ask(request)
-        amount = self._worst_case(request, budgets)
+        stated = _max_tokens_in(request.config.over(self._defaults))
+        amount = self._worst_case(request, stated or self._most_output, budgets)
         await _reserve(budgets, amount)
-        usage, charged = None, True
+        usage, charged, estimated = None, True, False
         try:
             check_stop()  # it may have been set while this call waited for its reservation
-            completion = await self._ask(request)
+            if stated is None and self._needs_an_end(budgets):
+                completion = await self._ask_with_an_end(request)
+            else:
+                completion = await self._ask(request)
             usage = completion.usage
+            estimated = completion.raw is not None and bool(completion.raw.get("usage_estimated"))
             return completion
         except Exception as error:
             usage, charged = usage_of(error), was_sent(error)
             raise
         finally:
             for each in budgets:
-                each.settle(amount, usage, charged=charged)
+                each.settle(amount, usage, charged=charged, estimated=estimated)
+            if usage is not None and usage.total_tokens > amount.tokens:
+                self._warn(usage, amount, budgets)
 
     async def _ask(self, request: Request) -> Completion:
         try:
@@ -246,16 +113,41 @@ class Budgeted(Wrapper):
         usage = self._with_price(completion.usage)
         return completion if usage is completion.usage else completion.model_copy(update={"usage": usage})
 
-    def _worst_case(self, request: Request, budgets: tuple[Budget, ...]) -> Amount:
-        output = request.config.max_tokens or self._defaults.max_tokens or DEFAULT_MAX_TOKENS
-        usage = Usage(input_tokens=count_request(request, self.name), output_tokens=output, calls=1)
-        dollars = price_of(self.inner, usage)
+    async def _ask_with_an_end(self, request: Request) -> Completion:
+        """Send a request without ``max_tokens`` with one, so that its reservation is what it can cost at most."""
+        most = self._most_output
+        while True:
+            config = request.config.model_copy(update={"max_tokens": most})
+            try:
+                completion = await self._ask(request.model_copy(update={"config": config}))
+            except BadRequest as error:  # refused, hence free: the reservation is still whole
+                if not _ABOUT_MAX_TOKENS.search(str(error)):
+                    raise
+                if most <= _LEAST_MAX_TOKENS or _UNKNOWN_MAX_TOKENS.search(str(error)):
+                    error.add_note(
+                        f"under a limit in tokens or dollars a request that sets no max_tokens is sent with {most}; "
+                        "set max_tokens, or extra={...} with the name that this endpoint has for it"
+                    )
+                    raise
+                most //= 2
+            else:
+                self._most_output = min(self._most_output, most)
+                return completion
+
+    def _needs_an_end(self, budgets: tuple[Budget, ...]) -> bool:
+        """Whether a limit is at stake that a longer answer could pass."""
+        free = is_free(self.inner)
+        return any(each.tokens is not None or (each.dollars is not None and not free) for each in budgets)
+
+    def _worst_case(self, request: Request, output: int, budgets: tuple[Budget, ...]) -> Amount:
+        usage = Usage(input_tokens=most_of_request(request, self.name), output_tokens=output, calls=1)
+        dollars = highest_price_of(self.inner, usage)
         if dollars is None and any(each.dollars is not None for each in budgets):
             raise UnknownPriceError(
                 f"a budget in dollars needs the price of {self.name!r}, which is not known; state it with "
                 f"llm.set_price({self.name!r}, input_per_million, output_per_million), or limit calls or tokens instead"
             )
-        return Amount(1, usage.total_tokens, math.ceil((dollars or 0.0) * _PICO))
+        return Amount(1, usage.total_tokens, math.ceil((dollars or 0.0) * PICO))
 
     def _with_price(self, usage: Usage) -> Usage:
         if usage.dollars:  # the endpoint said so itself
@@ -263,13 +155,36 @@ class Budgeted(Wrapper):
         dollars = price_of(self.inner, usage)
         return usage if usage.dollars == dollars else usage.model_copy(update={"dollars": dollars})
 
+    def _warn(self, usage: Usage, amount: Amount, budgets: tuple[Budget, ...]) -> None:
+        if self._warned or not any(each.tokens is not None or each.dollars is not None for each in budgets):
+            return
+        self._warned = True
+        _log.warning(
+            "%r says that a call used %d tokens, and at most %d were possible by its text and max_tokens: it takes no "
+            "notice of max_tokens, or counts otherwise, and can pass the budget by as much",
+            self.name,
+            usage.total_tokens,
+            amount.tokens,
+        )
+
+
+def _max_tokens_in(config: GenerateConfig) -> int | None:
+    """What a config allows an answer; what is in `extra` is sent as it is, and instead of the setting's own name."""
+    stated = [config.max_tokens, *[config.extra.get(name) for name in _NAMES_OF_MAX_TOKENS]]
+    numbers = [number for number in stated if isinstance(number, int) and not isinstance(number, bool) and number > 0]
+    return max(numbers, default=None)
+
 
 async def _reserve(budgets: tuple[Budget, ...], amount: Amount) -> None:
+    """Set an amount aside in every budget; wait where one has no room, and hold nothing of the others meanwhile."""
+    granted: Budget | None = None
     while True:
-        held: list[Budget] = []
+        held = [] if granted is None else [granted]
         full: Budget | None = None
         try:
             for each in budgets:
+                if each is granted:
+                    continue
                 if not each.reserve(amount):
                     full = each
                     break
@@ -280,22 +195,13 @@ async def _reserve(budgets: tuple[Budget, ...], amount: Amount) -> None:
         finally:
             for each in held:  # all or none: a half reservation would keep others from what they need
                 each.settle(amount, None, charged=False)
-        future = full.changed()
-        with failing_on_stop(future):
-            await future
-
-
-def _as_usage(amount: Amount) -> Usage:
-    return Usage(calls=amount.calls, output_tokens=amount.tokens, dollars=amount.pico / _PICO)
-
-
-def _wake(future: asyncio.Future[None]) -> None:
-    def finish() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    with contextlib.suppress(RuntimeError):  # its loop is closed, and nobody waits any more
-        future.get_loop().call_soon_threadsafe(finish)
+        future = full.queue(amount)
+        try:
+            with failing_on_stop(future):
+                granted = full if await future else None
+        except BaseException:
+            full.give_up(future, amount)
+            raise
 
 
 _budgets: ContextVar[tuple[Budget, ...]] = ContextVar("textgrad_engine_budgets", default=())

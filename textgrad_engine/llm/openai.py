@@ -1,4 +1,4 @@
-"""The adapter to every endpoint that speaks OpenAI's chat completions."""
+"""The adapter to every endpoint that speaks OpenAI's chat completions, or its Responses API."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import os
 import sys
 import time
 import weakref
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import SecretStr
@@ -21,22 +22,38 @@ from textgrad_engine.errors import (
     DeadlineExceeded,
     ModelError,
     RequestRefused,
+    ServerFailed,
 )
-from textgrad_engine.llm import wire
-from textgrad_engine.llm.check import strip_fence, surrogate_in
+from textgrad_engine.llm import outputs, responses, stream, wire
+from textgrad_engine.llm.check import strip_fence
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.rates import hear
-from textgrad_engine.llm.request import GenerateConfig, Request
+from textgrad_engine.llm.redact import concealed
+from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.stream import body_of, listeners
+from textgrad_engine.llm.stream import listeners
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "OpenAIModel"]
+__all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "Api", "OpenAIModel"]
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
-_REFUSED_FORMAT = ("response_format", "json_schema", "structured output")
+Api = Literal["chat", "responses"]
+"""Which of OpenAI's two APIs carries the requests: chat completions, or the Responses API."""
+
+_JSON = {"content-type": "application/json"}
+
+_REFUSED_FORMAT = ("response_format", "json_schema", "structured output", "text.format")
+
+
+class _Wire(NamedTuple):
+    """How one of the APIs says things."""
+
+    path: str
+    arguments: Callable[..., dict[str, Any]]
+    completion_of: Callable[[bytes, Request, str, float], Completion]
+    body_of: Callable[[AsyncIterator[bytes], Callable[[str], None], str], Awaitable[bytes]]
 
 
 class OpenAIModel:
@@ -51,10 +68,13 @@ class OpenAIModel:
         api_key: the key; without one, `OPENAI_API_KEY`. An endpoint of your own needs none.
         max_in_flight: how many calls `resolve` lets through at once; None for its default.
         timeout: seconds to wait for data that does not come.
+        api: ``"responses"`` for the Responses API of endpoints that have it. Requests are written the same way; it has
+            no `seed`, no `stop` and no penalties, and it is told to store nothing (`extra={"store": True}` allows it).
         **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
 
     Raises:
-        TypeError: a setting that does not exist; `extra={...}` passes on what only one endpoint knows.
+        TypeError: a setting that does not exist, there or with this `api`; `extra={...}` passes on what only one
+            endpoint knows.
 
     Example:
         >>> OpenAIModel("gpt-5-mini", max_tokens=500)
@@ -69,14 +89,14 @@ class OpenAIModel:
         max_in_flight: int | None = None,
         *,
         timeout: float = 300.0,
+        api: Api = "chat",
         **config: Any,
     ) -> None:
+        api_key = concealed(api_key)  # first of all: debuggers and `pytest -l` show the locals of a frame that raised
+        if api not in get_args(Api):
+            raise ValueError(f"api must be 'chat' or 'responses', got {api!r}")
         if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
-            known = ", ".join(sorted(GenerateConfig.model_fields))
-            raise TypeError(
-                f"OpenAIModel has no setting {unknown[0]!r}; it knows {known}, "
-                f"and extra={{{unknown[0]!r}: ...}} passes one on to the endpoint as it is"
-            )
+            raise TypeError(unknown_setting(unknown[0]))
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
         self.host = urlsplit(self.base_url).hostname or ""
         if not self.host:
@@ -85,12 +105,23 @@ class OpenAIModel:
         self.max_in_flight = max_in_flight
         self.timeout = timeout
         self.defaults = GenerateConfig(**config)
+        self.api = api
+        if api == "responses":
+            for setting in responses.UNSUPPORTED:
+                if getattr(self.defaults, setting) is not None:
+                    raise TypeError(responses.unsupported(setting))
         self._official = self.host == "api.openai.com"
         self._sent_name = name.removeprefix("openai/") if self._official else name
-        self._key = SecretStr(api_key) if isinstance(api_key, str) else api_key
+        self._wire = _wire(api, official=self._official)
+        self._key = api_key
         self._format = "asked"  # then "in words too" where it is ignored, or "in words" where it is refused
         self._clients: PerLoop[_Client] = PerLoop(_Client)
         weakref.finalize(self, _close_all, self._clients).atexit = False
+
+    @property
+    def cache_key(self) -> str | None:
+        """What tells its answers from those that another API of the endpoint gives; None for the usual one."""
+        return None if self.api == "chat" else f"api={self.api}"
 
     async def complete(self, request: Request) -> Completion:
         """Send one request, and a second one only when the endpoint turns out not to know ``response_format``.
@@ -102,7 +133,7 @@ class OpenAIModel:
         how = self._format
         try:
             completion = await self._send(request, config, how)
-        except BadRequest as error:
+        except (BadRequest, ServerFailed) as error:
             if how == "in words" or config.response_format is None or not _is_about_format(error):
                 raise
         else:
@@ -120,16 +151,16 @@ class OpenAIModel:
 
     async def _send(self, request: Request, config: GenerateConfig, how: str) -> Completion:
         key = self._secret()
-        stream = bool(listeners())
-        sent = wire.arguments(
+        streamed = bool(listeners())
+        sent = self._wire.arguments(
             self._sent_name,
             request,
             config,
-            official=self._official,
             in_words=how == "in words too",
             no_format=how == "in words",
-            stream=stream,
+            stream=streamed,
         )
+        content = wire.encoded(sent, request)
         clients = self._clients.get()
         client = clients.connected(self, key)
         started = time.perf_counter()
@@ -137,29 +168,38 @@ class OpenAIModel:
         clients.in_flight += 1
         # Raised outside the except block: the SDK's own error may quote the key, and must not hang on to ours.
         try:
-            if stream:
-                headers, body = await self._streamed(client, sent, request)
+            # By the SDK's own door for whatever it has no method for: its methods for these walk through the types of
+            # all that is sent first, which takes a third of the processor time of a call.
+            response = await client.post(
+                self._wire.path,
+                cast_to=clients.raw,
+                content=content,
+                options={"headers": _JSON},
+                stream=streamed,
+                stream_cls=clients.events,
+            )
+            if streamed:
+                body = await self._read(response, request)
             else:
-                # By the SDK's own door for whatever it has no method for: its method for this one walks through the
-                # types of all that is sent first, which takes a third of the processor time of a call.
-                response = await client.post("/chat/completions", cast_to=clients.raw, body=sent)
-                headers, body = response.headers, response.content
-        except ModelError as error:
-            failure = error  # of the stream itself
+                body = response.content
+            body = _redacted(body, key)
+        except ModelError as error:  # of a body that is too long, or of a stream
+            error.args = tuple([_redacted(str(said).encode("utf-8", "replace"), key).decode() for said in error.args])
+            failure = error
         except Exception as error:
-            translated = self._translated(error, key, request)
+            translated = self._translated(error, key)
             if translated is None:
                 raise
             failure = translated
         else:
             latency = time.perf_counter() - started
-            _tell(headers)
-            return wire.completion_of(_redacted_body(body, key), request, self._sent_name, latency)
+            _tell(response.headers)
+            return self._wire.completion_of(body, request, self._sent_name, latency)
         finally:
             clients.in_flight -= 1
-        raise failure
+        raise failure.with_traceback(None)  # the locals of the SDK's frames are not ours to show
 
-    async def _streamed(self, client: Any, sent: dict[str, Any], request: Request) -> tuple[Mapping[str, str], bytes]:
+    async def _read(self, response: Any, request: Request) -> bytes:
         told = False
 
         def tell(piece: str | None) -> None:
@@ -169,22 +209,22 @@ class OpenAIModel:
                 listener(request, piece)
 
         try:
-            named = {key: sent.pop(key) for key in ("model", "messages", "stream")}
-            create = client.chat.completions.with_streaming_response.create
-            async with create(**named, extra_body=sent) as response:
-                if "event-stream" not in response.headers.get("content-type", ""):
-                    return response.headers, await response.read()  # it does not stream, and answers in one piece
-                return response.headers, await body_of(response.iter_lines(), tell, self._sent_name)
+            if "event-stream" not in response.headers.get("content-type", ""):
+                whole: bytes = await response.aread()  # it does not stream, and answers in one piece
+                return whole
+            return await self._wire.body_of(response.aiter_bytes(), tell, self._sent_name)
         except Exception:
             if told:
                 tell(None)
             raise
+        finally:
+            await response.aclose()
 
-    def _secret(self) -> str:
-        key = self._key.get_secret_value() if self._key is not None else os.environ.get("OPENAI_API_KEY", "")
-        key = key.strip()
+    def _secret(self) -> SecretStr:
+        held = self._key if self._key is not None else SecretStr(os.environ.get("OPENAI_API_KEY", ""))
+        key = SecretStr(held.get_secret_value().strip())
         if self._key is None and not self._official and not key:
-            return "none"  # servers of one's own ask for no key, but the SDK insists on sending one
+            return SecretStr("none")  # servers of one's own ask for no key, but the SDK insists on sending one
         if not key:
             raise mark(
                 AuthenticationFailed(
@@ -193,7 +233,7 @@ class OpenAIModel:
                 ),
                 sent=False,
             )
-        if not (key.isascii() and key.isprintable()):
+        if not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
             raise mark(
                 AuthenticationFailed(
                     f"the API key for {self.name!r} holds characters that no key has, e.g. a line break; "
@@ -203,7 +243,7 @@ class OpenAIModel:
             )
         return key
 
-    def _translated(self, error: Exception, key: str, request: Request) -> ModelError | None:
+    def _translated(self, error: Exception, key: SecretStr) -> ModelError | None:
         import httpx2  # loaded by openai already, which is loaded when a call has failed
         import openai
 
@@ -212,14 +252,12 @@ class OpenAIModel:
         if refused is not None:
             return mark(RequestRefused(str(refused)), sent=False)
         if isinstance(error, openai.APIStatusError):
-            text = _redacted(error.response.text, key)
+            text = _redacted(error.response.content, key).decode("utf-8", "replace")
             _tell(error.response.headers)
-            return wire.error_of(error.status_code, text, error.response.headers, self._sent_name, where)
-        if isinstance(error, UnicodeEncodeError):
-            where = surrogate_in(request) or "a setting or a schema"
-            return mark(
-                RequestRefused(f"{where} holds a lone surrogate, which is no text and cannot be sent"), sent=False
-            )
+            failed = wire.error_of(error.status_code, text, error.response.headers, self._sent_name, where)
+            if error.status_code == 404 and self.api != "chat":
+                failed.add_note(f"it was asked for {where}{self._wire.path}; what lacks that is asked with api='chat'")
+            return failed
         lost = _aiohttp_error(error)
         if lost is None and isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
             late = DeadlineExceeded(f"{where} sent nothing for {self.timeout:g} s, asked for {self._sent_name!r}")
@@ -227,7 +265,7 @@ class OpenAIModel:
             return mark(late, sent=False) if unsent else late
         if isinstance(error, openai.OpenAIError | httpx2.HTTPError | OSError):
             cause = lost or error.__cause__ or error
-            reason = _redacted(str(cause), key) or type(cause).__name__
+            reason = _redacted(str(cause).encode("utf-8", "replace"), key).decode() or type(cause).__name__
             broken = ConnectionFailed(
                 f"no answer from {where}: {reason}; is the server running, and is base_url right?"
             )
@@ -239,6 +277,8 @@ class OpenAIModel:
         shown = [repr(self.name)]
         if self.base_url != DEFAULT_BASE_URL:
             shown.append(f"base_url={_without_password(self.base_url)!r}")
+        if self.api != "chat":
+            shown.append(f"api={self.api!r}")
         shown += [f"{name}={getattr(self.defaults, name)!r}" for name in sorted(self.defaults.model_fields_set)]
         return f"OpenAIModel({', '.join(shown)})"
 
@@ -249,9 +289,10 @@ class _Client:
     def __init__(self) -> None:
         self.in_flight = 0
         self.raw: Any = None  # the SDK's class of responses that it has not looked into
-        self._made: dict[bool, tuple[str, Any]] = {}
+        self.events: Any = None  # and of those that it has not read, which it wants to be told and makes nothing of
+        self._made: dict[bool, tuple[SecretStr, Any]] = {}
 
-    def connected(self, model: OpenAIModel, key: str) -> Any:
+    def connected(self, model: OpenAIModel, key: SecretStr) -> Any:
         # With many in flight aiohttp costs half. It cannot be mocked, so while real requests are refused it is
         # used for this machine only.
         wide = self.in_flight >= WIDE and has_aiohttp()
@@ -262,10 +303,14 @@ class _Client:
             import httpx2  # heavy, see `connect`
             import openai
 
-            self.raw = httpx2.Response
+            self.raw, self.events = httpx2.Response, openai.AsyncStream[Any]
             http = connect(model.host, model.timeout, wide=wide)
             client = openai.AsyncOpenAI(
-                api_key=key, base_url=model.base_url, max_retries=0, timeout=http.timeout, http_client=http
+                api_key=key.get_secret_value(),
+                base_url=model.base_url,
+                max_retries=0,
+                timeout=http.timeout,
+                http_client=http,
             )
             made = self._made[wide] = (key, client)
         return made[1]
@@ -276,8 +321,17 @@ class _Client:
             await client.close()
 
 
-def _is_about_format(error: BadRequest) -> bool:
+def _wire(api: Api, *, official: bool) -> _Wire:
+    if api == "responses":
+        return _Wire("/responses", responses.arguments, outputs.completion_of, outputs.body_of)
+    chat = partial(wire.arguments, official=official)
+    return _Wire("/chat/completions", chat, wire.completion_of, stream.body_of)
+
+
+def _is_about_format(error: BadRequest | ServerFailed) -> bool:
     said = str(error).lower()
+    if error.status == 500:  # what llama-cpp-python's server answers to a request that does not fit its types
+        return "response_format" in said and "validation error" in said
     # a schema that is wrong is the caller's to mend; asking in words instead would hide it
     return error.status in (400, 422) and "invalid schema" not in said and any(sign in said for sign in _REFUSED_FORMAT)
 
@@ -309,12 +363,8 @@ def _cause(error: BaseException | None, kind: Any) -> BaseException | None:
     return error
 
 
-def _redacted(text: str, key: str) -> str:
-    return text.replace(key, "[API key]") if len(key) > 4 else text
-
-
-def _redacted_body(body: bytes, key: str) -> bytes:
-    return body.replace(key.encode(), b"[API key]") if len(key) > 4 else body
+def _redacted(body: bytes, key: SecretStr) -> bytes:
+    return body.replace(key.get_secret_value().encode(), b"[API key]") if len(key) > 4 else body
 
 
 def _without_password(url: str) -> str:

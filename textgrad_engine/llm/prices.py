@@ -1,16 +1,20 @@
-"""What an answer costs: what was stated, else the table that genai-prices ships; unknown is None, never zero."""
+"""What an answer costs: what was stated, else the table that genai-prices ships; unknown is None, never zero.
+
+The table is also where the sizes of contexts come from.
+"""
 
 from __future__ import annotations
 
 import functools
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from textgrad_engine.llm.model import Model, innermost, is_free
 from textgrad_engine.llm.response import Usage
 
-__all__ = ["price", "price_of", "set_price"]
+__all__ = ["highest_price_of", "known_context", "price", "price_of", "set_price"]
 
 
 @dataclass(frozen=True)
@@ -81,37 +85,97 @@ def price_of(model: Model, usage: Usage) -> float | None:
     return 0.0 if is_free(model) else price(innermost(model).name, usage)
 
 
+def highest_price_of(model: Model, usage: Usage) -> float | None:
+    """The most that so many tokens can cost with this very model, however much of the input it had cached."""
+    price_fresh = price_of(model, usage)
+    if not price_fresh:
+        return price_fresh
+    price_cached = price_of(model, usage.model_copy(update={"cached_tokens": usage.input_tokens}))
+    return price_fresh if price_cached is None else max(price_fresh, price_cached)
+
+
+def known_context(model_name: str) -> int | None:
+    """The tokens that a model reads at most, as the table that genai-prices ships has it; None when it does not know.
+
+    Example:
+        >>> known_context("openai/gpt-4o")
+        128000
+    """
+    known = None if model_name.startswith("simulated/") else _find(model_name)
+    return None if known is None else known.context
+
+
 def _bare(model: str) -> str:
     return model.removeprefix("openai/")
 
 
-def _table_price(model_name: str, usage: Usage) -> float | None:
-    import genai_prices  # heavy (0.2 s); its table is inside the package, nothing is fetched
+@dataclass(frozen=True)
+class _Known:
+    """A model of the table: its name there, its provider, its context, and its prices if they are straight lines."""
 
+    name: str
+    provider: str | None
+    context: int | None
+    rates: tuple[Decimal, Decimal, Decimal, Decimal] | None = field(repr=False)
+
+
+def _table_price(model_name: str, usage: Usage) -> float | None:
     known = _find(model_name)
     if known is None:
         return None
-    name, provider = known
+    if known.rates is not None:
+        call, fresh, cached, output = known.rates
+        plain = usage.input_tokens - usage.cached_tokens
+        return float(call + plain * fresh + usage.cached_tokens * cached + usage.output_tokens * output)
+    return float(_calculated(known.name, known.provider, usage).total_price)
+
+
+def _calculated(name: str, provider: str | None, usage: Usage) -> Any:
+    import genai_prices  # heavy (0.2 s); its table is inside the package, nothing is fetched
+
     tokens = genai_prices.Usage(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cached_tokens or None,
     )
-    return float(genai_prices.calc_price(tokens, name, provider_id=provider).total_price)
+    return genai_prices.calc_price(tokens, name, provider_id=provider)
 
 
 @functools.lru_cache(maxsize=256)
-def _find(model_name: str) -> tuple[str, str | None] | None:
-    import genai_prices  # see above
-
+def _find(model_name: str) -> _Known | None:
     provider, _, rest = model_name.partition("/")
-    candidates: list[tuple[str, Any]] = [(model_name, None)]
+    candidates: list[tuple[str, str | None]] = [(model_name, None)]
     if rest:
         candidates.insert(0, (rest, provider))
     for name, owner in candidates:
         try:
-            genai_prices.calc_price(genai_prices.Usage(input_tokens=1, output_tokens=1), name, provider_id=owner)
+            found = _calculated(name, owner, Usage(input_tokens=1, output_tokens=1))
         except LookupError:
             continue
-        return name, owner
+        return _Known(name, owner, found.model.context_window, _rates(name, owner, found))
     return None
+
+
+def _rates(name: str, provider: str | None, found: Any) -> tuple[Decimal, Decimal, Decimal, Decimal] | None:
+    """Dollars for a call, and for a token of fresh input, cached input and output; None where they change with the size
+    of the request or the time of day.
+    """
+    # To ask the table each time takes 0.1 ms, which every call would wait for three times.
+    import genai_prices  # see above
+
+    prices = found.model.prices
+    if not isinstance(prices, genai_prices.types.ModelPrice) or not all(
+        isinstance(price, Decimal) for price in vars(prices).values() if price is not None
+    ):
+        return None
+    probes = (
+        Usage(input_tokens=_PROBE),
+        Usage(input_tokens=_PROBE, cached_tokens=_PROBE),
+        Usage(output_tokens=_PROBE),
+    )
+    call = _calculated(name, provider, Usage()).total_price
+    fresh, cached, output = [(_calculated(name, provider, probe).total_price - call) / _PROBE for probe in probes]
+    return call, fresh, cached, output
+
+
+_PROBE = 1_000_000

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from textgrad_engine.llm.model import Model, innermost
 
-__all__ = ["HIDDEN", "redacted", "secrets_of", "without_password"]
+__all__ = ["HIDDEN", "concealed", "redacted", "secrets_of", "without_password"]
 
 HIDDEN = "[redacted]"
 """What stands where a secret was."""
@@ -57,6 +57,16 @@ def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
     if isinstance(value, list | tuple):
         return [redacted(inside, secrets) for inside in value]
     return value
+
+
+def concealed(key: str | SecretStr | None) -> SecretStr | None:
+    """A key in a type that shows it in no repr, and so in no listing of a frame's local variables.
+
+    Example:
+        >>> concealed("sk-0123")
+        SecretStr('**********')
+    """
+    return SecretStr(key) if isinstance(key, str) else key
 
 
 def secrets_of(model: Model) -> list[str]:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat"]
+__all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat", "unknown_setting"]
 
 Purpose = Literal["forward", "judge", "backward", "optimizer"]
 """Why a call is made; usage and cost are added up by it, and `use_models` chooses the model by it."""
+
+
+INSTEAD = {
+    "messages": "the messages are the request's own",
+    "model": "the model is named where it is made; use another one",
+    "n": "one call is one answer; for several, await llm.samples(model, request, n), or ask within llm.repeat(index)",
+    "stream": "to see an answer as it comes, ask within llm.on_token(callback)",
+    "stream_options": "to see an answer as it comes, ask within llm.on_token(callback)",
+}
+"""Fields of the endpoints' APIs that are no settings here, nor go through `extra`, and what is used instead."""
 
 
 class _Frozen(BaseModel):
@@ -71,6 +81,9 @@ class ResponseFormat(_Frozen):
 class GenerateConfig(_Frozen):
     """Sampling settings; None means that the setting is not sent and the endpoint's default holds.
 
+    There is no `n`: `llm.samples` asks for several answers, each a call of its own for limits, budget, retries and
+    cache. There is no `stream`: inside an `llm.on_token` block, answers are streamed to a callback.
+
     Attributes:
         max_tokens: the most tokens an answer may have.
         extra: settings of one endpoint, passed on by name exactly as they are.
@@ -89,6 +102,13 @@ class GenerateConfig(_Frozen):
     tool_choice: str | Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = Field(default_factory=dict)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _name_what_is_used_instead(cls, given: Any) -> Any:
+        if isinstance(given, dict) and (found := INSTEAD.keys() & given.keys()):
+            raise ValueError(unknown_setting(min(found)))
+        return given
+
     def over(self, defaults: GenerateConfig) -> GenerateConfig:
         """These settings, and those of `defaults` where this one has none; `extra` is merged by name.
 
@@ -106,6 +126,21 @@ class GenerateConfig(_Frozen):
         if defaults.extra:
             filled["extra"] = {**defaults.extra, **self.extra}
         return self.model_copy(update=filled) if filled else self
+
+
+def unknown_setting(name: str) -> str:
+    """What is said about a name that is no sampling setting: what there is, or what to use instead.
+
+    Example:
+        >>> unknown_setting("stream")
+        "there is no setting 'stream': to see an answer as it comes, ask within llm.on_token(callback)"
+    """
+    if name in INSTEAD:
+        return f"there is no setting {name!r}: {INSTEAD[name]}"
+    known = ", ".join(sorted(GenerateConfig.model_fields))
+    return (
+        f"there is no setting {name!r}; there are {known}, and extra={{{name!r}: ...}} for what one endpoint only has"
+    )
 
 
 class Request(_Frozen):

@@ -6,15 +6,18 @@ import importlib
 import os
 from typing import Any, Literal
 
+from pydantic import SecretStr
+
 from textgrad_engine.errors import UnknownModelError
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cache import Cache, Cached, open_cache
 from textgrad_engine.llm.check import Check
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.model import Model, Wrapper, innermost
-from textgrad_engine.llm.openai import OpenAIModel
+from textgrad_engine.llm.openai import Api, OpenAIModel
 from textgrad_engine.llm.record import Taped
-from textgrad_engine.llm.request import GenerateConfig, Request
+from textgrad_engine.llm.redact import concealed
+from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
 from textgrad_engine.llm.spans import Traced
@@ -57,7 +60,8 @@ def resolve(
     model: str | Model,
     *,
     base_url: str | None = None,
-    api_key: str | None = None,
+    api_key: str | SecretStr | None = None,
+    api: Api | None = None,
     seed: int | None = None,
     max_in_flight: int | None = None,
     requests_per_minute: float | None = None,
@@ -77,6 +81,7 @@ def resolve(
         model: ``"openai/NAME"``; any ``"NAME"`` together with a `base_url`; ``"simulated/NAME"``; or a model.
         base_url: an OpenAI-compatible endpoint.
         api_key: its key, else `OPENAI_API_KEY`.
+        api: ``"responses"`` for the Responses API of an endpoint that has it; else chat completions.
         seed: an embedded model is made with it; any other is sent it, as the setting of that name.
         max_in_flight: calls at once at most; fewer while the endpoint cannot take them. Without it, an endpoint on the
             network gets 64, and by and by up to 256 while latency holds; a model inside this process has no limit.
@@ -95,14 +100,14 @@ def resolve(
         >>> resolve("openai/o3", max_in_flight=8)
         Metered(Traced(Taped(Cached(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('o3')), 300)), max_in_flight=8))))))
     """
+    api_key = concealed(api_key)
     if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
-        known = ", ".join(sorted(GenerateConfig.model_fields))
-        raise TypeError(f"there is no setting {unknown[0]!r}; a model's settings are {known}")
+        raise TypeError(unknown_setting(unknown[0]))
     if isinstance(model, str):
-        inside = _named(model, base_url, api_key, seed, config)
+        inside = _named(model, base_url, api_key, api, seed, config)
     else:
-        if base_url is not None or api_key is not None:
-            raise TypeError(f"base_url and api_key belong to a model's name; {model!r} is a model already")
+        if base_url is not None or api_key is not None or api is not None:
+            raise TypeError(f"base_url, api_key and api belong to a model's name; {model!r} is a model already")
         given = config if seed is None else {**config, "seed": seed}
         if _holds(model, Metered) or _holds(model, Retry):
             limits = (max_in_flight, requests_per_minute, tokens_per_minute, policy, cache)
@@ -165,11 +170,20 @@ def _stack(
     return _outer(tried)
 
 
-def _named(name: str, base_url: str | None, api_key: str | None, seed: int | None, config: dict[str, Any]) -> Model:
+def _named(
+    name: str,
+    base_url: str | None,
+    api_key: SecretStr | None,
+    api: Api | None,
+    seed: int | None,
+    config: dict[str, Any],
+) -> Model:
     provider, _, rest = name.partition("/")
     if provider == "simulated" and base_url is None:
         if rest not in SIMULATED:
             raise UnknownModelError(f"there is no embedded model {name!r}; there are {_simulated()}")
+        if api is not None:
+            raise TypeError(f"{name!r} is asked in this process, by no API; leave out api={api!r}")
         module, _, attribute = SIMULATED[rest].partition(":")
         made: Model = getattr(importlib.import_module(module), attribute)(seed=0 if seed is None else seed)
         return Defaults(made, GenerateConfig(**config)) if config else made
@@ -184,7 +198,7 @@ def _named(name: str, base_url: str | None, api_key: str | None, seed: int | Non
     if not name:
         raise UnknownModelError("the name of the model is empty; with a base_url, give the name that its server uses")
     settings = config if seed is None else {**config, "seed": seed}
-    return OpenAIModel(name, base_url=base_url, api_key=api_key, **settings)
+    return OpenAIModel(name, base_url=base_url, api_key=api_key, api=api or "chat", **settings)
 
 
 def _simulated() -> str:

@@ -111,6 +111,8 @@ class Traced(Wrapper):
             vendor = "azure.ai.openai" if host.endswith(".openai.azure.com") else _VENDORS.get(host, "openai")
             found |= {"gen_ai.provider.name": vendor, "server.address": host}
             found["server.port"] = parts.port or (80 if parts.scheme == "http" else 443)
+            if (api := getattr(self._core, "api", None)) is not None:
+                found["openai.api.type"] = "chat_completions" if api == "chat" else api
         if key := call_key.get():
             found["textgrad_engine.example"] = key
         for name, attribute in _SETTINGS.items():

@@ -11,7 +11,7 @@ from typing import Any
 from textgrad_engine.errors import ConnectionFailed, MalformedResponse
 from textgrad_engine.llm.request import Request
 
-__all__ = ["body_of", "listeners", "on_token"]
+__all__ = ["body_of", "broken_off", "events_of", "listeners", "on_token"]
 
 Listener = Callable[[Request, str | None], None]
 
@@ -45,11 +45,37 @@ def listeners() -> tuple[Listener, ...]:
     return _listeners.get()
 
 
-async def body_of(lines: AsyncIterator[str], tell: Callable[[str], None], model: str) -> bytes:
-    """Read a stream of server-sent events to its end; returns the body that an answer in one piece would have had.
+async def events_of(parts: AsyncIterator[bytes], model: str) -> AsyncIterator[dict[str, Any] | None]:
+    """The data of a stream's server-sent events, as it comes; None stands for ``[DONE]`` and is the last.
 
     Args:
-        lines: the lines of the response.
+        parts: the bytes of the response, in any division.
+        model: the name that was sent, for errors.
+
+    Raises:
+        MalformedResponse: an event is no JSON object.
+    """
+    async for line in _lines(parts):
+        if not line.startswith(b"data:"):
+            continue  # comments that keep the connection alive, event names, the empty lines between events
+        data = line[5:].strip()
+        if data == b"[DONE]":
+            yield None
+            return
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            raise MalformedResponse(f"{model!r} sent an event that is not JSON; it begins {_shown(data, 80)}") from None
+        if not isinstance(event, dict):
+            raise MalformedResponse(f"{model!r} sent an event that is no JSON object: {_shown(data, 80)}")
+        yield event
+
+
+async def body_of(parts: AsyncIterator[bytes], tell: Callable[[str], None], model: str) -> bytes:
+    """Read a streamed chat completion to its end; returns the body that an answer in one piece would have had.
+
+    Args:
+        parts: the bytes of the response, in any division.
         tell: called with each piece of text.
         model: the name that was sent, for errors.
 
@@ -58,26 +84,48 @@ async def body_of(lines: AsyncIterator[str], tell: Callable[[str], None], model:
         MalformedResponse: an event is no chunk of a completion, or says that the endpoint failed.
     """
     gathered = _Gathered()
-    async for line in lines:
-        if not line.startswith("data:"):
-            continue  # comments that keep the connection alive, event names, the empty lines between events
-        data = line[5:].strip()
-        if data == "[DONE]":
+    async for event in events_of(parts, model):
+        if event is None:
             gathered.done = True
-            break
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):
-            raise MalformedResponse(f"{model!r} sent an event that is not JSON; it begins {data[:80]!r}") from None
-        if not isinstance(event, dict) or event.get("error"):
-            raise MalformedResponse(f"{model!r} broke its answer off with an event that is no chunk: {data[:300]!r}")
+            continue
+        if event.get("error"):
+            raise MalformedResponse(
+                f"{model!r} broke its answer off with an event that is no chunk: {json.dumps(event)[:300]}"
+            )
         for piece in gathered.add(event, model):
             tell(piece)
     if not gathered.done and gathered.reason is None:
-        raise ConnectionFailed(
-            f"the stream of {model!r} ended after {sum(map(len, gathered.text))} characters, before its answer did"
-        )
+        raise broken_off(model, sum(map(len, gathered.text)))
     return gathered.body()
+
+
+def broken_off(model: str, said: int) -> ConnectionFailed:
+    """The error of a stream that ended too early.
+
+    Args:
+        model: the name that was sent.
+        said: how many characters of text had come.
+    """
+    return ConnectionFailed(f"the stream of {model!r} ended after {said} characters, before its answer did")
+
+
+async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    # The HTTP package's own lines end at U+2028 and five other characters too, which JSON may hold as they are.
+    pending = bytearray()
+    async for part in parts:
+        end = part.rfind(b"\n") + 1
+        if end:
+            pending += part[:end]
+            for line in bytes(pending).splitlines():
+                yield line
+            pending.clear()
+        pending += part[end:]
+    for line in bytes(pending).splitlines():
+        yield line
+
+
+def _shown(data: bytes, length: int) -> str:
+    return repr(data[:length].decode("utf-8", "replace"))
 
 
 class _Gathered:

@@ -1,4 +1,7 @@
-"""How many tokens a text has: exactly where the vocabulary is on this disk, else an estimate. Never the network."""
+"""How many tokens a text has: exactly where the vocabulary is on this disk, else an estimate. Never the network.
+
+`count` and `count_request` say what it will probably be; `most_of_request` says what it cannot pass, for budgets.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,35 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from textgrad_engine import templates
 from textgrad_engine.llm.request import Request
 
-__all__ = ["IMAGE", "count", "count_request", "method"]
+__all__ = ["IMAGE", "MOST_AROUND", "MOST_PER_MESSAGE", "count", "count_request", "method", "most_of_request"]
 
 _MESSAGE_OVERHEAD = 4
 """Tokens that a chat format spends on each message besides its text."""
 
 IMAGE = 1_700
 """Tokens that an image counts as: the most that the high-detail tiles of most models come to."""
+
+MOST_PER_MESSAGE = 16
+"""Tokens that no chat format passes on one message besides its text: role, marks around it, the space before it."""
+
+MOST_AROUND = 128
+"""Tokens that no chat format passes on a conversation: marks, the date, a system message of the format's own."""
+
+_MOST_FOR_TOOLS = 1_024
+"""Tokens of the instructions that chat formats put before tools; the longest known take a few hundred."""
+
+_MOST_OF_AN_IMAGE = 8_192
+"""Tokens that an image comes to at most: 6,404 are four tiles of a Llama at Together, others stay below."""
+
+_MOST_OF_AN_IMAGE_BY = {"gpt-4o-mini": 49_152}
+"""The same for models that count otherwise: 2,833 tokens and 5,667 for each of up to eight tiles."""
 
 _LONGEST_EXACT = 200_000
 """Characters above which the estimate is used anyway: tokenizing would hold up the event loop for too long."""
@@ -61,12 +81,83 @@ def count_request(request: Request, model: str | None = None) -> int:
     for message in request.messages:
         if not isinstance(message.content, str):
             total += IMAGE * sum([part.get("type") == "image_url" for part in message.content])
+        if message.tool_calls:
+            total += count(_dumped(message.tool_calls), model)
     config = request.config
     if config.tools:
-        total += count(json.dumps([dict(tool) for tool in config.tools], ensure_ascii=False), model)
+        total += count(_dumped(config.tools), model)
     if config.response_format is not None:
-        total += count(json.dumps(dict(config.response_format.json_schema), ensure_ascii=False), model)
+        total += count(_dumped(config.response_format.json_schema), model)
     return total
+
+
+def most_of_request(request: Request, model: str | None = None) -> int:
+    """A number of input tokens that the request cannot pass, whichever tokenizer counts it.
+
+    Each token of a byte-level tokenizer covers at least one byte of the text's UTF-8, so a text has at most as many
+    tokens as bytes (about four times what it really has in English). To this come `MOST_PER_MESSAGE`, `MOST_AROUND`,
+    and for tools and structured output twice the bytes of their JSON, since some endpoints are asked for it in the
+    prompt too. A file that is named but not sent along is beyond any bound that could be known here.
+
+    Args:
+        request: what is asked.
+        model: the model that will read it; images count for more with some.
+
+    Example:
+        >>> from textgrad_engine.llm.request import Message
+        >>> most_of_request(Request(messages=(Message(role="user", content="猫 sat"),)))
+        151
+    """
+    image = _MOST_OF_AN_IMAGE
+    if model is not None:
+        image = next((most for name, most in _MOST_OF_AN_IMAGE_BY.items() if name in model), image)
+    total = MOST_AROUND
+    for message in request.messages:
+        content = message.content
+        total += MOST_PER_MESSAGE + (_bytes(content) if isinstance(content, str) else _most_of_parts(content, image))
+        if message.tool_calls or message.tool_call_id:
+            total += _bytes(_dumped(message.tool_calls or ())) + _bytes(message.tool_call_id or "")
+    config = request.config
+    if config.tools:
+        total += _MOST_FOR_TOOLS + 2 * _bytes(_dumped(config.tools))
+    if config.response_format is not None:
+        total += 2 * _size_of_schema(config.response_format.json_schema)
+        total += _bytes(templates.load("json_in_words").user) + _bytes(config.response_format.name)
+    return total
+
+
+def _most_of_parts(parts: list[dict[str, Any]], image: int) -> int:
+    total = 0
+    for part in parts:
+        kind = part.get("type")
+        if kind == "image_url":
+            total += image
+        else:
+            total += _bytes(part.get("text", "")) if kind == "text" else _bytes(json.dumps(part, default=str))
+    return total
+
+
+def _size_of_schema(schema: Mapping[str, Any]) -> int:
+    """The bytes of a schema's JSON; kept for the schemas that a program asks for again and again."""
+    known = _sizes.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_sizes) >= _MOST_SIZES:
+            _sizes.clear()
+        known = _sizes[id(schema)] = schema, _bytes(_dumped(schema))  # with the schema, so that its id stays its own
+    return known[1]
+
+
+_MOST_SIZES = 256
+_sizes: dict[int, tuple[Mapping[str, Any], int]] = {}
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _dumped(value: Any) -> str:
+    plain = dict(value) if isinstance(value, Mapping) else [dict(each) for each in value]
+    return json.dumps(plain, ensure_ascii=False, default=str)
 
 
 def method(model: str | None = None) -> str:

@@ -15,6 +15,7 @@ import urllib.request
 from typing import Any
 
 from textgrad_engine.errors import RequestRefused
+from textgrad_engine.llm.bodies import PACKING, bounded
 from textgrad_engine.llm.usage import mark
 
 __all__ = ["REFUSE_REQUESTS", "WIDE", "connect", "has_aiohttp", "is_loopback"]
@@ -35,6 +36,8 @@ _POOL = 8
 def connect(host: str, timeout: float, *, wide: bool) -> Any:
     """An HTTP client for the SDK, without a limit of its own: `Limit` decides how many calls run at once.
 
+    Bodies are read up to a size only, see `bodies`.
+
     Args:
         host: where the requests will go.
         timeout: seconds to wait for data that does not come.
@@ -47,17 +50,22 @@ def connect(host: str, timeout: float, *, wide: bool) -> Any:
     settings: dict[str, Any] = {
         "timeout": httpx2.Timeout(timeout, connect=min(10.0, timeout), pool=None),
         "follow_redirects": True,
+        "headers": {"accept-encoding": PACKING},
         "trust_env": not local,  # a proxy of the environment cannot reach this machine's own servers
     }
+    bound = bounded()
     if wide:
         # 0 is aiohttp's word for "no limit"; left out, it would be 100
         return openai.DefaultAioHttpClient(
-            limits=httpx2.Limits(max_connections=0), event_hooks={"request": [_guard_at_once]}, **settings
+            limits=httpx2.Limits(max_connections=0),
+            event_hooks={"request": [_guard_at_once], "response": [bound]},
+            **settings,
         )
     unlimited = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
+    settings["event_hooks"] = {"request": [_guard], "response": [bound]}
     if local or not urllib.request.getproxies():  # a transport of one's own would pass by the environment's proxies
-        return httpx2.AsyncClient(transport=_pools(unlimited), event_hooks={"request": [_guard]}, **settings)
-    return httpx2.AsyncClient(limits=unlimited, event_hooks={"request": [_guard]}, **settings)
+        return httpx2.AsyncClient(transport=_pools(unlimited), **settings)
+    return httpx2.AsyncClient(limits=unlimited, **settings)
 
 
 def has_aiohttp() -> bool:

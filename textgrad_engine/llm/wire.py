@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from textgrad_engine.errors import (
     APIError,
     AuthenticationFailed,
@@ -20,13 +22,24 @@ from textgrad_engine.errors import (
     RequestRefused,
     ServerFailed,
 )
+from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.inwords import words_for
-from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
 from textgrad_engine.llm.tokens import count, count_request
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["arguments", "completion_of", "error_of", "retry_after"]
+__all__ = [
+    "arguments",
+    "completion_of",
+    "encoded",
+    "error_of",
+    "malformed",
+    "messages_of",
+    "parsed_body",
+    "retry_after",
+    "usage_in",
+]
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -44,21 +57,21 @@ _REASONS: dict[str, FinishReason] = {
     "tool_use": "tool_calls",
 }
 
-_INSTEAD = {
-    "messages": "the messages are the request's own",
-    "model": "the model is named where it is made; use another OpenAIModel",
-    "n": "one call is one answer; several samples are several calls, see llm.samples(model, request, n)",
-    "stream": "to see the answer as it comes, use llm.on_token(callback)",
-    "stream_options": "to see the answer as it comes, use llm.on_token(callback)",
-}
-_RESERVED = _INSTEAD.keys()
-
 _OVERFLOW = (
     "context_length_exceeded",
     "maximum context length",
     "context length",
     "context window",
+    "context size",  # llama.cpp's word
+    "maximum number of tokens allowed",  # Gemini's
     "prompt is too long",
+)
+
+_KEY_REFUSED = (  # by servers that answer 400 where others answer 401
+    "invalid_api_key",
+    "api_key_invalid",
+    "api key not valid",  # Gemini
+    "no_db_connection",  # litellm's proxy without a database, of any key but its master key
 )
 
 
@@ -87,11 +100,11 @@ def arguments(
     Raises:
         RequestRefused: `extra` holds what is not for it to say.
     """
-    if reserved := _RESERVED & config.extra.keys():
+    if reserved := INSTEAD.keys() & config.extra.keys():
         name = min(reserved)
-        raise mark(RequestRefused(f"extra={{{name!r}: ...}} cannot be sent: {_INSTEAD[name]}"), sent=False)
-    messages = [_message(message) for message in request.messages]
-    sent: dict[str, Any] = {"model": model, "messages": messages}
+        raise mark(RequestRefused(f"extra={{{name!r}: ...}} cannot be sent: {INSTEAD[name]}"), sent=False)
+    words = config.response_format if in_words or no_format else None
+    sent: dict[str, Any] = {"model": model, "messages": messages_of(request, words)}
     for name in ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "reasoning_effort"):
         if (value := getattr(config, name)) is not None:
             sent[name] = value
@@ -103,17 +116,49 @@ def arguments(
         sent["tools"] = [dict(tool) for tool in config.tools]
     if config.tool_choice is not None:
         sent["tool_choice"] = config.tool_choice if isinstance(config.tool_choice, str) else dict(config.tool_choice)
-    if config.response_format is not None:
-        if in_words or no_format:
-            _ask_in_words(messages, config.response_format)
-        if not no_format:
-            wanted = config.response_format
-            described = {"name": wanted.name, "schema": dict(wanted.json_schema), "strict": True}
-            sent["response_format"] = {"type": "json_schema", "json_schema": described}
+    if config.response_format is not None and not no_format:
+        wanted = config.response_format
+        described = {"name": wanted.name, "schema": dict(wanted.json_schema), "strict": True}
+        sent["response_format"] = {"type": "json_schema", "json_schema": described}
     if stream:
         sent["stream"] = True
         sent["stream_options"] = {"include_usage": True}
     return {**sent, **config.extra}
+
+
+def messages_of(request: Request, asked_in_words: ResponseFormat | None = None) -> list[dict[str, Any]]:
+    """The messages as they are sent.
+
+    Args:
+        request: what is asked.
+        asked_in_words: the format that the last message is to ask for.
+    """
+    messages = [_message(message) for message in request.messages]
+    if asked_in_words is not None:
+        _ask_in_words(messages, asked_in_words)
+    return messages
+
+
+def encoded(sent: dict[str, Any], request: Request) -> bytes:
+    """The bytes of a body.
+
+    Args:
+        sent: the body.
+        request: what is asked, for errors.
+
+    Raises:
+        RequestRefused: a part of it is no JSON, or no text.
+    """
+    try:
+        return json.dumps(
+            sent, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=to_jsonable_python
+        ).encode()
+    except UnicodeEncodeError:
+        where = surrogate_in(request) or "a setting or a schema"
+        problem = f"{where} holds a lone surrogate, which is no text and cannot be sent"
+    except (TypeError, ValueError, RecursionError) as error:
+        problem = f"a part of the request is no JSON: {error}"
+    raise mark(RequestRefused(problem), sent=False)
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -149,19 +194,14 @@ def completion_of(body: bytes, request: Request, model: str, latency: float) -> 
     Raises:
         MalformedResponse: the body is no chat completion; the message says in which way, and quotes its beginning.
     """
-    try:
-        parsed = json.loads(body)
-    except (ValueError, RecursionError):
-        raise _malformed(model, "the body is not JSON", body) from None
-    if not isinstance(parsed, dict):
-        raise _malformed(model, "the body is not a JSON object", body)
+    parsed = parsed_body(body, model)
     if parsed.get("error"):
-        raise _malformed(model, "the body is an error, though its status says success", body)
+        raise malformed(model, "the body is an error, though its status says success", body)
     choice, message, text = _choice(parsed, body, model)
     reason = _REASONS[choice["finish_reason"]]
     if message.get("refusal") and not text:
         reason = "content_filter"
-    usage, estimated = _usage(parsed.get("usage"), request, text, model)
+    usage, estimated = usage_in(parsed.get("usage"), request, text, model)
     raw = {key: value for key, value in parsed.items() if key not in ("choices", "usage", "model", "object")}
     raw |= {key: value for key, value in message.items() if key not in ("role", "content", "tool_calls") and value}
     if estimated:
@@ -177,23 +217,38 @@ def completion_of(body: bytes, request: Request, model: str, latency: float) -> 
     )
 
 
+def parsed_body(body: bytes, model: str) -> dict[str, Any]:
+    """The JSON object that a body is.
+
+    Raises:
+        MalformedResponse: it is none.
+    """
+    try:
+        parsed = json.loads(body)
+    except (ValueError, RecursionError):
+        raise malformed(model, "the body is not JSON", body) from None
+    if not isinstance(parsed, dict):
+        raise malformed(model, "the body is not a JSON object", body)
+    return parsed
+
+
 def _choice(parsed: dict[str, Any], body: bytes, model: str) -> tuple[dict[str, Any], dict[str, Any], str]:
     choices = parsed.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise _malformed(model, "the body has no choices", body)
+        raise malformed(model, "the body has no choices", body)
     choice = choices[0]
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise _malformed(model, "the first choice has no message", body)
+        raise malformed(model, "the first choice has no message", body)
     calls = message.get("tool_calls") or ()
     if not isinstance(calls, list | tuple) or not all(isinstance(call, dict) for call in calls):
-        raise _malformed(model, "the tool calls are not a list of objects", body)
+        raise malformed(model, "the tool calls are not a list of objects", body)
     reason = choice.get("finish_reason")
     if not isinstance(reason, str) or reason not in _REASONS:
-        raise _malformed(model, f"finish_reason is {reason!r}, so the answer is not finished", body)
+        raise malformed(model, f"finish_reason is {reason!r}, so the answer is not finished", body)
     text = _text(message.get("content"))
     if text is None:
-        raise _malformed(model, "the content of the message is no text", body)
+        raise malformed(model, "the content of the message is no text", body)
     return choice, message, text
 
 
@@ -208,7 +263,15 @@ def _text(content: Any) -> str | None:
     return None
 
 
-def _usage(found: Any, request: Request, text: str, model: str) -> tuple[Usage, bool]:
+def usage_in(found: Any, request: Request, text: str, model: str) -> tuple[Usage, bool]:
+    """What a body says was used, and whether that had to be estimated because it does not.
+
+    Args:
+        found: the object with ``prompt_tokens``, ``completion_tokens`` and their details.
+        request: what was asked.
+        text: what was answered.
+        model: the name that was sent.
+    """
     if not isinstance(found, dict) or _number(found.get("prompt_tokens")) is None:
         return (
             Usage(input_tokens=count_request(request, model), output_tokens=count(text, model), calls=1, dollars=None),
@@ -235,9 +298,17 @@ def _number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _malformed(model: str, what: str, body: bytes) -> MalformedResponse:
+def malformed(model: str, what: str, body: bytes, kind: str = "chat completion") -> MalformedResponse:
+    """The error of a body that is not what was asked for.
+
+    Args:
+        model: the name that was sent.
+        what: what is wrong.
+        body: its beginning is quoted.
+        kind: what was asked for.
+    """
     start = body[:200].decode("utf-8", "replace")
-    return MalformedResponse(f"{model!r} answered with a body that is no chat completion: {what}; it begins {start!r}")
+    return MalformedResponse(f"{model!r} answered with a body that is no {kind}: {what}; it begins {start!r}")
 
 
 def error_of(status: int, text: str, headers: Mapping[str, str], model: str, where: str) -> APIError:
@@ -255,7 +326,7 @@ def error_of(status: int, text: str, headers: Mapping[str, str], model: str, whe
     low = f"{code} {said}".lower()
     about = f"{where} refused a request to {model!r} with status {status}: {said or 'no reason given'}"
     kind: type[APIError]
-    if status in (401, 403):
+    if status in (401, 403) or (status == 400 and any(sign in low for sign in _KEY_REFUSED)):
         kind, repair = AuthenticationFailed, "check the API key (OPENAI_API_KEY, or api_key=...) and its rights"
     elif status == 402 or "insufficient_quota" in low or "billing_hard_limit" in low:
         kind, repair = QuotaExhausted, "the account has no money left; waiting does not help"

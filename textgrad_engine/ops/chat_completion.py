@@ -8,10 +8,10 @@ from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable, example
-from textgrad_engine.autograd.graph import EXAMPLE
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Purpose, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Purpose, ResponseFormat, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
 from textgrad_engine.ops.entries import each_entry, stacked
@@ -43,7 +43,6 @@ class ChatCompletion(Function):
         """Save the values and the answer."""
         ctx.settings, ctx.plan, *values = inputs
         ctx.save_for_backward(*values, output)
-        ctx.example = EXAMPLE.get()
 
     @staticmethod
     def output_role(settings: ChatSettings, plan: Plan, *values: Any) -> str:
@@ -234,10 +233,7 @@ def config_from(settings: Mapping[str, Any]) -> GenerateConfig:
     """
     known = GenerateConfig.model_fields
     if unknown := [name for name in settings if name not in known]:
-        raise TypeError(
-            f"unknown sampling setting {unknown[0]!r}; known are {', '.join(known)}. "
-            f"A setting of one endpoint only goes into extra={{{unknown[0]!r}: ...}}."
-        )
+        raise TypeError(unknown_setting(unknown[0]))
     given = dict(settings)
     wanted = given.get("response_format")
     if isinstance(wanted, type):

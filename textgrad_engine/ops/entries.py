@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from textgrad_engine.autograd import Variable, example
-from textgrad_engine.autograd.graph import EXAMPLE
+from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.examples import numbered
 from textgrad_engine.ops.batching import Stack, Unbind
 from textgrad_engine.ops.sizes import note_size, size_of
 
@@ -27,10 +27,9 @@ def each_entry(size: int, values: Sequence[Any], operation: Callable[[list[Any]]
         What the operation gave for each entry.
     """
     columns = _columns(size, values, call)
-    outer = EXAMPLE.get()
     results = []
     for number in range(size):
-        with example(f"{outer}[{number}]"):  # equal requests of different entries are different samples
+        with numbered(number, inside=True):  # equal requests of different entries are different samples
             results.append(operation([column[number] for column in columns]))
     return results
 

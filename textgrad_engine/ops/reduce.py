@@ -15,10 +15,14 @@ from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.text import Compute, edit_of_parts
 
-__all__ = ["reduce"]
+__all__ = ["MERGE_ATTEMPTS", "MERGE_SCHEMA", "merge_problem", "merge_slots", "merged_items", "reduce", "unusable"]
 
-_ATTEMPTS = 2
+MERGE_ATTEMPTS = 2
 """How often the model is asked: a second time with what was wrong with the first answer."""
+
+_ITEM = object_schema({"text": {"type": "string"}, "numbers": {"type": "array", "items": {"type": "integer"}}})
+MERGE_SCHEMA = object_schema({"items": {"type": "array", "items": _ITEM}})
+"""What the prompt ``reduce`` is answered with."""
 
 
 def reduce(
@@ -71,42 +75,51 @@ def _ask(
     pieces: list[Variable], max_items: int, model: str | Model | None, purpose: Purpose
 ) -> list[tuple[str, list[int]]]:
     """For each merged piece its text and the numbers that it stands for, from 1."""
-    item = object_schema({"text": {"type": "string"}, "numbers": {"type": "array", "items": {"type": "integer"}}})
-    schema = object_schema({"items": {"type": "array", "items": item}})
-    problem = ""
-    for _ in range(_ATTEMPTS):
-        slots = {
-            "feedback": [{"role": piece.role, "text": piece.data} for piece in pieces],
-            "max_items": max_items,
-            "problem": problem,
-        }
+    problem, answer = "", None
+    for _ in range(MERGE_ATTEMPTS):
+        slots = merge_slots([(piece.role, piece.data, 1) for piece in pieces], max_items, problem)
         with no_grad():  # feedback on a merged piece goes to the pieces themselves, not through the model
             user = Compute.apply(_render, slots, "request to merge feedback")
-            answer = ask("reduce", user, schema, purpose=purpose, role="merged feedback", model=model)
-        found = _items(answer)
-        problem = _problem(found, len(pieces), max_items)
+            answer = ask("reduce", user, MERGE_SCHEMA, purpose=purpose, role="merged feedback", model=model)
+        found = merged_items(answer.data)
+        problem = merge_problem(found, len(pieces), max_items)
         if not problem:
             return found
-    raise MalformedResponse(
-        f"reduce: the model was asked {_ATTEMPTS} times to merge {len(pieces)} pieces of feedback into {max_items}, "
-        f"and its last answer could not be used: {problem}: {answer.data!r:.200}"
-    )
+    assert answer is not None
+    raise unusable(len(pieces), max_items, problem, answer.data)
 
 
 def _render(slots: dict[str, Any]) -> str:
     return templates.load("reduce").render(**slots)
 
 
-def _items(answer: Variable) -> list[tuple[str, list[int]]]:
+def merge_slots(pieces: Sequence[tuple[str, str, int]], max_items: int, problem: str) -> dict[str, Any]:
+    """The slots of the prompt ``reduce``.
+
+    Args:
+        pieces: the role and the text of each piece, and how often it was said.
+        max_items: how many may be left.
+        problem: what was wrong with the last answer, "" for the first.
+    """
+    feedback = [{"role": role, "text": text, "times": times} for role, text, times in pieces]
+    return {"feedback": feedback, "max_items": max_items, "problem": problem}
+
+
+def merged_items(answer: str) -> list[tuple[str, list[int]]]:
+    """For each merged piece of an answer its text and the numbers that it stands for, from 1.
+
+    Raises:
+        MalformedResponse: the answer has another form.
+    """
     try:
-        items = json.loads(answer.data)["items"]
+        items = json.loads(answer)["items"]
         return [(item["text"].strip(), list(dict.fromkeys(item["numbers"]))) for item in items]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise MalformedResponse(f"the answer holds no merged feedback ({error!r}): {answer.data!r:.200}") from error
+        raise MalformedResponse(f"the answer holds no merged feedback ({error!r}): {answer!r:.200}") from error
 
 
-def _problem(items: list[tuple[str, list[int]]], count: int, max_items: int) -> str:
-    """What is wrong with an answer, in words for the model; "" when nothing is."""
+def merge_problem(items: list[tuple[str, list[int]]], count: int, max_items: int) -> str:
+    """What is wrong with an answer about so many pieces, in words for the model; "" when nothing is."""
     if len(items) > max_items:
         return f"it has {len(items)} pieces, and at most {max_items} are allowed"
     for position, (text, numbers) in enumerate(items, 1):
@@ -120,6 +133,14 @@ def _problem(items: list[tuple[str, list[int]]], count: int, max_items: int) -> 
     if missing := [str(number) for number in range(1, count + 1) if number not in named]:
         return f"it leaves out {'number' if len(missing) == 1 else 'numbers'} {', '.join(missing)}"
     return ""
+
+
+def unusable(count: int, max_items: int, problem: str, answer: str) -> MalformedResponse:
+    """The error about the last answer when no attempt is left."""
+    return MalformedResponse(
+        f"reduce: the model was asked {MERGE_ATTEMPTS} times to merge {count} pieces of feedback into {max_items}, "
+        f"and its last answer could not be used: {problem}: {answer!r:.200}"
+    )
 
 
 def _merged(text: str, pieces: list[Variable]) -> Variable:

@@ -1,6 +1,19 @@
 """Optimizers: what rewrites parameters from their feedback, in the shape of `torch.optim`."""
 
-from textgrad_engine.optim.contracts import Contract, MaxTokens, NotEmpty, Placeholders, Wish
+from textgrad_engine.optim.contracts import (
+    Contract,
+    Forbids,
+    FrozenLines,
+    Lacks,
+    Language,
+    Matches,
+    MaxTokens,
+    NoCopying,
+    NotEmpty,
+    Placeholders,
+    Requires,
+    Wish,
+)
 from textgrad_engine.optim.optimizer import Change, Optimizer
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
 from textgrad_engine.optim.tgd import TGD
@@ -10,11 +23,18 @@ __all__ = [
     "Contract",
     "Edit",
     "Evidence",
+    "Forbids",
+    "FrozenLines",
+    "Lacks",
+    "Language",
+    "Matches",
     "MaxTokens",
+    "NoCopying",
     "NotEmpty",
     "Optimizer",
     "Origin",
     "Placeholders",
+    "Requires",
     "TGD",
     "Wish",
 ]

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.errors import ContractError
+from textgrad_engine.optim.cells import Cell, Evidence, Gone, Origin, cells_of, text_of
 
 __all__ = [
     "PATCH_SCHEMA",
     "REWRITE_SCHEMA",
     "Edit",
     "Evidence",
+    "Gone",
+    "Op",
     "Origin",
     "apply_patch",
     "edits_from",
     "origins_of_rewrite",
+    "stamped",
 ]
 
 Op = Literal["add", "replace", "remove"]
@@ -63,6 +67,7 @@ class Edit:
         text: the new line, or lines.
         reason: why, in the optimizer's words.
         feedback: the numbers of the feedback items that it answers, from 1.
+        id: what its lines are found by later, ``"step.number"``; "" before it is made (`stamped`).
     """
 
     op: Op
@@ -70,34 +75,7 @@ class Edit:
     text: str
     reason: str
     feedback: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """A piece of feedback that asked for a change.
-
-    Attributes:
-        text: the feedback.
-        examples: the examples that it came from.
-    """
-
-    text: str
-    examples: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Why a line reads as it does.
-
-    Attributes:
-        step: the optimizer's step that wrote it, from 1.
-        reason: the optimizer's reason.
-        evidence: the feedback that it answers.
-    """
-
-    step: int
-    reason: str
-    evidence: tuple[Evidence, ...]
+    id: str = ""
 
 
 def edits_from(body: dict[str, Any], *, lines: int, feedback: int, max_edits: int) -> list[Edit]:
@@ -132,6 +110,16 @@ def edits_from(body: dict[str, Any], *, lines: int, feedback: int, max_edits: in
     return edits
 
 
+def stamped(edits: Sequence[Edit], step: int) -> list[Edit]:
+    """The edits with ids: those that have none yet get the step and their number in the list, from 1.
+
+    Example:
+        >>> [edit.id for edit in stamped([Edit("remove", 3, "", ""), Edit("remove", 1, "", "", id="2.9")], 7)]
+        ['7.1', '2.9']
+    """
+    return [edit if edit.id else replace(edit, id=f"{step}.{number}") for number, edit in enumerate(edits, 1)]
+
+
 def apply_patch(
     text: str,
     origins: Sequence[Origin | None],
@@ -139,50 +127,74 @@ def apply_patch(
     evidence: Sequence[Evidence],
     step: int,
 ) -> tuple[str, list[Origin | None]]:
-    r"""The text with the edits made, and the origin of each of its lines.
+    r"""The text with the edits made, and the origin of each of its lines; what they took out is kept in the origins.
+
+    Args:
+        text: the text.
+        origins: one for each of its lines.
+        edits: at most one replace or remove for a line; adds behind one line are made in their order.
+        evidence: what the edits' numbers of feedback speak of.
+        step: the step of edits that have no id.
+
+    Raises:
+        ValueError: an edit has a line that the text has not.
 
     Example:
         >>> apply_patch("a\nb", [None, None], [Edit("add", 1, "x", "why"), Edit("remove", 2, "", "")], [], 1)[0]
         'a\nx'
     """
-    old = text.split("\n")
-    added: dict[int, list[Edit]] = {}
-    changed: dict[int, Edit] = {}
-    for edit in edits:
-        if edit.op == "add":
-            added.setdefault(edit.line, []).append(edit)
-        else:
-            changed[edit.line] = edit
-    lines: list[str] = []
-    kept: list[Origin | None] = []
-
-    def put(edit: Edit) -> None:
-        origin = Origin(step, edit.reason, tuple(evidence[n - 1] for n in edit.feedback))
-        for line in edit.text.split("\n"):
-            lines.append(line)
-            kept.append(origin)
-
-    for number in range(len(old) + 1):
-        if number:
-            change = changed.get(number)
-            if change is None:
-                lines.append(old[number - 1])
-                kept.append(origins[number - 1])
-            elif change.op == "replace":
-                put(change)
-        for edit in added.get(number, ()):
-            put(edit)
-    return "\n".join(lines), kept
+    lines = text.count("\n") + 1
+    taken: dict[int, str] = {}
+    written: dict[int, list[Cell]] = {}
+    # A replacement stands before lines that are added behind the line it replaces.
+    for edit in sorted(stamped(edits, step), key=lambda edit: edit.op == "add"):
+        if not (0 if edit.op == "add" else 1) <= edit.line <= lines:
+            raise ValueError(f"there is no line {edit.line} to {edit.op}; the text has {lines}")
+        if edit.op != "add":
+            taken[edit.line] = edit.id
+        if edit.op != "remove":
+            answered = tuple(evidence[number - 1] for number in edit.feedback)
+            origin = Origin(_step_of(edit.id, step), edit.reason, answered, edit.id)
+            written.setdefault(edit.line, []).extend(Cell(line, origin) for line in edit.text.split("\n"))
+    return text_of(_rebuilt(cells_of(text, origins), taken, written))
 
 
 def origins_of_rewrite(
     before: str, origins: Sequence[Origin | None], after: str, reason: str, evidence: Sequence[Evidence], step: int
 ) -> list[Origin | None]:
-    """The origin of each line of a text that was written anew: lines that stayed keep theirs."""
+    """The origin of each line of a text that was written anew: lines that stayed keep theirs.
+
+    Each run of lines that differ is an edit of its own, numbered in order.
+    """
     old, new = before.split("\n"), after.split("\n")
-    origin = Origin(step, reason, tuple(evidence))
-    result: list[Origin | None] = [origin] * len(new)
-    for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
-        for offset in range(block.size):
-            result[block.b + offset] = origins[block.a + offset]
+    taken: dict[int, str] = {}
+    written: dict[int, list[Cell]] = {}
+    number = 0
+    for tag, start, stop, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        number += 1
+        edit = f"{step}.{number}"
+        origin = Origin(step, reason, tuple(evidence), edit)
+        taken |= dict.fromkeys(range(start + 1, stop + 1), edit)
+        written[stop] = [Cell(line, origin) for line in new[first:last]]
+    return text_of(_rebuilt(cells_of(before, origins), taken, written))[1]
+
+
+def _rebuilt(cells: Sequence[Cell], taken: dict[int, str], written: dict[int, list[Cell]]) -> list[Cell]:
+    """The cells with lines taken out (by the edit named) and cells put behind lines, both by the line's number."""
+    result = list(written.get(0, ()))
+    number = 0
+    for cell in cells:
+        if cell.by:
+            result.append(cell)
+            continue
+        number += 1
+        result.append(replace(cell, by=taken[number]) if number in taken else cell)
+        result.extend(written.get(number, ()))
     return result
+
+
+def _step_of(edit: str, step: int) -> int:
+    number = edit.partition(".")[0]
+    return int(number) if number.isdecimal() else step

@@ -8,30 +8,18 @@ proposal must pass its contract before any parameter changes.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any, Literal
 
-from textgrad_engine import dispatch, templates
+from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable, no_grad
-from textgrad_engine.errors import ContractError
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.roles import model_for
-from textgrad_engine.llm.usage import call_key_scope
-from textgrad_engine.optim.contracts import Contract, broken, contracts_for
-from textgrad_engine.optim.gather import FeedbackItem, gather
+from textgrad_engine.optim.contracts import Contract, contracts_for
+from textgrad_engine.optim.gather import gather
 from textgrad_engine.optim.optimizer import Change, Optimizer
-from textgrad_engine.optim.patch import (
-    PATCH_SCHEMA,
-    REWRITE_SCHEMA,
-    Edit,
-    Origin,
-    apply_patch,
-    edits_from,
-    origins_of_rewrite,
-)
+from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.proposers import Brief, Patch, Rewrite, propose
 
 __all__ = ["TGD"]
 
@@ -139,74 +127,27 @@ class TGD(Optimizer):
         self.changes = [change for change, _ in proposals]
 
     async def _propose(self, variable: Variable, group: dict[str, Any]) -> tuple[Change, list[Origin | None]]:
-        """Ask for a proposal, once more when it breaks the contract; then it is dropped."""
         before = str(variable.data)
         items, left_out = gather(variable.grad, group["max_feedback_tokens"])
         if not items:  # nothing but white space was said
             return Change(variable, before, before, (), (), 0, ""), self.origins(variable)
-        if not group["use_feedback"]:
-            items = []
-        contracts = contracts_for(group["constraints"], group["max_tokens"])
-        origins = self.origins(variable)
-        problem = ""
-        for _ in range(2):
-            try:
-                edits, after, new_origins = await self._ask(variable, before, origins, items, contracts, group, problem)
-            except ContractError as error:
-                problem = str(error)
-                continue
-            return Change(variable, before, after, tuple(edits), tuple(items), left_out, ""), new_origins
-        return Change(variable, before, before, (), tuple(items), left_out, problem), origins
-
-    async def _ask(
-        self,
-        variable: Variable,
-        before: str,
-        origins: list[Origin | None],
-        items: list[FeedbackItem],
-        contracts: tuple[Contract, ...],
-        group: dict[str, Any],
-        problem: str,
-    ) -> tuple[list[Edit], str, list[Origin | None]]:
         history = self.state.get(variable, {}).get("history", [])
-        slots: dict[str, Any] = {
-            "role": variable.role or "prompt",
-            "feedback": [asdict(item) for item in items],
-            "constraints": [text for contract in contracts if (text := contract.describe(before))],
-            "history": [line for lines in history[-group["momentum"] :] for line in lines] if group["momentum"] else [],
-            "problem": problem,
-        }
-        step = self.steps
-        evidence = [item.evidence for item in items]
-        if group["mode"] == "patch":
-            numbered = "\n".join(f"{n}| {line}" for n, line in enumerate(before.split("\n"), 1))
-            slots |= {"lines": numbered, "max_edits": group["max_edits"]}
-            body = await self._complete("optimizer_patch", "patch", PATCH_SCHEMA, slots)
-            edits = edits_from(body, lines=len(origins), feedback=len(items), max_edits=group["max_edits"])
-            after, new_origins = apply_patch(before, origins, edits, evidence, step)
-        else:
-            body = await self._complete("optimizer_rewrite", "rewrite", REWRITE_SCHEMA, slots | {"text": before})
-            edits, after = [], str(body["text"]).strip("\n")
-            if after == before.strip("\n"):  # line ends around the text are no change
-                after = before
-            new_origins = origins_of_rewrite(before, origins, after, body["reason"], evidence, step)
-        if after != before and (found := broken(contracts, before, after)) is not None:
-            raise ContractError(found)
-        return edits, after, new_origins
-
-    async def _complete(self, prompt_name: str, answer: str, schema: dict[str, Any], slots: dict[str, Any]) -> Any:
-        prompt = templates.load(prompt_name)
-        request = Request(
-            messages=(
-                Message(role="system", content=prompt.system),
-                Message(role="user", content=prompt.render(**slots)),
-            ),
-            config=GenerateConfig(response_format=ResponseFormat(name=answer, json_schema=schema)),
-            purpose="optimizer",
+        brief = Brief(
+            role=variable.role,
+            text=before,
+            origins=tuple(self.origins(variable)),
+            items=tuple(items) if group["use_feedback"] else (),
+            history=tuple(line for lines in history[-group["momentum"] :] for line in lines)
+            if group["momentum"]
+            else (),
+            contracts=contracts_for(group["constraints"], group["max_tokens"]),
+            max_edits=group["max_edits"],
+            step=self.steps,
         )
-        with call_key_scope("step"):
-            completion = await model_for("optimizer", self.model).complete(request)
-        return json.loads(completion.text)
+        proposer = Patch() if group["mode"] == "patch" else Rewrite()
+        made = await propose(proposer, brief, model_for("optimizer", self.model))
+        change = Change(variable, before, made.text, made.edits, brief.items, left_out, made.problem)
+        return change, list(made.origins)
 
 
 def _described(change: Change) -> list[str]:

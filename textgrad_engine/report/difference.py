@@ -75,7 +75,7 @@ def origins_from_steps(name: str, seed: str, steps: Sequence[StepEnded]) -> list
 
 
 def _line(op: Literal["added", "removed"], text: str, origin: Origin | None) -> DiffLine:
-    if origin is None:
+    if origin is None or origin.step == 0:  # 0: nobody wrote the line; the origin only tells what is gone beside it
         return DiffLine(op, text)
     return DiffLine(op, text, origin.step, origin.reason, origin.evidence)
 

@@ -1,4 +1,5 @@
-"""What tests of programs written with this library need: models that follow a script, and a server on this machine.
+"""What tests of programs written with this library need: models that follow a script, a server on this machine, and
+simulated tasks with a known optimum.
 
 The names are loaded when they are first used, because every pytest run loads the plugin in this package.
 """
@@ -11,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textgrad_engine.testing.models import FunctionModel, ScriptedModel
     from textgrad_engine.testing.server import Fault, LoopbackServer
+    from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
 
-__all__ = ["Fault", "FunctionModel", "LoopbackServer", "ScriptedModel"]
+__all__ = ["Fault", "FunctionModel", "LoopbackServer", "ScriptedModel", "SimulatedTask", "simulated_task"]
+
+_HOMES = {"models": ("FunctionModel", "ScriptedModel"), "simulated": ("SimulatedTask", "simulated_task")}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{'models' if name.endswith('Model') else 'server'}")
-    return getattr(module, name)
+    home = next((home for home, names in _HOMES.items() if name in names), "server")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
 
 
 def __dir__() -> list[str]:

@@ -30,6 +30,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, FinishReason
+from textgrad_engine.testing import responses
 from textgrad_engine.testing.wire import Connection, Response, events_of, json_bytes, refusal
 
 __all__ = ["Fault", "LoopbackServer"]
@@ -71,10 +72,10 @@ class Fault:
 
 
 class LoopbackServer:
-    """A server on 127.0.0.1 that speaks ``POST /v1/chat/completions``, streamed or not, and ``GET /v1/models``.
+    """A server on 127.0.0.1 that speaks ``POST /v1/chat/completions`` and ``/v1/responses``, and ``GET /v1/models``.
 
-    It runs on an event loop in a thread of its own, from entering its ``with`` block to leaving it. Errors of the model
-    become the responses that an endpoint would send.
+    Answers are streamed where the client asks for it. The server runs on an event loop in a thread of its own, from
+    entering its ``with`` block to leaving it. Errors of the model become the responses that an endpoint would send.
 
     Args:
         model: answers the requests; ``response_format`` and all sampling settings reach it in the `Request`.
@@ -170,10 +171,9 @@ class LoopbackServer:
                 return refusal(405, "use GET", "method_not_allowed")
             listed = {"id": self.model.name, "object": "model", "created": 0, "owned_by": "textgrad_engine"}
             return Response(200, json_bytes({"object": "list", "data": [listed]}))
-        if path != "/v1/chat/completions":
-            return refusal(
-                404, f"there is no {path or '/'}; there are /v1/chat/completions and /v1/models", "not_found"
-            )
+        if path not in ("/v1/chat/completions", "/v1/responses"):
+            there = "/v1/chat/completions, /v1/responses and /v1/models"
+            return refusal(404, f"there is no {path or '/'}; there are {there}", "not_found")
         if method != "POST":
             return refusal(405, "use POST", "method_not_allowed")
         self.requests += 1
@@ -191,17 +191,19 @@ class LoopbackServer:
                 return refusal(401, "Incorrect API key provided", "invalid_api_key")
             if self.latency:
                 await asyncio.sleep(self.latency)
-            return await self._answer(number, body)
+            return await self._answer(number, body, new=path == "/v1/responses")
         finally:
             self.in_flight -= 1
 
-    async def _answer(self, number: int, body: bytes) -> Response:
+    async def _answer(self, number: int, body: bytes, *, new: bool) -> Response:
         try:
             asked = json.loads(body)
-            request = _request(asked)
+            request = responses.request_of(asked) if new else _request(asked)
         except (ValueError, TypeError, KeyError, AttributeError) as error:  # a ValidationError is a ValueError
             said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-            return refusal(400, f"the request is no chat completion: {said}", "invalid_request_error")
+            return refusal(
+                400, f"the request is no {'response' if new else 'chat completion'}: {said}", "invalid_request_error"
+            )
         try:
             completion = await self.model.complete(request)
         except ModelError as error:
@@ -213,9 +215,10 @@ class LoopbackServer:
                 return _error_response(error)
         except Exception as error:  # the client gets it, as from any server, and the server goes on
             return refusal(500, f"{type(error).__name__}: {error}", "server_error")
-        whole = _body(completion, number, str(asked["model"]))
+        whole = (responses.body_of if new else _body)(completion, number, str(asked["model"]))
         if asked.get("stream"):
-            return Response(200, events_of(whole, asked.get("stream_options")), {"content-type": "text/event-stream"})
+            events = responses.events_of(whole) if new else events_of(whole, asked.get("stream_options"))
+            return Response(200, events, {"content-type": "text/event-stream"})
         return Response(200, json_bytes(whole))
 
 

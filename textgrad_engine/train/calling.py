@@ -84,6 +84,7 @@ def run_scored(
     count: int,
     concurrency: int | None = None,
     on_score: Callable[[int], None] | None = None,
+    room: threading.BoundedSemaphore | None = None,
 ) -> list[tuple[R, Variable]]:
     """Start every example, at most `concurrency` of them unfinished at a time.
 
@@ -93,11 +94,13 @@ def run_scored(
         concurrency: an example holds its place until its loss is there; None for no limit.
         on_score: called with a position when that example's loss is there; on any thread, in any order. It must not
             raise.
+        room: places for unfinished examples that are shared with others; None for places of its own.
 
     Raises:
         TypeError: a loss is no Variable.
     """
-    room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
+    if room is None and concurrency is not None:
+        room = threading.BoundedSemaphore(concurrency)
 
     def begin(position: int) -> tuple[R, Variable]:
         if room is not None:

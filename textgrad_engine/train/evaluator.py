@@ -1,95 +1,23 @@
-"""Scores of a program on a dataset, and what two evaluations say about each other."""
+"""Running a program on every example of a dataset, and scoring what it says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.data import ids_of
-from textgrad_engine.errors import (
-    AnswerError,
-    BadRequest,
-    ConnectionFailed,
-    DataError,
-    DeadlineExceeded,
-    RateLimited,
-    ServerFailed,
-)
+from textgrad_engine.errors import UNANSWERED, DataError
+from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
-from textgrad_engine.train.statistics import Verdict, mean_interval, paired_difference, verdict
+from textgrad_engine.train.comparison import Comparison, compare
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.statistics import item_means
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
 
-UNANSWERED = (AnswerError, BadRequest, ConnectionFailed, DeadlineExceeded, RateLimited, ServerFailed)
-"""What leaves one example without a score, after all retries, without ending the whole evaluation."""
-
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The scores of one program on one dataset.
-
-    Attributes:
-        ids: the examples, in dataset order.
-        scores: their scores, in the same order (higher is better); None where no answer was to be had.
-        predictions: what the program said, in the same order; None where no answer was to be had.
-        failures: for each example without an answer, the error in words.
-    """
-
-    ids: tuple[str, ...]
-    scores: tuple[float | None, ...]
-    predictions: tuple[Any, ...]
-    failures: dict[str, str]
-
-    @property
-    def answered(self) -> tuple[float, ...]:
-        """The scores that there are."""
-        return tuple(score for score in self.scores if score is not None)
-
-    @property
-    def mean(self) -> float:
-        """The mean of the scores that there are."""
-        return sum(self.answered) / len(self.answered)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95% interval of the mean: Wilson's for scores of 0 and 1, else Student's."""
-        return mean_interval(self.answered)
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        lost = f", {len(self.failures)} unanswered" if self.failures else ""
-        return f"{self.mean:.3f} [{low:.3f}, {high:.3f}] on {len(self.answered)} examples{lost}"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What two evaluations on the same examples say about each other.
-
-    Attributes:
-        difference: the mean difference, after minus before.
-        interval: its 95% interval.
-        p_value: how probable a difference at least as large is when there is none (two-sided).
-        verdict: ``"better"``, ``"worse"`` or ``"not shown"``.
-        n: how many examples both have a score for.
-    """
-
-    difference: float
-    interval: tuple[float, float]
-    p_value: float
-    verdict: Verdict
-    n: int
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.verdict}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}], p = {self.p_value:.2g}, n = {self.n}"
 
 
 def evaluate(
@@ -99,6 +27,8 @@ def evaluate(
     concurrency: int | None = None,
     *,
     target: str = "target",
+    repeats: int = 1,
+    clusters: str | None = None,
     on_score: Callable[[int], None] | None = None,
 ) -> Evaluation:
     """Run a program on every example, all at once, and score its predictions; nothing is recorded for backward.
@@ -109,7 +39,11 @@ def evaluate(
         loss: called with the prediction and the example's target; its data must be a number (higher is better).
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
         target: the name of the target's field.
-        on_score: called with a position when that example's score is there; on any thread, in any order.
+        repeats: how often each example is run. At a temperature above 0 each time is a sample of its own (in the cache,
+            too), and the example's score is the mean of its samples.
+        clusters: the name of a field that says which examples belong together, such as the document that several
+            questions are about; they are then not taken for independent.
+        on_score: called with a position when a sample of that example has its score; on any thread, in any order.
             It must not raise.
 
     Returns:
@@ -117,6 +51,7 @@ def evaluate(
 
     Raises:
         DataError: the dataset is empty, or an example lacks a field.
+        ValueError: `repeats` is less than 1.
         TypeError: the loss is no number (a TextLoss, for instance).
         ModelError: the key is wrong, the budget is spent, the run was stopped, or more than half went unanswered.
 
@@ -130,37 +65,131 @@ def evaluate(
     """
     if len(dataset) == 0:
         raise DataError("there is nothing to evaluate on: the dataset is empty")
+    if repeats < 1:
+        raise ValueError(f"each example is run at least once, got repeats={repeats}")
     names = ids_of(dataset)
+    groups = () if clusters is None else clusters_of(dataset, clusters)
     pick, target_of = fields_named_by(program), target_for(loss, target)
     given = [(pick(row, name), target_of(row, name)) for row, name in zip(dataset, names)]  # before anything is paid
 
-    def start(position: int) -> tuple[Variable, Variable]:
+    def start(number: int) -> tuple[Variable, Variable]:
+        sample, position = divmod(number, len(given))
         fields, wanted = given[position]
-        with example(names[position]), no_grad():
-            prediction = _variable(program(**fields))
+        with example(names[position]), no_grad(), repeat(sample):
+            prediction = as_variable(program(**fields))
             return prediction, loss(prediction, wanted)
 
-    return _collect(names, run_scored(start, len(dataset), concurrency, on_score))
+    tell = None if on_score is None else lambda number: on_score(number % len(given))
+    results = run_scored(start, len(given) * repeats, concurrency, tell)
+    found = [scored(prediction, value) for prediction, value in results]
+    return evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss))
 
 
-def _collect(names: tuple[str, ...], results: list[tuple[Variable, Variable]]) -> Evaluation:
+class Scored(NamedTuple):
+    """What came of one example: its score and what the program said, or why there is neither."""
+
+    score: float | None
+    prediction: Any = None
+    failure: Exception | None = None
+
+
+def scored(prediction: Variable, loss: Variable) -> Scored:
+    """Wait for an example and read what came of it.
+
+    Raises:
+        TypeError: the loss is no number.
+        ModelError: the models cannot be asked at all.
+    """
+    try:
+        return Scored(as_score(loss), prediction.data)
+    except UNANSWERED as error:
+        return Scored(None, failure=error)
+
+
+def refuse_if_mostly_lost(found: Sequence[Scored], what: str = "examples") -> None:
+    """Raise the first failure when so many went unanswered that nothing can be said.
+
+    Args:
+        found: what came of each.
+        what: what they are, for the note on the error.
+    """
+    failures = [each.failure for each in found if each.failure is not None]
+    if len(failures) > MOST_UNANSWERED * len(found):
+        failures[0].add_note(f"{len(failures)} of {len(found)} {what} went unanswered; this is the first error")
+        raise failures[0]
+
+
+def evaluation_of(
+    names: tuple[str, ...],
+    found: Sequence[Scored],
+    *,
+    repeats: int = 1,
+    clusters: tuple[str, ...] = (),
+    scale: tuple[float, float] | None = None,
+) -> Evaluation:
+    """The evaluation that single results make.
+
+    Args:
+        names: the ids of the examples.
+        found: what came of each; with repeats first the first sample of each, then the second of each, and so on.
+        repeats: how many samples of each there are.
+        clusters: the cluster of each example, or empty.
+        scale: the lowest and the highest possible score, if known.
+
+    Raises:
+        ModelError: the first failure, when more than half went unanswered.
+    """
+    refuse_if_mostly_lost(found, "examples" if repeats == 1 else "samples")
+    rows = [found[position :: len(names)] for position in range(len(names))]
     scores: list[float | None] = []
-    predictions: list[Any] = []
     failures: dict[str, str] = {}
-    first: Exception | None = None
-    for name, (prediction, score) in zip(names, results):
-        try:
-            scores.append(as_score(score))
-            predictions.append(prediction.data)
-        except UNANSWERED as error:
-            first = first or error
-            scores.append(None)
-            predictions.append(None)
-            failures[name] = f"{type(error).__name__}: {error}"
-    if first is not None and len(failures) > MOST_UNANSWERED * len(names):
-        first.add_note(f"{len(failures)} of {len(names)} examples went unanswered; this is the first error")
-        raise first
-    return Evaluation(names, tuple(scores), tuple(predictions), failures)
+    for name, row in zip(names, rows):
+        known = [each.score for each in row if each.score is not None]
+        scores.append(item_means([known])[0] if known else None)
+        if not known:
+            failures[name] = f"{type(row[0].failure).__name__}: {row[0].failure}"
+    said = [row[0].prediction if repeats == 1 else [each.prediction for each in row] for row in rows]
+    samples = () if repeats == 1 else tuple(tuple(each.score for each in row) for row in rows)
+    return Evaluation(names, tuple(scores), tuple(said), failures, samples, clusters, scale)
+
+
+def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...]:
+    """The cluster of each example, as text.
+
+    Args:
+        dataset: the examples.
+        field: that says which belong together.
+
+    Raises:
+        DataError: an example has no such field.
+
+    Example:
+        >>> clusters_of([{"q": "a", "page": 7}, {"q": "b", "page": 7}], "page")
+        ('7', '7')
+    """
+    found = []
+    for row, name in zip(dataset, ids_of(dataset)):
+        if row.get(field) is None:
+            raise DataError(
+                f"example {name!r} has no field {field!r}, which says which examples belong together; "
+                f"it has {', '.join(row)}"
+            )
+        found.append(str(row[field]))
+    return tuple(found)
+
+
+def scale_of(loss: Callable[..., Any]) -> tuple[float, float] | None:
+    """The lowest and the highest score that a loss names as its `scale`, as nn.Judge does; None for others.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> scale_of(nn.Judge("Is it polite?", scale=(1, 5))), scale_of(nn.ExactMatch())
+        ((1.0, 5.0), None)
+    """
+    match getattr(loss, "scale", None):
+        case (int() | float() as lowest, int() | float() as highest) if lowest < highest:
+            return float(lowest), float(highest)
+    return None
 
 
 def as_score(loss: Variable) -> float:
@@ -178,31 +207,6 @@ def as_score(loss: Variable) -> float:
     )
 
 
-def _variable(value: Any) -> Variable:
+def as_variable(value: Any) -> Variable:
+    """A program's prediction as a Variable, which a loss is called with."""
     return value if isinstance(value, Variable) else Variable(value, role="prediction")
-
-
-def compare(before: Evaluation, after: Evaluation) -> Comparison:
-    """What may be said about two evaluations of the same examples: a paired difference, its interval, a verdict.
-
-    Examples that either has no score for are left out of both.
-
-    Raises:
-        ValueError: they are of different examples, or share no scored one.
-
-    Example:
-        >>> def scored(*scores):
-        ...     return Evaluation(tuple(str(n) for n in range(len(scores))), scores, scores, {})
-        >>> compare(scored(*[0.0] * 9, 1.0), scored(*[1.0] * 10)).verdict
-        'better'
-    """
-    if before.ids != after.ids:
-        raise ValueError(
-            "two evaluations are compared on the same examples in the same order; these differ in their ids"
-        )
-    pairs = [(b, a) for b, a in zip(before.scores, after.scores) if b is not None and a is not None]
-    if not pairs:
-        raise ValueError("no example has a score in both evaluations, so nothing can be compared")
-    found = paired_difference([b for b, _ in pairs], [a for _, a in pairs])
-    said = verdict(found.low, found.high, found.p_value)
-    return Comparison(found.difference, (found.low, found.high), found.p_value, said, len(pairs))

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim import Edit, Evidence
+from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.train.evaluator import Evaluation
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
     "run_folder",
 ]
 
-Phase = Literal["validate", "forward", "backward", "optimize", "test"]
+Phase = Literal["validate", "forward", "backward", "optimize", "test", "search", "score"]
 Status = Literal["finished", "interrupted", "budget"]
 
 
@@ -45,14 +46,14 @@ class RunStarted:
         train: how many examples there are to train on.
         val: how many to validate on.
         test: how many to test on, 0 for none.
-        steps: how many optimizer steps there will be at most.
+        steps: how many optimizer steps there will be at most; None where that is not known, as in a search.
     """
 
     parameters: dict[str, str]
     train: int
     val: int
     test: int
-    steps: int
+    steps: int | None
 
 
 @dataclass(frozen=True)
@@ -146,16 +147,20 @@ class StepEnded:
 
     Attributes:
         step: its number, from 1.
-        epoch: the epoch, from 1.
+        epoch: the epoch, from 1; 0 in a search.
         examples: the ids of its minibatch.
         train_mean: the mean score of the minibatch before the step.
         unanswered: how many of the minibatch had no answer.
         feedback: how many pieces of feedback reached the parameters.
         changes: what became of each parameter that had feedback.
-        val_mean: the validation score of the new texts; None when nothing changed.
+        val_mean: the validation score of the new texts; None when nothing changed, and in a search, which races.
         kept: whether the new texts are kept.
-        best_val: the best validation score so far.
+        best_val: the best validation score so far; in a search what it is expected to be.
         problems: answers of the critic or the optimizer that were not to be had, in words.
+        kind: what a search proposed, such as ``"patch"`` or ``"ablation"``; "" elsewhere.
+        why: in a few words why it was kept or not.
+        race: the paired race that decided; None when there was none.
+        ablated: the ids of the edits that an ablation was about.
     """
 
     step: int
@@ -169,6 +174,10 @@ class StepEnded:
     kept: bool
     best_val: float
     problems: tuple[str, ...] = ()
+    kind: str = ""
+    why: str = ""
+    race: RaceRecord | None = None
+    ablated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
+from textgrad_engine.autograd import Variable, backward, example, no_grad
 from textgrad_engine.autograd.engine import forgiving
 from textgrad_engine.data import DataLoader, ids_of
-from textgrad_engine.errors import BudgetExceeded, CallCancelled, ModelError, Stopped
+from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, ModelError, Stopped
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
 from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
-from textgrad_engine.train.evaluator import UNANSWERED, Evaluation, as_score, compare, evaluate
+from textgrad_engine.train.evaluator import Evaluation, as_score, compare, evaluate
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
@@ -36,6 +36,7 @@ from textgrad_engine.train.events import (
     current_phase,
 )
 from textgrad_engine.train.interrupt import stopping_on_interrupt
+from textgrad_engine.train.objective import note_lost
 from textgrad_engine.train.result import TrainResult
 
 if TYPE_CHECKING:
@@ -131,10 +132,13 @@ class Run:
 
     def started(self) -> RunStarted:
         """The first event."""
-        most = self.trainer.max_epochs * len(self.loader)
-        steps = most if self.trainer.max_steps is None else min(most, self.trainer.max_steps)
         tests = 0 if self.test is None else len(self.test)
-        return RunStarted(dict(self.seed), len(self.train_ids), len(self.val), tests, steps)
+        return RunStarted(dict(self.seed), len(self.train_ids), len(self.val), tests, self.most_steps())
+
+    def most_steps(self) -> int | None:
+        """How many optimizer steps there will be at most."""
+        most = self.trainer.max_epochs * len(self.loader)
+        return most if self.trainer.max_steps is None else min(most, self.trainer.max_steps)
 
     def on_call(self, record: CallRecord) -> None:
         """Pass on that a call has ended; runs in that call's own context."""
@@ -224,7 +228,7 @@ class Run:
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
             if roots := [loss for loss in losses if loss.requires_grad]:
-                with self.phase("backward", number, 0), forgiving(functools.partial(_note, problems)):
+                with self.phase("backward", number, 0), forgiving(functools.partial(note_lost, problems)):
                     backward(roots)
             scores = []
             for loss in losses:
@@ -359,16 +363,6 @@ class Run:
             usage=used.by_purpose,
             seconds=seconds,
         )
-
-
-def _note(problems: list[str], node: Node, error: BaseException) -> bool:
-    """Pass over a lost answer of the critic, or an example whose own answer was lost (it has no score)."""
-    if not isinstance(error, UNANSWERED):
-        return False
-    if node.call is not None and node.call.failed:
-        return True
-    problems.append(f"no feedback from {node.name()}: {type(error).__name__}: {error}")
-    return True
 
 
 def wait_for(used: Meter, patience: float = 30.0) -> None:

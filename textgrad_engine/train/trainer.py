@@ -13,6 +13,7 @@ from textgrad_engine.data import DataLoader, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.train.calling import fields_named_by, target_for
 from textgrad_engine.train.events import (
     Callback,
@@ -20,6 +21,7 @@ from textgrad_engine.train.events import (
 )
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Examples, Run
+from textgrad_engine.train.search import SearchRun
 
 __all__ = ["Trainer"]
 
@@ -28,9 +30,10 @@ class Trainer:
     r"""Trains the parameters of a program on examples, and keeps the texts that do best on the validation set.
 
     Args:
-        max_epochs: how often to go over the training set.
+        max_epochs: how often to go over the training set; a search (`optim.PatchSearch` and its like) draws its own
+            minibatches and ends by itself.
         batch_size: examples in a minibatch, when `fit` gets a dataset; a DataLoader has its own.
-        max_steps: stop after so many steps; None for no limit but `max_epochs`.
+        max_steps: stop after so many steps (of a search: decided proposals); None for no limit but `max_epochs`.
         patience: stop after so many steps in a row that were not kept; None goes on to the end.
         feedback_batch_size: so many examples may share one feedback call.
         target: the field that holds an example's target.
@@ -134,7 +137,8 @@ class Trainer:
         callbacks = list(self.callbacks)
         if self.run_dir is not None:
             callbacks.insert(0, run_folder(self.run_dir))
-        return Run(self, program, loss, optimizer, loader, val, test, callbacks).run()
+        kind = SearchRun if isinstance(optimizer, Searcher) else Run
+        return kind(self, program, loss, optimizer, loader, val, test, callbacks).run()
 
     async def afit(self, *args: Any, **kwargs: Any) -> TrainResult:
         """`fit` for code that has an event loop of its own; the loop is not blocked."""

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.optim.contracts import NoCopying
+from textgrad_engine.optim.words import words_of
+
+ROWS = [
+    {"ticket": "My planter stopped watering the basil on Tuesday night, what now?", "queue": "technical"},
+    {"ticket": "Where is my parcel", "queue": "shipping", "tone": "none of these"},
+    {"ticket": "Cancel it now", "queue": "refunds and money back", "tone": "none of these"},
+]
+
+
+def copied(after: str, before: str = "Sort the mail.", **settings: Any) -> list[str]:
+    return NoCopying(ROWS, target="queue", **settings).copied(before, after)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([],), ValueError, "no examples"),
+        (([3],), TypeError, "got int"),
+        ((["a"], 0), ValueError, "at least 1"),
+    ],
+)
+def test_what_checks_nothing_is_refused(arguments: Any, error: Any, message: str) -> None:
+    """A contract without examples would let everything pass."""
+    with pytest.raises(error, match=message):
+        NoCopying(*arguments)
+
+
+def test_a_run_of_words_is_found_through_punctuation_case_and_line_ends() -> None:
+    """The optimizer cannot get round it by layout; the whole run is shown once."""
+    after = 'Sort the mail.\nE.g. "MY planter -- stopped\nwatering the basil on Tuesday" is technical.'
+    assert copied(after) == ["my planter stopped watering the basil on tuesday"]
+
+
+def test_fewer_words_are_no_copy() -> None:
+    """Seven words of eight may be chance, and `n` says how many are too many."""
+    after = "Rules for when it stopped watering the basil on Tuesday morning."
+    assert copied(after) == []
+    assert copied(after, n=6) == ["stopped watering the basil on tuesday"]
+
+
+def test_what_stood_there_before_may_stay() -> None:
+    """The user's own example in the seed prompt is theirs."""
+    before = "My planter stopped watering the basil on Tuesday night, what now? That is technical."
+    assert copied(before + " Be brief.", before) == []
+
+
+def test_a_short_input_is_not_copied_as_a_whole() -> None:
+    """Too short for a run of eight words, and still an example."""
+    assert copied("'Where is my parcel?' is shipping.") == ["where is my parcel"]
+    assert copied("Ask where is the parcel.") == []
+
+
+def test_labels_and_shared_values_are_free() -> None:
+    """A prompt has to name its answers, and what several examples share is no example."""
+    assert copied("Answer refunds and money back, shipping, or none of these.") == []
+
+
+def test_no_run_goes_from_one_example_into_the_next() -> None:
+    """Words that only stand together because of how they are stored."""
+    assert NoCopying(["a b c d", "e f g h"], n=4).copied("", "c d e f g") == []
+
+
+def test_texts_inside_lists_and_objects_count() -> None:
+    """A column may hold a conversation."""
+    rows = [{"messages": [{"role": "user", "content": "tell me a tale of two cities"}], "n": 3}]
+    assert NoCopying(rows, n=5).copied("", "Tell me a tale of two.") == ["tell me a tale of two"]
+
+
+def test_the_problem_shows_what_was_copied_between_tags() -> None:
+    """A dataset is untrusted; a long run is shortened."""
+    text = " ".join(f"w{n}" for n in range(100))
+    problem = NoCopying([text]).problem("", text)
+    assert problem is not None
+    assert "\nw0 w1 " in problem
+    assert "w39\n</copied-" in problem
+    assert "w40" not in problem
+
+
+def test_its_repr_does_not_hold_the_data() -> None:
+    """Settings are shown in reports and errors."""
+    assert repr(NoCopying(ROWS)) == "NoCopying(n=8, shortest=3, examples=3)"
+
+
+words = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)
+
+
+@given(texts=st.lists(words, min_size=1, max_size=4), before=words, after=words, n=st.integers(1, 4))
+def test_a_copy_is_a_run_of_an_example_that_is_new(texts: list[str], before: str, after: str, n: int) -> None:
+    """Law, against a definition of its own, for runs of n words."""
+
+    def runs(text: str) -> set[tuple[str, ...]]:
+        listed = words_of(text)
+        return {tuple(listed[i : i + n]) for i in range(len(listed) - n + 1)}
+
+    taken = (runs(after) - runs(before)) & set().union(*map(runs, texts))
+    assert bool(NoCopying(texts, n=n, shortest=99).copied(before, after)) is bool(taken)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from textgrad_engine.optim.contracts import Forbids, Requires
+
+
+@pytest.mark.parametrize("contract", [Requires, Forbids])
+@pytest.mark.parametrize(
+    ("phrases", "error", "message"),
+    [
+        ("be brief", TypeError, r"got one text; write \['be brief'\]"),
+        ([], ValueError, "no phrase"),
+        (["a", " "], ValueError, "blank"),
+        ([3], TypeError, "a phrase is a text, got int"),
+    ],
+)
+def test_phrases_that_mean_nothing_are_refused(contract: Any, phrases: Any, error: Any, message: str) -> None:
+    """A text would be taken letter by letter, and an empty list would check nothing."""
+    with pytest.raises(error, match=f"{contract.__name__}.*{message}"):
+        contract(phrases)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "there"),
+    [
+        ("JSON object", "Answer with a json\n  OBJECT.", True),
+        ("as", "Assess the case", False),
+        ("as", "as-is", True),
+        ("C++", "Use c++.", True),
+        ("Straße", "STRASSE", True),
+        ("不要", "请不要喊", True),
+        ("a.b", "axb", False),
+        ("{ticket}", "Read {ticket}s", True),
+    ],
+)
+def test_a_phrase_is_found_as_whole_words(phrase: str, text: str, there: bool) -> None:
+    """Case and line ends aside; where words are written without spaces, anywhere."""
+    assert (Requires([phrase]).problem("", text) is None) is there
+    assert (Forbids([phrase]).problem("", text) is not None) is there
+
+
+def test_case_counts_where_it_is_asked_for() -> None:
+    """And the optimizer is told."""
+    assert Requires(["JSON"], match_case=True).problem("", "json") == 'the phrase "JSON" is missing'
+    assert Forbids(["US"], match_case=True).problem("", "tell us") is None
+    assert "spelt just so" in Requires(["JSON"], match_case=True).describe("")
+
+
+def test_all_phrases_are_named() -> None:
+    """The optimizer has one further try."""
+    problem = Requires(["be brief", "in French", "x"]).problem("", "X")
+    assert problem == 'the phrase "be brief" is missing; the phrase "in French" is missing'
+    assert Forbids(["a", "b"]).describe("") == 'These phrases are not in the text: "a", "b".'
+
+
+def test_forbidden_phrases_of_the_old_text_may_become_fewer() -> None:
+    """Step by step, with few edits at a time; they may not stay as they are."""
+    contract = Forbids(["please"])
+    assert contract.problem("Please, please.", "Please.") is None
+    assert contract.problem("Please.", "Please, now.") == 'the phrase "please" must not be in the text'

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from textgrad_engine import Variable
+from textgrad_engine.autograd import Source
+from textgrad_engine.optim.feedback import FeedbackItem, item_of, joined
+
+
+def feedback(text: str, **source: object) -> Variable:
+    variable = Variable(text)
+    variable.source = Source(**source)  # type: ignore[arg-type]
+    return variable
+
+
+def test_an_item_has_what_its_source_has() -> None:
+    """Example, answer and score reach the optimizer; a score of zero is one."""
+    item = item_of(feedback(" Be brief.\n", example="t1", output="long", score=0.0))
+    assert item == FeedbackItem("Be brief.", 1, "long", ("t1",), (0.0,))
+    assert item_of(feedback("x")) == item_of(Variable("x")) == FeedbackItem("x", 1, "", (), ())
+
+
+def test_an_id_with_a_comma_stays_one_id() -> None:
+    """Ids are the user's, and may read 'Smith, John'."""
+    assert item_of(feedback("x", example="Smith, John")).examples == ("Smith, John",)
+
+
+def test_a_long_answer_is_shortened_and_says_so() -> None:
+    """The feedback itself is never cut; the answer beside it is, with how much is missing."""
+    text = "feedback " * 300
+    item = item_of(feedback(text, output="x" * 1500))
+    assert item.text == text.strip()
+    assert item.answer == "x" * 400 + " […1,100 more characters]"
+
+
+def test_joined_items_keep_everything_but_the_answers() -> None:
+    """Each example is named once, and each score kept, for the same example may be scored again."""
+    one = FeedbackItem("a", 2, "", ("t1", "t2"), (0.5, 0.0))
+    two = FeedbackItem("b", 1, "said", ("t2",), (1.0,))
+    assert joined([one, two]) == FeedbackItem("a", 3, "", ("t1", "t2"), (0.5, 0.0, 1.0))
+    assert joined([one, two], "c").text == "c"
+    assert joined([two]) == two
+    assert joined([two], "c") == FeedbackItem("c", 1, "said", ("t2",), (1.0,))

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.optim.words import grams, words_of
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        ("?! -- ...", []),
+        ("Straße, STRASSE", ["strasse", "strasse"]),
+        ("e\u0301tude \u00e9tude", ["\u00e9tude", "\u00e9tude"]),
+        ("snake_case 3.5", ["snake", "case", "3", "5"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("读工单", ["读", "工", "单"]),
+        ("a\u200bb\x00c", ["a", "b", "c"]),
+    ],
+)
+def test_words_are_equal_however_they_are_written(text: str, words: list[str]) -> None:
+    """Case, encoding, signs on letters, and scripts without spaces."""
+    assert words_of(text) == words
+
+
+@given(st.text())
+def test_any_text_has_words_without_space(text: str) -> None:
+    """Law: words can be joined by spaces and read back."""
+    words = words_of(text)
+    assert " ".join(words).split(" ") == (words or [""])
+    assert words_of(" ".join(words)) == words
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=9), st.integers(1, 5))
+def test_runs_cover_all_words(words: list[str], n: int) -> None:
+    """Law: none is lost, and none is longer than asked for."""
+    runs = grams(words, n)
+    assert [run[0] for run in runs] + list(runs[-1][1:] if runs else ()) == words
+    assert all(len(run) == min(n, len(words)) for run in runs)

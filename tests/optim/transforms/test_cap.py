@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.llm import tokens
+from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.transforms import Gathered, cap
+
+
+def item(text: str, times: int = 1, answer: str = "") -> FeedbackItem:
+    return FeedbackItem(text, times, answer, ())
+
+
+def test_what_is_left_out_is_left_out_whole_and_added_up() -> None:
+    """A chain may leave things out twice."""
+    small, big = item("short"), item("word " * 20)
+    assert cap(4).apply(Gathered((small, big), ("past",), 2)) == Gathered((small,), ("past",), 3)
+
+
+def test_at_least_one_item_is_kept() -> None:
+    """A budget that is too small does not turn feedback into none."""
+    small, big = item("short"), item("word " * 20)
+    assert cap(4).apply(Gathered((big, small))) == Gathered((big,), (), 1)
+
+
+def test_answers_cost_too() -> None:
+    """They are shown beside the feedback, within the same budget."""
+    with_answer = item("short", answer="word " * 20)
+    assert cap(9).apply(Gathered((item("short"), with_answer))).items == (item("short"),)
+
+
+sizes = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3), st.integers(0, 3)), max_size=9)
+
+
+@given(sizes, st.integers(1, 12))
+def test_whole_items_within_the_budget(sizes: list[tuple[int, int, int]], budget: int) -> None:
+    """Law: a subsequence of the items as they are, at least one, within the budget unless it is a single one."""
+    items = [item(f"{n}" + "word " * size, times, "a " * answer) for n, (size, times, answer) in enumerate(sizes)]
+    after = cap(budget).apply(Gathered(tuple(items)))
+    kept = [items.index(each) for each in after.items]
+    assert kept == sorted(set(kept))
+    assert bool(kept) is bool(items)
+    assert len(kept) + after.left_out == len(items)
+    cost = sum(tokens.count(each.text) + tokens.count(each.answer) for each in after.items)
+    assert len(kept) <= 1 or cost <= budget
+    if items:
+        assert max(each.times for each in after.items) == max(each.times for each in items)
+    assert cap(budget).apply(after) == after

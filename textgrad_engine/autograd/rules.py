@@ -1,0 +1,258 @@
+"""A Function's own code beside its forward, as transforms run it: `setup_context`, `backward` and `jvp`.
+
+NOTE [One example at a time]
+    Below a `grad` or `jvp` inside `vmap`, a value stands for one value per example, and a rule that reads data, as most
+    rules do, would find none to read. So a rule is handed to the layers as a call is, top first (`run_rule`), and
+    `vmap` runs it once per example: with that example's values, in a stack without the `vmap`. It makes batches of what
+    the examples gave. An example that nothing is said about is left out, which is a true zero. A rule cannot tell
+    whether it runs inside a `vmap`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from textgrad_engine import dispatch, pytree
+from textgrad_engine.autograd.arguments import gradients_by_variable
+from textgrad_engine.autograd.context import Context, ExampleContexts
+from textgrad_engine.autograd.examples import EXAMPLE, numbered_name
+from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, without_zeros
+from textgrad_engine.autograd.graph import FunctionNode, Source
+from textgrad_engine.autograd.layers import LAYERS, Layer
+from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.dispatch import Call
+
+if TYPE_CHECKING:
+    from textgrad_engine.autograd.function import Function
+
+__all__ = ["Backward", "Rule", "RuleCall", "SetUp", "Sorted", "Split", "gathered_items", "run_rule"]
+
+Sorted: TypeAlias = dict[FunctionNode, list[Items]]
+"""What the rules of some nodes returned: for each node its items by edge."""
+
+
+class Split(Protocol):
+    """The values of a `vmap`, taken apart for a rule and put together behind it."""
+
+    @property
+    def layer(self) -> Layer:
+        """The level of batching."""
+
+    @property
+    def start(self) -> int:
+        """The number of its first example."""
+
+    def part(self, tree: Any, number: int) -> Any:
+        """The tree with the values of one example."""
+
+    def whole(self, values: Sequence[Variable | None]) -> Variable:
+        """One value that stands for one per example; None is empty text."""
+
+
+class Rule:
+    """One use of a Function's own code beside its forward; see NOTE [One example at a time].
+
+    Attributes:
+        function: the Function.
+    """
+
+    __slots__ = ()
+    function: type[Function]
+
+    def values(self) -> Iterator[Any]:
+        """What it is given: Variables, contexts, and whatever else."""
+        raise NotImplementedError
+
+    def run(self) -> Any:
+        """Run the code with the values as they are."""
+        raise NotImplementedError
+
+    def of_example(self, split: Split, number: int) -> Rule | None:
+        """The same use for one example; None where there is nothing to do."""
+        raise NotImplementedError
+
+    def gathered(self, split: Split, results: list[Any]) -> Any:
+        """What `run` would have given, from what it gave for each example; None for those with nothing to do."""
+        raise NotImplementedError
+
+
+def run_rule(rule: Rule) -> Any:
+    """Run a rule through the layers that are active here, top first."""
+    layers = LAYERS.get()
+    return _below(layers, rule) if layers else rule.run()
+
+
+def _below(layers: tuple[Layer, ...], rule: Rule) -> Any:
+    return layers[-1].run_rule(rule, functools.partial(_below, layers[:-1])) if layers else rule.run()
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp(Rule):
+    """The context of a call, and the numbers of the outputs that it marks as not differentiable."""
+
+    function: type[Function]
+    needs: tuple[bool, ...]
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    single: bool
+
+    def values(self) -> Iterator[Any]:
+        """All inputs and outputs."""
+        yield from pytree.leaves((self.inputs, self.outputs))
+
+    def run(self) -> tuple[Context, frozenset[int]]:
+        """Call `setup_context`."""
+        ctx = Context()
+        ctx.needs_input_grad = self.needs
+        ctx.example = EXAMPLE.get()
+        outs = self.outputs
+        self.function.setup_context(ctx, self.inputs, outs[0] if self.single else outs)
+        return ctx, frozenset([number for number, value in enumerate(outs) if ctx._is_constant(value, value)])
+
+    def of_example(self, split: Split, number: int) -> SetUp:
+        """With the inputs and outputs of the example."""
+        inputs, outputs = split.part((self.inputs, self.outputs), number)
+        return SetUp(self.function, self.needs, inputs, outputs, self.single)
+
+    def gathered(self, split: Split, results: list[Any]) -> tuple[Context, frozenset[int]]:
+        """The contexts of all examples; an output is differentiable where it is for one of them."""
+        ctxs, constants = zip(*results)
+        return ExampleContexts(split.layer, list(ctxs)), frozenset.intersection(*constants)
+
+
+@dataclass(slots=True)
+class RuleCall:
+    """A node whose feedback has arrived.
+
+    Attributes:
+        node: the node.
+        ctx: what its forward left.
+        arrived: for each output the items of feedback on it, in order.
+        wanted: for each edge whether a gradient along it is of use.
+        needs: `needs_input_grad` of this pass; None for that of the forward.
+    """
+
+    node: FunctionNode
+    ctx: Context
+    arrived: list[Items]
+    wanted: list[bool]
+    needs: tuple[bool, ...] | None = None
+
+    def context(self) -> Context:
+        """What the rule is given."""
+        return self.ctx if self.needs is None else self.ctx._with(needs_input_grad=self.needs)
+
+    def gradients(self) -> list[Variable | None]:
+        """What the rule is given for each output."""
+        materialize = self.ctx._materialize
+        return [combine(items) if items or materialize else None for items in self.arrived]
+
+    def sorted(self, returned: Any) -> list[Items]:
+        """What the rule returned, as items for each edge."""
+        function = self.node.function
+        giver = f"{function.__name__}.backward"
+        grads = gradients_by_variable(self.node, returned)
+        found = [as_items(grad, giver) if wanted else [] for grad, wanted in zip(grads, self.wanted)]
+        source = None
+        for items in found:
+            for item in items:
+                if item.source is None and not is_start(item):
+                    source = source or self._source()
+                    item.source = source
+        return found
+
+    def _source(self) -> Source:
+        because = tuple([item for items in self.arrived for item in items])
+        score = next(
+            (item.source.score for item in because if item.source is not None and item.source.score is not None), None
+        )
+        node, ctx = self.node, self.ctx
+        output = node.function.describe_output(ctx)
+        return Source(example=ctx.example, node=node.name(), output=output, score=score, because=because)
+
+
+class Backward(Rule):
+    """The backward rule of one node, or of several nodes of one Function that share a call."""
+
+    __slots__ = ("calls", "function", "together")
+
+    def __init__(self, calls: list[RuleCall], together: bool) -> None:
+        self.calls, self.together = calls, together
+        self.function = calls[0].node.function
+
+    def values(self) -> Iterator[Any]:
+        """The contexts, and all feedback."""
+        for call in self.calls:
+            yield call.ctx
+            for items in call.arrived:
+                yield from items
+
+    def run(self) -> Sorted | Call:
+        """For each node its items by edge; a Call for them where the rule is asynchronous."""
+        function, calls = self.function, self.calls
+        if self.together:
+            many = function.backward_many([call.context() for call in calls], [call.gradients() for call in calls])
+            return {call.node: call.sorted(returned) for call, returned in zip(calls, many, strict=True)}
+        (call,) = calls
+        ctx, grads = call.context(), call.gradients()
+        if not function.backward_is_async:
+            return {call.node: call.sorted(function.backward(ctx, *grads))}
+
+        async def wait() -> Sorted:
+            return {call.node: call.sorted(await function.backward(ctx, *grads))}
+
+        return dispatch.submit(wait, label=call.node.name())
+
+    def of_example(self, split: Split, number: int) -> Backward | None:
+        """With what is said about the example; without the nodes that nothing is said to."""
+        calls = []
+        for call in self.calls:
+            arrived = [without_zeros(split.part(items, number)) for items in call.arrived]
+            if any(arrived):
+                ctx = _context_of(call.ctx, split, number)
+                calls.append(RuleCall(call.node, ctx, arrived, call.wanted, call.needs))
+        return Backward(calls, self.together) if calls else None
+
+    def gathered(self, split: Split, results: list[Any]) -> Sorted | Call:
+        """Batches of the items: the first of each example, the second of each, and so on."""
+        if not (pending := [result for result in results if isinstance(result, Call)]):
+            return self._gathered(split, results)
+
+        def when_done() -> Sorted:
+            return self._gathered(split, [r.result() if isinstance(r, Call) else r for r in results])
+
+        return dispatch.submit(when_done, pending, label=self.calls[0].node.name())
+
+    def _gathered(self, split: Split, results: list[Sorted | None]) -> Sorted:
+        return {
+            call.node: [
+                gathered_items(
+                    split,
+                    [[] if found is None or call.node not in found else found[call.node][edge] for found in results],
+                )
+                for edge in range(len(call.node.edges))
+            ]
+            for call in self.calls
+        }
+
+
+def _context_of(ctx: Context, split: Split, number: int) -> Context:
+    """The context for one example; of a call that is the same for all, under the example's name."""
+    if isinstance(ctx, ExampleContexts):
+        if ctx.layer is split.layer:
+            return ctx.parts[number]
+        return ExampleContexts(ctx.layer, [_context_of(part, split, number) for part in ctx.parts])
+    return ctx._with(example=numbered_name(ctx.example, split.start + number, inside=False))
+
+
+def gathered_items(split: Split, by_example: list[Items]) -> Items:
+    """The items that each example has, as batches; the start of a pass stays apart from words."""
+    found: Items = []
+    for start in (False, True):
+        rows = [[item for item in items if is_start(item) is start] for items in by_example]
+        for place in range(max(map(len, rows))):
+            found.append(split.whole([row[place] if place < len(row) else None for row in rows]))
+    return found

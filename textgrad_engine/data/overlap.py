@@ -1,0 +1,234 @@
+"""Examples that are in two splits, word for word or nearly so: a score on them proves less than it seems.
+
+Two texts are equal when they are so but for case, white space and the encoding of characters. They are near when the
+sets of their runs of five characters have a Jaccard index of at least 0.8, the measure and the threshold of Lee et al.,
+"Deduplicating Training Data Makes Language Models Better" (arXiv:2107.06499); in runs of characters, so that it needs
+no words and holds in every language. A text of less than 50 characters in which one character differs is not near any
+more: "What is 2 + 3?" and "What is 2 + 5?" are two questions.
+
+Comparing all pairs would take hours for large splits. A pair with a Jaccard index of t shares one of the rarest (1 - t)
+of its runs, so only texts that meet there are compared, which finds every pair (Bayardo, Ma and Srikant, "Scaling Up
+All Pairs Similarity Search", WWW 2007). Of long texts the runs with the smallest hashes stand for all of them (Broder,
+"On the resemblance and containment of documents", 1997): for those the index is estimated, to within 0.03 or so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from textgrad_engine.data.dataset import ids_of
+
+__all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap"]
+
+NEAR = 0.8
+"""The Jaccard index from which on two texts are near duplicates."""
+
+_RUN = 5  # characters
+_KEPT = 512  # runs that stand for a text; texts of up to so many runs are compared exactly
+
+Rows = Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """An example that is in another split, too.
+
+    Attributes:
+        kind: ``"exact"`` or ``"near"``.
+        first: the split that it is also in.
+        second: the split it is found in.
+        first_id: the example there that it is like.
+        second_id: its own id.
+        similarity: the Jaccard index, 1 for exact ones.
+    """
+
+    kind: Literal["exact", "near"]
+    first: str
+    second: str
+    first_id: str
+    second_id: str
+    similarity: float
+
+    def __str__(self) -> str:
+        how = "is" if self.kind == "exact" else f"is {self.similarity:.0%} like"
+        return f"{self.second} example {self.second_id!r} {how} {self.first} example {self.first_id!r}"
+
+
+def overlap(
+    a: Rows,
+    b: Rows,
+    *,
+    fields: Sequence[str] | None = None,
+    threshold: float = NEAR,
+    names: tuple[str, str] = ("first", "second"),
+) -> list[Overlap]:
+    """Find the examples of `b` that are in `a`, too.
+
+    Args:
+        a: one split, such as the training examples.
+        b: the other one.
+        fields: what is compared, such as the inputs of the program; None for all fields but ``"id"``.
+        threshold: the Jaccard index from which on two texts are near duplicates.
+        names: of the two splits.
+
+    Returns:
+        One entry for each example of `b` that has an equal one in `a`, or else a near one, in the order of `b`.
+        Examples without any text are like no others.
+
+    Raises:
+        ValueError: the threshold is not above 0 and at most 1.
+
+    Example:
+        >>> seen = [{"id": "t1", "ticket": "My parcel 8100 has not arrived after ten days, where is it now?"}] >>> new =
+        [{"ticket": "my parcel 8100 has not arrived  after ten days, where is it now?"}, {"ticket": "Refund!"}] >>>
+        [str(found) for found in overlap(seen, new, names=("train", "val"))] ["val example '0' is train example 't1'"]
+        >>> new = [{"ticket": "My parcel 8105 has not arrived after ten days, where is it now?"}] >>> [(found.kind,
+        round(found.similarity, 2)) for found in overlap(seen, new)] [('near', 0.84)]
+    """
+    if not 0 < threshold <= 1:
+        raise ValueError(f"a Jaccard index is above 0 and at most 1, got threshold={threshold}")
+    old, new = _texts(a, fields), _texts(b, fields)
+    places: dict[str, int] = {}
+    for index, text in enumerate(old):
+        places.setdefault(text, index)
+    index_of_near = _Near([*places], threshold)
+    old_ids, new_ids = ids_of(a), ids_of(b)
+    found = []
+    looked_up: dict[str, tuple[int, float] | None] = {}
+    for index, text in enumerate(new):
+        if not text:
+            continue
+        if text in places:
+            found.append(Overlap("exact", *names, old_ids[places[text]], new_ids[index], 1.0))
+            continue
+        if text not in looked_up:
+            looked_up[text] = index_of_near.find(text)
+        if (near := looked_up[text]) is not None:
+            found.append(Overlap("near", *names, old_ids[near[0]], new_ids[index], near[1]))
+    return found
+
+
+def check_splits(
+    train: Rows, val: Rows, test: Rows | None = None, *, fields: Sequence[str] | None = None
+) -> list[Overlap]:
+    """Find the examples of the validation and test sets that are in an earlier set, too.
+
+    Args:
+        train: the training examples.
+        val: the validation examples.
+        test: the test examples, if any.
+        fields: what is compared, such as the inputs of the program; None for all fields but ``"id"``.
+
+    Returns:
+        What `overlap` finds of train in val, of train in test, and of val in test, in this order.
+
+    Example:
+        >>> check_splits([{"q": "1 + 1?"}], [{"q": "1 + 2?"}], [{"q": " 1 + 1?"}])[0].second
+        'test'
+    """
+    found = overlap(train, val, fields=fields, names=("train", "val"))
+    if test is not None:
+        found += overlap(train, test, fields=fields, names=("train", "test"))
+        found += overlap(val, test, fields=fields, names=("val", "test"))
+    return found
+
+
+def describe(found: Sequence[Overlap], sizes: dict[str, int] | None = None) -> list[str]:
+    """What was found in words, a sentence for each pair of splits.
+
+    Args:
+        found: by `check_splits`.
+        sizes: how many examples each split has, for "3 of 60".
+
+    Example:
+        >>> same = Overlap("exact", "train", "test", "t7", "x1", 1.0)
+        >>> near = Overlap("near", "train", "test", "t9", "x2", 0.91)
+        >>> describe([same, near], {"test": 60})
+        ["2 of 60 test examples are in train, too (1 exactly, 1 nearly): test example 'x1' is train example 't7'"]
+    """
+    pairs: dict[tuple[str, str], list[Overlap]] = {}
+    for each in found:
+        pairs.setdefault((each.first, each.second), []).append(each)
+    sentences = []
+    for (first, second), these in pairs.items():
+        exact = sum(each.kind == "exact" for each in these)
+        counts = [f"{count} {word}" for count, word in ((exact, "exactly"), (len(these) - exact, "nearly")) if count]
+        total = f" of {sizes[second]}" if sizes and second in sizes else ""
+        are = "example is" if len(these) == 1 and not total else "examples are"
+        shown = next((each for each in these if each.kind == "exact"), these[0])
+        sentences.append(f"{len(these)}{total} {second} {are} in {first}, too ({', '.join(counts)}): {shown}")
+    return sentences
+
+
+def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
+    """What is compared of each row: without case, encoding and white space."""
+    texts = []
+    for row in rows:
+        names = [name for name in row if name != "id"] if fields is None else fields
+        values = [row[name] for name in names if row.get(name) is not None]
+        written = [each if isinstance(each, str) else json.dumps(each, sort_keys=True, default=repr) for each in values]
+        texts.append(" ".join(unicodedata.normalize("NFKC", " ".join(written)).casefold().split()))
+    return texts
+
+
+class _Sketch:
+    """The runs of a text as hashes: all of them, or those with the smallest ones."""
+
+    __slots__ = ("hashes", "whole")
+
+    def __init__(self, text: str) -> None:
+        data, step = text.encode("utf-32-le", "surrogatepass"), 4 * _RUN
+        ends = range(step, max(len(data), step) + 1, 4)
+        # Multiplied by an odd number, as the smallest checksums alone are no fair sample of similar texts.
+        runs = {zlib.crc32(data[end - step : end]) * 0x9E3779B1 & 0xFFFFFFFF for end in ends}
+        self.whole = len(runs) <= _KEPT
+        self.hashes = frozenset(runs if self.whole else sorted(runs)[:_KEPT])
+
+    def similarity(self, other: _Sketch) -> float:
+        """The Jaccard index, or an estimate of it."""
+        common, union = self.hashes & other.hashes, self.hashes | other.hashes
+        if (self.whole and other.whole) or len(union) <= _KEPT:
+            return len(common) / len(union)
+        least = sorted(union)[:_KEPT]
+        return sum(each in common for each in least) / len(least)
+
+
+class _Near:
+    """Finds a near duplicate of a text among others."""
+
+    def __init__(self, texts: Sequence[str], threshold: float) -> None:
+        self._threshold = threshold
+        self._sketches = [_Sketch(text) for text in texts]
+        self._seen = Counter(each for sketch in self._sketches for each in sketch.hashes)
+        self._holding: dict[int, list[int]] = defaultdict(list)
+        for index, sketch in enumerate(self._sketches):
+            for each in self._rarest(sketch):
+                self._holding[each].append(index)
+
+    def find(self, text: str) -> tuple[int, float] | None:
+        """The position of one that is near, and how near; None when there is none."""
+        sketch = _Sketch(text)
+        size, tried = len(sketch.hashes), set[int]()
+        for each in self._rarest(sketch):
+            for index in self._holding.get(each, ()):
+                if index in tried:
+                    continue
+                tried.add(index)
+                other = self._sketches[index]
+                if not self._threshold * size <= len(other.hashes) <= size / self._threshold:
+                    continue
+                if (similarity := sketch.similarity(other)) >= self._threshold:
+                    return index, similarity
+        return None
+
+    def _rarest(self, sketch: _Sketch) -> list[int]:
+        """So many of the rarest runs that two near texts share one of them."""
+        ordered = sorted(sketch.hashes, key=lambda each: (self._seen[each], each))
+        return ordered[: len(ordered) - math.ceil(self._threshold * len(ordered)) + 1]

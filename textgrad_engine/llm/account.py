@@ -1,0 +1,261 @@
+"""The account of a budget: what is spent, reserved by calls in flight, and held for calls of unknown cost."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.llm.response import Usage
+
+__all__ = ["PICO", "Amount", "Budget", "Remaining"]
+
+PICO = 10**12
+"""Picodollars in a dollar."""
+
+_UNLIMITED = 2**200
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """What a budget still has that is neither spent nor reserved; None where it sets no limit."""
+
+    dollars: float | None
+    calls: int | None
+    tokens: int | None
+
+
+@dataclass
+class Amount:
+    """Calls, tokens and money that are reserved or used.
+
+    Attributes:
+        calls: requests.
+        tokens: input and output together.
+        pico: picodollars (millionths of a millionth of a dollar).
+    """
+
+    # Whole numbers only (money in picodollars): sums are exact, whatever the order in which calls end.
+    calls: int = 0
+    tokens: int = 0
+    pico: int = 0
+
+    def add(self, other: Amount, sign: int = 1) -> None:
+        """Add another amount; with ``sign=-1``, take it away."""
+        self.calls += sign * other.calls
+        self.tokens += sign * other.tokens
+        self.pico += sign * other.pico
+
+
+class Budget:
+    """The account of one `budget` block. Its numbers may be read from any thread while calls run.
+
+    ``spent + unknown + reserved`` stays within the limits, at any concurrency: a call is sent when its worst case fits,
+    which is as many input tokens as its text has bytes, with room for what chat formats add (`most_of_request`), and
+    ``max_tokens`` of output. So that there is a worst case, a request that sets no ``max_tokens`` is sent with
+    `DEFAULT_MAX_TOKENS` where tokens or dollars are limited. What is not used is given back when the answer is there.
+    An endpoint that takes no notice of ``max_tokens`` can pass the limit, and the log says so; so can what an endpoint
+    charges for besides tokens, such as searches.
+
+    Args:
+        dollars: the most it may cost, in US dollars.
+        calls: the most requests that may be answered.
+        tokens: the most tokens, input and output together.
+    """
+
+    def __init__(self, dollars: float | None = None, calls: int | None = None, tokens: int | None = None) -> None:
+        for name, limit in (("dollars", dollars), ("calls", calls), ("tokens", tokens)):
+            if limit is not None and not 0 <= limit < math.inf:
+                raise ValueError(f"budget({name}=...) must be a number of at least 0, got {limit}")
+        self.dollars, self.calls, self.tokens = dollars, calls, tokens
+        self._pico = None if dollars is None else math.floor(dollars * PICO)
+        self._most = Amount(
+            *[_UNLIMITED if limit is None else math.floor(limit) for limit in (calls, tokens, self._pico)]
+        )
+        self._lock = threading.Lock()
+        self._spent = Usage()
+        self._settled, self._reserved, self._unknown = Amount(), Amount(), Amount()
+        self._queue: deque[tuple[asyncio.Future[bool], Amount]] = deque()
+
+    @property
+    def spent(self) -> Usage:
+        """What answered calls used, as far as it is known (see `unknown`)."""
+        with self._lock:
+            dollars = None if self._spent.dollars is None else self._settled.pico / PICO
+            return self._spent.model_copy(update={"dollars": dollars, "calls": self._settled.calls})
+
+    @property
+    def unknown(self) -> Usage:
+        """The worst case of calls that failed without saying what they cost, e.g. by a timeout; counted as spent.
+
+        Of answers that came without their usage, it holds what the worst case has beyond the estimate in `spent`. Its
+        tokens are given as output tokens.
+        """
+        with self._lock:
+            return _as_usage(self._unknown)
+
+    @property
+    def reserved(self) -> Usage:
+        """The worst case of the calls in flight; its tokens are given as output tokens."""
+        with self._lock:
+            return _as_usage(self._reserved)
+
+    @property
+    def remaining(self) -> Remaining:
+        """What is neither spent nor reserved."""
+        with self._lock:
+            used = self._used()
+            return Remaining(
+                dollars=None if self._pico is None else max(0, self._pico - used.pico) / PICO,
+                calls=None if self.calls is None else max(0, self.calls - used.calls),
+                tokens=None if self.tokens is None else max(0, self.tokens - used.tokens),
+            )
+
+    def reserve(self, amount: Amount) -> bool:
+        """Set an amount aside if it fits; False means that it may fit when calls in flight have been settled.
+
+        It also means to `queue` up behind those that wait already, so that a large call is not starved by small ones.
+
+        Raises:
+            BudgetExceeded: it does not fit, and waiting cannot change that.
+        """
+        with self._lock:
+            used = self._used()
+            if not self._queue and self._fits(amount, used):
+                self._reserved.add(amount)
+                return True
+            if self._reserved.calls and self._fits(amount, self._committed()):
+                return False
+            raise BudgetExceeded(self._shortage(amount, used))
+
+    def settle(self, amount: Amount, usage: Usage | None, *, charged: bool, estimated: bool = False) -> None:
+        """Replace a reservation by what was used: `usage`, or the reservation itself if unknown, or nothing.
+
+        Args:
+            amount: what was reserved.
+            usage: what was used; None when nobody knows.
+            charged: whether anything may have been charged.
+            estimated: `usage` is no more than an estimate, so that the worst case stays held.
+        """
+        with self._lock:
+            self._reserved.add(amount, -1)
+            if usage is not None:
+                self._spent += usage
+                pico = amount.pico if usage.dollars is None else round(usage.dollars * PICO)
+                used = Amount(max(usage.calls, amount.calls), usage.total_tokens, pico)
+                self._settled.add(used)
+                if estimated:
+                    self._unknown.add(Amount(0, max(0, amount.tokens - used.tokens), max(0, amount.pico - used.pico)))
+            elif charged:
+                self._unknown.add(amount)
+        self._serve()
+
+    def queue(self, amount: Amount) -> asyncio.Future[bool]:
+        """Wait for room; True says that the amount has been set aside, False that it never will fit.
+
+        Who no longer wants it gives it back with `give_up`.
+        """
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._queue.append((future, amount))
+        self._serve()  # what was in flight may have been settled between the refusal and the line above
+        return future
+
+    def give_up(self, future: asyncio.Future[bool], amount: Amount) -> None:
+        """Leave the queue; what was set aside meanwhile is free for the next."""
+        if future.done() and not future.cancelled() and future.exception() is None:
+            if future.result():
+                self.settle(amount, None, charged=False)
+        else:
+            future.cancel()
+            self._serve()
+
+    def _serve(self) -> None:
+        """Set aside what those at the head of the queue wait for, first come first served, as far as it fits."""
+        if not self._queue:
+            return
+        served: list[tuple[asyncio.Future[bool], Amount, bool]] = []
+        with self._lock:
+            while self._queue:
+                future, amount = self._queue[0]
+                if not future.done():
+                    fits = self._fits(amount, self._used())
+                    if not fits and self._reserved.calls and self._fits(amount, self._committed()):
+                        break
+                    if fits:
+                        self._reserved.add(amount)
+                    served.append((future, amount, fits))
+                self._queue.popleft()
+        for each in served:
+            self._tell(*each)
+
+    def _tell(self, future: asyncio.Future[bool], amount: Amount, fits: bool) -> None:
+        def tell() -> None:
+            if not future.done():
+                future.set_result(fits)
+            elif fits:  # it was stopped or cancelled meanwhile
+                self.settle(amount, None, charged=False)
+
+        loop = future.get_loop()
+        if loop is _running_loop():
+            tell()
+            return
+        try:
+            loop.call_soon_threadsafe(tell)
+        except RuntimeError:  # it is closed, and nobody waits any more
+            if fits:
+                self.settle(amount, None, charged=False)
+
+    def _used(self) -> Amount:
+        used = self._committed()
+        used.add(self._reserved)
+        return used
+
+    def _committed(self) -> Amount:
+        committed = Amount()
+        committed.add(self._settled)
+        committed.add(self._unknown)
+        return committed
+
+    def _fits(self, amount: Amount, used: Amount) -> bool:
+        most = self._most
+        return (
+            used.calls + amount.calls <= most.calls
+            and used.tokens + amount.tokens <= most.tokens
+            and used.pico + amount.pico <= most.pico
+        )
+
+    def _shortage(self, amount: Amount, used: Amount) -> str:
+        """Which limit an amount does not fit, in words."""
+        limits = {"calls": self.calls, "tokens": self.tokens, "pico": self._pico}
+        name, limit = next(
+            (name, limit)
+            for name, limit in limits.items()
+            if limit is not None and getattr(used, name) + getattr(amount, name) > limit
+        )
+        aside, unknown = getattr(self._reserved, name), getattr(self._unknown, name)
+        shown, unit = ("dollars", PICO) if name == "pico" else (name, 1)
+        return (
+            f"the budget of {limit / unit:g} {shown} does not allow the next call: "
+            f"{(getattr(used, name) - aside - unknown) / unit:g} spent, {aside / unit:g} reserved by calls in flight, "
+            f"{unknown / unit:g} held for calls that failed at unknown cost, and the next call may need "
+            f"{getattr(amount, name) / unit:g}; raise budget({shown}=...)"
+            + ("" if name == "calls" else " or lower max_tokens")
+        )
+
+    def __repr__(self) -> str:
+        return f"Budget(dollars={self.dollars}, calls={self.calls}, tokens={self.tokens}, remaining={self.remaining})"
+
+
+def _as_usage(amount: Amount) -> Usage:
+    return Usage(calls=amount.calls, output_tokens=amount.tokens, dollars=amount.pico / PICO)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

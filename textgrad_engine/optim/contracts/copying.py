@@ -1,0 +1,127 @@
+"""`NoCopying`: a prompt that holds the training examples has learned nothing from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from textgrad_engine.optim.contracts.base import say
+from textgrad_engine.optim.words import words_of
+
+__all__ = ["NoCopying"]
+
+_SHOWN = 40
+"""Words of a copied run that are shown."""
+
+
+@dataclass(frozen=True, init=False)
+class NoCopying:
+    """No run of words of the training examples may get into the text that was not in it before.
+
+    Words are compared without case, punctuation and line ends (`optim.words`).
+
+    Args:
+        examples: rows of a dataset (mappings; what is text in their values counts), or texts.
+        n: words in a run, at least 1.
+        target: the column of the answers. Short answers are labels, which a prompt may have to name.
+        shortest: texts of fewer than `n` words, but at least so many, must not be copied as a whole; those that several
+            examples share are values of a category, and free, and so are short answers.
+
+    Raises:
+        ValueError: there are no examples, or a number is out of its range.
+        TypeError: an example is neither a row nor a text.
+
+    Example:
+        >>> rows = [{"ticket": "My parcel never came to Springfield", "target": "delivery"}]
+        >>> no_copying = NoCopying(rows, n=5, target="target")
+        >>> print(no_copying.problem("Sort.", "Sort. 'My parcel never came to town' is delivery."))
+        these words are copied from a training example; say the general rule instead:
+        <copied-ac642af9>
+        my parcel never came to
+        </copied-ac642af9>
+    """
+
+    n: int
+    shortest: int
+    examples: int
+    """How many there are."""
+    _long: str = field(repr=False)
+    _short: tuple[str, ...] = field(repr=False)
+
+    def __init__(
+        self,
+        examples: Iterable[Mapping[str, Any] | str],
+        n: int = 8,
+        *,
+        target: str | None = None,
+        shortest: int = 3,
+    ) -> None:
+        if n < 1 or shortest < 1:
+            raise ValueError(f"NoCopying: n and shortest must be at least 1, got {n} and {shortest}")
+        long: dict[str, None] = {}
+        short: Counter[str] = Counter()
+        count = 0
+        for example in examples:
+            count += 1
+            own = set()
+            for column, text in _texts(example):
+                words = words_of(text)
+                if len(words) >= n:
+                    long[" ".join(words)] = None
+                elif len(words) >= shortest and (column is None or column != target):
+                    own.add(" ".join(words))
+            short.update(own)
+        if not count:
+            raise ValueError("NoCopying was given no examples")
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "shortest", shortest)
+        object.__setattr__(self, "examples", count)
+        # One text that is searched as a whole is small and fast; a line end separates those that it is made of.
+        object.__setattr__(self, "_long", "".join(f" {text} \n" for text in long))
+        object.__setattr__(self, "_short", tuple(text for text, times in short.items() if times == 1))
+
+    def describe(self, before: str) -> str:
+        """Asks for general words."""
+        return say("no_copying", n=self.n, copied=[])
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Shows what was copied."""
+        copied = self.copied(before, after)
+        return say("no_copying", n=self.n, copied=copied) if copied else None
+
+    def copied(self, before: str, after: str) -> list[str]:
+        """The runs of words that `after` took from the examples, each as long as it is, shortened to 40 words."""
+        old = f" {' '.join(words_of(before))} "
+        words = words_of(after)
+        runs: list[list[int]] = []
+        for start in range(len(words) - self.n + 1):
+            gram = f" {' '.join(words[start : start + self.n])} "
+            if gram in self._long and gram not in old:
+                if runs and start <= runs[-1][1]:
+                    runs[-1][1] = start + self.n
+                else:
+                    runs.append([start, start + self.n])
+        found = [" ".join(words[start : min(end, start + _SHOWN)]) for start, end in runs]
+        new = f" {' '.join(words)} "
+        found += [text for text in self._short if f" {text} " in new and f" {text} " not in old]
+        return list(dict.fromkeys(found))
+
+
+def _texts(example: Mapping[str, Any] | str) -> list[tuple[str | None, str]]:
+    if isinstance(example, str):
+        return [(None, example)]
+    if not isinstance(example, Mapping):
+        raise TypeError(f"NoCopying: an example is a row of a dataset or a text, got {type(example).__name__}")
+    return [(str(column), text) for column, value in example.items() for text in _inside(value)]
+
+
+def _inside(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for inner in value.values() for text in _inside(inner)]
+    if isinstance(value, (list, tuple)):
+        return [text for inner in value for text in _inside(inner)]
+    return []

@@ -1,0 +1,101 @@
+"""`FrozenLines`: lines that the optimizer must leave as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from textgrad_engine.optim.contracts.base import say
+
+__all__ = ["FrozenLines"]
+
+
+@dataclass(frozen=True, init=False)
+class FrozenLines:
+    r"""Some lines of the old text stay word for word and in their order; between them, others may be put.
+
+    Args:
+        lines: the texts of the lines, white space around them aside, or a function that is given a line and says
+            whether it is frozen. A text that the parameter does not have freezes nothing in it.
+        between: two markers. From each line that holds the first to the next that holds the second, and to the end of
+            the text where there is none, the lines are one block, markers included, which nothing is put into either.
+
+    Raises:
+        TypeError: the lines are one text.
+        ValueError: there are neither lines nor markers, or one is blank.
+
+    Example:
+        >>> frozen = FrozenLines(["Never give legal advice."])
+        >>> frozen.problem("Sort.\nNever give legal advice.", "Sort well.\nNever give legal advice.") is None
+        True
+        >>> block = FrozenLines(between=("<policy>", "</policy>"))
+        >>> block.problem("<policy>\na\n</policy>", "<policy>\na\nb\n</policy>") is None
+        False
+    """
+
+    lines: tuple[str, ...] | Callable[[str], bool]
+    between: tuple[str, str] | None
+
+    def __init__(
+        self, lines: Iterable[str] | Callable[[str], bool] = (), between: tuple[str, str] | None = None
+    ) -> None:
+        if isinstance(lines, str):
+            raise TypeError(f"FrozenLines takes a sequence of lines, got one text; write {lines.splitlines()!r}")
+        if not callable(lines):
+            lines = tuple(line.strip() for line in lines)
+            if not all(lines) or not (lines or between):
+                raise ValueError("FrozenLines needs the lines or two markers, none of them blank")
+        if between is not None and (len(between) != 2 or not all(marker.strip() for marker in between)):
+            raise ValueError(f"FrozenLines: between is a pair of markers that are not blank, got {between!r}")
+        object.__setattr__(self, "lines", lines)
+        object.__setattr__(self, "between", between)
+
+    def describe(self, before: str) -> str:
+        """Shows the lines."""
+        singles, blocks = self.lines_of(before), self.blocks_of(before)
+        if not singles and not blocks:
+            return ""
+        return say("frozen_lines", lines=singles, blocks=blocks, missing=[], moved=[], blocks_changed=False)
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Looks for the lines, each as often as before, and compares the blocks."""
+        singles, blocks = self.lines_of(before), self.blocks_of(before)
+        new = after.split("\n")
+        left = Counter(singles) - Counter(new)
+        missing = [line for line in dict.fromkeys(singles) if left[line]]
+        moved = singles if not missing and not _in_order(singles, new) else []
+        changed = blocks != self.blocks_of(after)
+        if not missing and not moved and not changed:
+            return None
+        return say("frozen_lines", lines=singles, blocks=blocks, missing=missing, moved=moved, blocks_changed=changed)
+
+    def lines_of(self, text: str) -> list[str]:
+        """The lines of a text that are frozen one by one, in order."""
+        if callable(self.lines):
+            return [line for line in text.split("\n") if self.lines(line)]
+        return [line for line in text.split("\n") if line.strip() in self.lines]
+
+    def blocks_of(self, text: str) -> list[str]:
+        """The blocks between the markers, markers included, in order."""
+        if self.between is None:
+            return []
+        start, end = self.between
+        blocks: list[list[str]] = []
+        inside = False
+        for line in text.split("\n"):
+            opens = not inside and start in line
+            if opens:
+                blocks.append([])
+                inside = True
+            if inside:
+                blocks[-1].append(line)
+                # A marker may open and close; on the line that opens a block, an equal marker does not close it.
+                inside = end not in (line.replace(start, "", 1) if opens else line)
+        return ["\n".join(block) for block in blocks]
+
+
+def _in_order(wanted: Sequence[str], lines: Sequence[str]) -> bool:
+    """Whether all wanted lines are among the lines, in this order."""
+    rest = iter(lines)
+    return all(line in rest for line in wanted)

@@ -1,0 +1,43 @@
+"""How long a text may be: not empty, and within a limit of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textgrad_engine.llm import tokens
+from textgrad_engine.optim.contracts.base import say
+
+__all__ = ["MaxTokens", "NotEmpty"]
+
+
+@dataclass(frozen=True)
+class NotEmpty:
+    """The text must not become empty."""
+
+    def describe(self, before: str) -> str:
+        """Nothing needs saying."""
+        return ""
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Whether any text is left."""
+        return None if after.strip() else say("not_empty")
+
+
+@dataclass(frozen=True)
+class MaxTokens:
+    """The text may have at most so many tokens.
+
+    Args:
+        limit: in tokens, counted as `llm.tokens.count` does.
+    """
+
+    limit: int
+
+    def describe(self, before: str) -> str:
+        """Names the limit."""
+        return say("max_tokens", limit=self.limit, before=tokens.count(before), after=None)
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Counts the tokens; a text that was too long before may get shorter step by step."""
+        old, new = tokens.count(before), tokens.count(after)
+        return None if new <= max(self.limit, old - 1) else say("max_tokens", limit=self.limit, before=old, after=new)

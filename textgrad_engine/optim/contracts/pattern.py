@@ -1,0 +1,95 @@
+"""`Matches` and `Lacks`: what a regular expression must find in the text, and what it must not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from textgrad_engine.optim.contracts.base import say
+
+__all__ = ["Lacks", "Matches"]
+
+_SHOWN = 200
+"""Characters of a forbidden match that are shown."""
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The text must match a regular expression.
+
+    Args:
+        pattern: as for `re`; flags such as ``(?im)`` stand in it.
+        full: the whole text has to match, not only a part of it.
+        meaning: what it stands for, in words for the optimizer, which reads these more surely than the pattern.
+
+    Raises:
+        ValueError: the pattern is no regular expression.
+
+    Example:
+        >>> Matches(r"(?m)^Answer with one word").problem("", "Be brief.") is None
+        False
+    """
+
+    pattern: str
+    full: bool = False
+    meaning: str = ""
+
+    def __post_init__(self) -> None:
+        _compiled(self.pattern, "Matches")
+
+    def describe(self, before: str) -> str:
+        """Gives the meaning and the pattern."""
+        return self._say(broken=False)
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Looks for the pattern."""
+        pattern = _compiled(self.pattern, "Matches")
+        found = pattern.fullmatch(after) if self.full else pattern.search(after)
+        return None if found else self._say(broken=True)
+
+    def _say(self, *, broken: bool) -> str:
+        return say("matches", pattern=self.pattern, full=self.full, meaning=self.meaning, broken=broken)
+
+
+@dataclass(frozen=True)
+class Lacks:
+    r"""Nothing in the text may match a regular expression.
+
+    What the old text has of it may become less, step by step, but not stay.
+
+    Args:
+        pattern: as for `re`; flags such as ``(?im)`` stand in it.
+        meaning: what it stands for, in words for the optimizer.
+
+    Raises:
+        ValueError: the pattern is no regular expression, or it matches the empty text and so everything.
+
+    Example:
+        >>> Lacks(r"(?i)\bas an ai\b").problem("", "Be brief.") is None
+        True
+    """
+
+    pattern: str
+    meaning: str = ""
+
+    def __post_init__(self) -> None:
+        if _compiled(self.pattern, "Lacks").search(""):
+            raise ValueError(f"Lacks: the pattern {self.pattern!r} matches the empty text, so no text would do")
+
+    def describe(self, before: str) -> str:
+        """Gives the meaning and the pattern."""
+        return say("lacks", pattern=self.pattern, meaning=self.meaning, found=None)
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Looks for the pattern; shows the first match."""
+        found = [match[0] for match in _compiled(self.pattern, "Lacks").finditer(after)]
+        if not found or len(found) < sum(1 for _ in _compiled(self.pattern, "Lacks").finditer(before)):
+            return None
+        return say("lacks", pattern=self.pattern, meaning=self.meaning, found=found[0][:_SHOWN])
+
+
+def _compiled(pattern: str, contract: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)  # re keeps those that it compiled last
+    except re.error as error:
+        raise ValueError(f"{contract}: {pattern!r} is no regular expression: {error}") from None

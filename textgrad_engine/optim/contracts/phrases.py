@@ -1,0 +1,113 @@
+"""`Requires` and `Forbids`: phrases that the text must have, and phrases that it must not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from textgrad_engine.optim.contracts.base import say
+
+__all__ = ["Forbids", "Requires"]
+
+
+@dataclass(frozen=True, init=False)
+class Requires:
+    r"""Each of these phrases must be in the text, as whole words.
+
+    Args:
+        phrases: the phrases; white space in them stands for any, so that a line may end within one.
+        match_case: whether capital letters have to agree.
+
+    Raises:
+        TypeError: the phrases are one text.
+        ValueError: there is no phrase, or one is blank.
+
+    Example:
+        >>> Requires(["JSON object"]).problem("", "Answer with a json\nobject.") is None
+        True
+    """
+
+    phrases: tuple[str, ...]
+    match_case: bool = False
+
+    def __init__(self, phrases: Iterable[str], match_case: bool = False) -> None:
+        object.__setattr__(self, "phrases", _checked(phrases, "Requires"))
+        object.__setattr__(self, "match_case", match_case)
+
+    def describe(self, before: str) -> str:
+        """Names the phrases."""
+        return say("requires", phrases=self.phrases, match_case=self.match_case, missing=[])
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Looks for each."""
+        missing = [phrase for phrase in self.phrases if not _count(phrase, after, self.match_case)]
+        return say("requires", phrases=self.phrases, match_case=self.match_case, missing=missing) if missing else None
+
+
+@dataclass(frozen=True, init=False)
+class Forbids:
+    """None of these phrases may be in the text, as whole words.
+
+    What the old text has of one may become less, step by step, but not stay.
+
+    Args:
+        phrases: the phrases; white space in them stands for any.
+        match_case: whether capital letters have to agree.
+
+    Raises:
+        TypeError: the phrases are one text.
+        ValueError: there is no phrase, or one is blank.
+
+    Example:
+        >>> Forbids(["as"]).problem("", "Assess it.") is None
+        True
+    """
+
+    phrases: tuple[str, ...]
+    match_case: bool = False
+
+    def __init__(self, phrases: Iterable[str], match_case: bool = False) -> None:
+        object.__setattr__(self, "phrases", _checked(phrases, "Forbids"))
+        object.__setattr__(self, "match_case", match_case)
+
+    def describe(self, before: str) -> str:
+        """Names the phrases."""
+        return say("forbids", phrases=self.phrases, match_case=self.match_case, found=[])
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Looks for each."""
+        found = [phrase for phrase in self.phrases if self._stays(phrase, before, after)]
+        return say("forbids", phrases=self.phrases, match_case=self.match_case, found=found) if found else None
+
+    def _stays(self, phrase: str, before: str, after: str) -> bool:
+        count = _count(phrase, after, self.match_case)
+        return count > 0 and count >= _count(phrase, before, self.match_case)
+
+
+def _checked(phrases: Iterable[str], contract: str) -> tuple[str, ...]:
+    if isinstance(phrases, str):
+        raise TypeError(f"{contract} takes a sequence of phrases, got one text; write [{phrases!r}]")
+    checked = tuple(phrases)
+    if not checked:
+        raise ValueError(f"{contract} was given no phrase")
+    for phrase in checked:
+        if not isinstance(phrase, str):
+            raise TypeError(f"{contract}: a phrase is a text, got {type(phrase).__name__}")
+        if not phrase.strip():
+            raise ValueError(f"{contract}: a phrase is blank: {phrase!r}")
+    return checked
+
+
+def _count(phrase: str, text: str, match_case: bool) -> int:
+    if not match_case:
+        phrase, text = phrase.casefold(), text.casefold()
+    words = phrase.split()
+    first = r"(?<!\w)" if _has_edge(words[0][0]) else ""
+    last = r"(?!\w)" if _has_edge(words[-1][-1]) else ""
+    return sum(1 for _ in re.finditer(first + r"\s+".join(map(re.escape, words)) + last, text))
+
+
+def _has_edge(char: str) -> bool:
+    """Whether a word ends where this letter does; Chinese, Thai and others write on without a space."""
+    return char.isdigit() or char.lower() != char.upper()

@@ -1,0 +1,38 @@
+"""`Placeholders`: the slots that the program fills stay in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textgrad_engine import templates
+from textgrad_engine.optim.contracts.base import say
+
+__all__ = ["Placeholders"]
+
+
+@dataclass(frozen=True)
+class Placeholders:
+    """The ``{slots}`` of the old text must be in the new one, and no others.
+
+    Example:
+        >>> Placeholders().problem("Sort {ticket}.", "Sort the mail {mail}.")
+        'the placeholder {ticket} is missing; the placeholder {mail} is new'
+    """
+
+    def describe(self, before: str) -> str:
+        """Names the placeholders."""
+        slots = templates.slots_of(before)
+        return say("placeholders", kept=_braced(slots), missing=[], added=[]) if slots else ""
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Compares the placeholders."""
+        old, new = templates.slots_of(before), templates.slots_of(after)
+        missing = [slot for slot in old if slot not in new]
+        added = [slot for slot in new if slot not in old]
+        if not missing and not added:
+            return None
+        return say("placeholders", kept=_braced(old), missing=_braced(missing), added=_braced(added))
+
+
+def _braced(slots: list[str] | tuple[str, ...]) -> list[str]:
+    return [f"{{{slot}}}" for slot in slots]

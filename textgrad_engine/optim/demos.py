@@ -1,0 +1,138 @@
+"""Demonstrations: examples that were solved, to be shown in a prompt, and the orders in which they are taken.
+
+That a program's own good answers make good demonstrations is DSPy's bootstrapping (arXiv 2310.03714); taking those that
+are nearest to what is asked is KATE's (arXiv 2101.06804). Here both orders are pure functions: no model is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine.optim.words import grams, words_of
+
+__all__ = ["Demo", "by_label", "by_likeness", "solved"]
+
+
+@dataclass(frozen=True)
+class Demo:
+    """An example with an answer that is right.
+
+    Attributes:
+        inputs: the name and the text of each of its fields.
+        answer: the answer.
+        label: what demonstrations are balanced by: the class of the example, where it has one.
+        example: the id of the example.
+    """
+
+    inputs: tuple[tuple[str, str], ...]
+    answer: str
+    label: str = ""
+    example: str = ""
+
+
+def solved(
+    ids: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    answers: Sequence[Any],
+    scores: Sequence[float | None],
+    *,
+    fields: Sequence[str],
+    target: str = "target",
+    least: float = 1.0,
+) -> list[Demo]:
+    """The demonstrations that an evaluation gives: examples whose answer scored high enough, in order.
+
+    Args:
+        ids: the ids of the examples.
+        rows: the examples.
+        answers: what the program answered to each, which is what is shown; None where it gave no answer.
+        scores: the score of each answer; None where there is none.
+        fields: the fields that are shown; a row that lacks one is left out.
+        target: the field that labels are taken from; rows without it have none.
+        least: the lowest score that is good enough.
+
+    Raises:
+        ValueError: there are not as many ids, rows, answers and scores.
+
+    Example:
+        >>> rows = [{"mail": "My bill?", "target": "billing"}, {"mail": "Hi", "target": "other"}]
+        >>> solved(["t1", "t2"], rows, ["billing", "billing"], [1.0, 0.0], fields=["mail"])
+        [Demo(inputs=(('mail', 'My bill?'),), answer='billing', label='billing', example='t1')]
+    """
+    if not len(ids) == len(rows) == len(answers) == len(scores):
+        raise ValueError(
+            f"solved() wants an id, a row, an answer and a score for each example, got {len(ids)}, {len(rows)}, "
+            f"{len(answers)} and {len(scores)}"
+        )
+    found = []
+    for name, row, answer, score in zip(ids, rows, answers, scores):
+        if answer is None or score is None or not score >= least or any(field not in row for field in fields):
+            continue
+        inputs = tuple((field, _text(row[field])) for field in fields)
+        label = _text(row[target]) if target in row else ""
+        found.append(Demo(inputs, _text(answer), label, name))
+    return found
+
+
+def by_label(demos: Iterable[Demo]) -> list[Demo]:
+    """The demonstrations such that the first few have every label about equally often: a round of labels, then the next.
+
+    Labels come in the order of their first demonstration, and the demonstrations of a label in theirs.
+
+    Example:
+        >>> demos = [Demo((), "yes", label) for label in ["a", "a", "a", "b"]]
+        >>> [demo.label for demo in by_label(demos)]
+        ['a', 'b', 'a', 'a']
+    """
+    groups: dict[str, list[Demo]] = {}
+    for demo in demos:
+        groups.setdefault(demo.label, []).append(demo)
+    return _in_turn(list(groups.values()))
+
+
+def by_likeness(demos: Sequence[Demo], queries: Sequence[str]) -> list[Demo]:
+    """The demonstrations such that the first few are like what is asked: the nearest to each query in turn, then the next.
+
+    How like two texts are is the share of their words and pairs of words that both have (Jaccard); of equals the first
+    demonstration is nearer.
+
+    Args:
+        demos: the demonstrations.
+        queries: texts such as the inputs of examples that fail; with none, the order stays.
+
+    Example:
+        >>> demos = [Demo((("mail", text),), "x") for text in ("Where is my bill?", "The app does not start.")]
+        >>> [demo.inputs[0][1] for demo in by_likeness(demos, ["It does not start"])]
+        ['The app does not start.', 'Where is my bill?']
+    """
+    if not queries:
+        return list(demos)
+    runs = [_runs(" ".join(text for _, text in demo.inputs)) for demo in demos]
+    ranked = []
+    for query in dict.fromkeys(queries):
+        asked = _runs(query)
+        near = sorted(range(len(demos)), key=lambda n: (-_likeness(asked, runs[n]), n))
+        ranked.append([demos[n] for n in near])
+    return list(dict.fromkeys(_in_turn(ranked)))
+
+
+def _in_turn(groups: Sequence[Sequence[Demo]]) -> list[Demo]:
+    longest = max(map(len, groups), default=0)
+    return [group[turn] for turn in range(longest) for group in groups if turn < len(group)]
+
+
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    words = words_of(text)
+    return frozenset([*grams(words, 1), *grams(words, 2)])
+
+
+def _likeness(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:
+    shared = len(one & other)
+    return shared / (len(one) + len(other) - shared) if shared else 0.0
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

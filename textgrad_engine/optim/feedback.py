@@ -1,0 +1,72 @@
+"""`FeedbackItem`: one thing that was said about a parameter, as an optimizer sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.optim.patch import Evidence
+
+__all__ = ["ANSWER_LENGTH", "FeedbackItem", "item_of", "joined"]
+
+ANSWER_LENGTH = 400
+"""Characters of an answer that are shown beside the feedback on it."""
+
+
+@dataclass(frozen=True)
+class FeedbackItem:
+    """One thing that was said about a parameter.
+
+    Attributes:
+        text: what was said.
+        times: how often it was said.
+        answer: the answer that it was said about, when it was said once; shortened to `ANSWER_LENGTH` characters.
+        examples: the examples where it was said, each once.
+        scores: the scores of the answers that it was said about, in the order of the saying, as far as they are known;
+            the highest is the best.
+    """
+
+    text: str
+    times: int
+    answer: str
+    examples: tuple[str, ...]
+    scores: tuple[float, ...] = ()
+
+    @property
+    def evidence(self) -> Evidence:
+        """What a line's origin keeps of it."""
+        return Evidence(self.text, self.examples)
+
+
+def item_of(feedback: Variable) -> FeedbackItem:
+    """The item of one piece of feedback."""
+    text = str(feedback.data).strip()
+    source = feedback.source
+    if source is None:
+        return FeedbackItem(text, 1, "", ())
+    answer = source.output
+    if len(answer) > ANSWER_LENGTH:
+        answer = f"{answer[:ANSWER_LENGTH]} […{len(answer) - ANSWER_LENGTH:,} more characters]"
+    examples = (source.example,) if source.example else ()
+    return FeedbackItem(text, 1, answer, examples, () if source.score is None else (source.score,))
+
+
+def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackItem:
+    """One item that stands for several: they were said so often, at these examples; an answer is left of one alone.
+
+    Args:
+        items: the items, in order; at least one.
+        text: what the item says; None takes the first one's words.
+    """
+    first, *others = items
+    if not others:
+        return first if text is None else replace(first, text=text)
+    members = (first, *others)
+    return FeedbackItem(
+        text=first.text if text is None else text,
+        times=sum(item.times for item in members),
+        answer="",
+        examples=tuple(dict.fromkeys(example for item in members for example in item.examples)),
+        scores=tuple(score for item in members for score in item.scores),
+    )

@@ -1,0 +1,215 @@
+"""What every proposer is given and gives back, and how a proposal that breaks its contract is repaired once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from textgrad_engine import templates
+from textgrad_engine.errors import ContractError
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.roles import model_for
+from textgrad_engine.llm.usage import call_key_scope
+from textgrad_engine.optim.contracts import Contract, broken
+from textgrad_engine.optim.demos import Demo
+from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.patch import Edit, Origin
+
+__all__ = [
+    "Brief",
+    "LateModel",
+    "Proposal",
+    "Proposer",
+    "ask",
+    "numbered",
+    "propose",
+    "second_parent",
+    "shared_slots",
+]
+
+
+@dataclass(frozen=True)
+class Brief:
+    """All that a proposer may know when it proposes a new text for one parameter.
+
+    Attributes:
+        role: what the parameter is, in words.
+        text: its text now.
+        origins: for each line of the text, why it reads as it does.
+        items: the feedback to answer.
+        history: what was tried before and what became of it, a sentence each.
+        contracts: what the new text must keep.
+        max_edits: at most so many edits, where the proposer makes edits.
+        step: the number of the step; no two patches of one parameter may share it, as it names their edits.
+        others: texts of other candidates with their scores (None: not scored), for proposers that learn from several.
+        other_origins: for each of these the origins of its lines; empty when nobody knows them.
+        demos: solved examples, for `Demonstrations`.
+        queries: inputs of examples that fail, to take demonstrations near to.
+        examples: texts that are good of their kind, which `Patch` and `Rewrite` show as models.
+    """
+
+    role: str
+    text: str
+    origins: tuple[Origin | None, ...]
+    items: tuple[FeedbackItem, ...] = ()
+    history: tuple[str, ...] = ()
+    contracts: tuple[Contract, ...] = ()
+    max_edits: int = 4
+    step: int = 1
+    others: tuple[tuple[str, float | None], ...] = ()
+    other_origins: tuple[tuple[Origin | None, ...], ...] = ()
+    demos: tuple[Demo, ...] = ()
+    queries: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A new text for one parameter.
+
+    Attributes:
+        text: the new text; the old one when nothing is proposed.
+        origins: for each of its lines, why it reads as it does.
+        edits: the edits it is made of; empty where it was written as a whole.
+        problem: why it was dropped, "" when it was not; then `text` is the old one.
+    """
+
+    text: str
+    origins: tuple[Origin | None, ...]
+    edits: tuple[Edit, ...] = ()
+    problem: str = ""
+
+
+class Proposer(Protocol):
+    """One way to come to a new text."""
+
+    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+        """Propose a new text.
+
+        Args:
+            brief: what is known.
+            model: who is asked, if the proposer asks anybody.
+            problem: why its last proposal for this brief could not be used, "" for the first one.
+
+        Raises:
+            ContractError: what came is no proposal; the message says why, in words for the one who is asked.
+            ModelError: there was no answer.
+        """
+        ...
+
+
+async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
+    """A proposal that keeps the contracts: one that does not is asked for once more, with the problem, then dropped.
+
+    Raises:
+        ModelError: there was no answer.
+    """
+    problem = ""
+    for _ in range(2):
+        try:
+            made = await proposer.propose(brief, model, problem)
+            if made.text != brief.text and (found := broken(brief.contracts, brief.text, made.text)) is not None:
+                raise ContractError(found)
+        except ContractError as error:
+            problem = str(error)
+            continue
+        return made
+    return Proposal(brief.text, brief.origins, problem=problem)
+
+
+class LateModel:
+    """The optimizer's model, looked up when it is asked: proposers that ask nobody work where no model was named.
+
+    Args:
+        override: a name or a model to use instead of the optimizer of `use_models`.
+    """
+
+    def __init__(self, override: str | Model | None = None) -> None:
+        self.override = override
+
+    @property
+    def name(self) -> str:
+        """The name of the model that would be asked.
+
+        Raises:
+            NoModelError: none was named.
+        """
+        return model_for("optimizer", self.override).name
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask it.
+
+        Raises:
+            NoModelError: none was named.
+        """
+        return await model_for("optimizer", self.override).complete(request)
+
+
+def second_parent(brief: Brief) -> tuple[str, tuple[Origin | None, ...]]:
+    """The best of the other candidates, with the origins of its lines; of equals the first, unscored ones last.
+
+    Raises:
+        ValueError: the brief has no other candidate.
+    """
+    if not brief.others:
+        raise ValueError(f"two texts are merged, and the brief for the {brief.role or 'prompt'} has none in `others`")
+
+    def rank(number: int) -> tuple[bool, float]:
+        score = brief.others[number][1]
+        return score is None, -(score or 0.0)
+
+    best = min(range(len(brief.others)), key=rank)
+    text = brief.others[best][0]
+    return text, brief.other_origins[best] if brief.other_origins else (None,) * (text.count("\n") + 1)
+
+
+def numbered(text: str) -> str:
+    r"""The lines of a text with their numbers, as prompts show them.
+
+    Example:
+        >>> print(numbered("Sort.\nBe brief."))
+        1| Sort.
+        2| Be brief.
+    """
+    return "\n".join(f"{number}| {line}" for number, line in enumerate(text.split("\n"), 1))
+
+
+def shared_slots(brief: Brief, problem: str) -> dict[str, Any]:
+    """The slots that the prompts of all proposers have."""
+    return {
+        "role": brief.role or "prompt",
+        "feedback": [asdict(item) for item in brief.items],
+        "constraints": [text for contract in brief.contracts if (text := contract.describe(brief.text))],
+        "history": list(brief.history),
+        "problem": problem,
+    }
+
+
+async def ask(model: Model, prompt_name: str, answer: str, schema: dict[str, Any], slots: dict[str, Any]) -> Any:
+    """The JSON that a model answers to a prompt of `prompts/`.
+
+    Args:
+        model: who is asked.
+        prompt_name: the name of the prompt.
+        answer: the name of the answer's form, which the endpoint sees.
+        schema: the answer's JSON schema.
+        slots: the values of the prompt's slots.
+
+    Raises:
+        ModelError: there was no answer, or none that fits the schema.
+    """
+    prompt = templates.load(prompt_name)
+    request = Request(
+        messages=(
+            Message(role="system", content=prompt.system),
+            Message(role="user", content=prompt.render(**slots)),
+        ),
+        config=GenerateConfig(response_format=ResponseFormat(name=answer, json_schema=schema)),
+        purpose="optimizer",
+    )
+    with call_key_scope("step"):
+        completion = await model.complete(request)
+    return json.loads(completion.text)

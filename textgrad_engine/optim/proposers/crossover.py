@@ -1,0 +1,82 @@
+"""The crossover proposer: a model puts what is good in another candidate into this one, as edits of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.patch import PATCH_SCHEMA, Origin, apply_patch, edits_from, stamped
+from textgrad_engine.optim.proposers.base import Brief, Proposal, ask, numbered, second_parent, shared_slots
+from textgrad_engine.optim.rebase import fold
+
+__all__ = ["Crossover"]
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Asks a model to merge the best of `Brief.others` into the text.
+
+    The answer is a patch of the text, so that none of its lines is lost in copying, and what comes from the other
+    candidate can be taken out again edit by edit. A line that is taken over word for word keeps the feedback that had
+    asked for it. Where both descend from one known text and nothing has to be weighed, `Merge` does it without a model.
+
+    Args:
+        max_edits: at most so many edits; None allows as many as there are lines in which the two differ.
+
+    Raises:
+        ValueError: `max_edits` is less than 1.
+
+    Source: crossover of prompts by a model, as in EvoPrompt (arXiv 2309.08532); there the child is written as a whole.
+    """
+
+    max_edits: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_edits is not None and self.max_edits < 1:
+            raise ValueError(f"max_edits must be at least 1, got {self.max_edits}")
+
+    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+        """Ask for edits and make them; see `Proposer` for further errors.
+
+        Raises:
+            ValueError: the brief has no other candidate.
+        """
+        other, other_origins = second_parent(brief)
+        lines, others = brief.text.split("\n"), other.split("\n")
+        differing = len(_unshared(lines, others)) + len(_unshared(others, lines))
+        limit = max(1, differing) if self.max_edits is None else self.max_edits
+        lacking = set(_unshared(others, lines))
+        marked = "\n".join(f"{'+' if line in lacking else ' '}| {line}" for line in others)
+        slots = shared_slots(brief, problem) | {"lines": numbered(brief.text), "other": marked, "max_edits": limit}
+        body = await ask(model, "optimizer_crossover", "patch", PATCH_SCHEMA, slots)
+        made = edits_from(body, lines=len(lines), feedback=len(brief.items), max_edits=limit)
+        edits = stamped(made, brief.step)
+        evidence = [item.evidence for item in brief.items]
+        text, origins = apply_patch(brief.text, brief.origins, edits, evidence, brief.step)
+        return Proposal(text, _with_evidence(text, origins, brief.step, others, other_origins), tuple(edits))
+
+
+def _unshared(lines: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The lines that the others do not have, but for blank ones."""
+    there = {fold(line) for line in others}
+    return [line for line in lines if line.strip() and fold(line) not in there]
+
+
+def _with_evidence(
+    text: str,
+    origins: Sequence[Origin | None],
+    step: int,
+    others: Sequence[str],
+    other_origins: Sequence[Origin | None],
+) -> tuple[Origin | None, ...]:
+    """The origins, where lines of this step that the other candidate has name also what had asked for them there."""
+    known = {fold(line): origin.evidence for line, origin in zip(others, other_origins) if origin is not None}
+    found: list[Origin | None] = []
+    for line, origin in zip(text.split("\n"), origins):
+        more = known.get(fold(line), ())
+        if origin is not None and origin.step == step and more:
+            new = (item for item in more if item not in origin.evidence)
+            origin = replace(origin, evidence=(*origin.evidence, *new))
+        found.append(origin)
+    return tuple(found)

@@ -1,0 +1,103 @@
+"""The proposer of demonstrations: solved examples in the prompt, chosen without asking a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+from textgrad_engine import templates
+from textgrad_engine.errors import ContractError
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.between import edits_between
+from textgrad_engine.optim.contracts import broken
+from textgrad_engine.optim.demos import Demo, by_label, by_likeness
+from textgrad_engine.optim.patch import apply_patch, stamped
+from textgrad_engine.optim.proposers.base import Brief, Proposal
+
+__all__ = ["Demonstrations"]
+
+_BLOCK = re.compile(r"^<examples-([0-9a-f]{8})>\n.*?\n</examples-\1>$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """Puts solved examples into the text, in a fenced block; where the text has such a block, it is replaced.
+
+    The block stands at the end, or, where the text has placeholders, before the first line that holds one. Examples
+    are taken in order as long as the text keeps its contracts with them: one that breaks any is passed over, and so is
+    one with a placeholder in braces in it, which a template would fill. No model is asked.
+
+    Args:
+        k: at most so many examples.
+        select: ``"label"`` takes about as many of each label; ``"nearest"`` takes those whose words are nearest to the
+            inputs of the examples that fail (`Brief.queries`, or the feedback where the brief has none).
+
+    Raises:
+        ValueError: `k` is less than 1, or `select` is another word.
+
+    Source: bootstrapped demonstrations as in DSPy (arXiv 2310.03714); nearest neighbours as in KATE (arXiv 2101.06804),
+    here near to what fails instead of to each new input, as the prompt is one text for all inputs.
+    """
+
+    k: int = 4
+    select: Literal["label", "nearest"] = "label"
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ValueError(f"k must be at least 1, got {self.k}")
+        if self.select not in ("label", "nearest"):
+            raise ValueError(f"select is 'label' or 'nearest', got {self.select!r}")
+
+    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+        """Choose the examples and put them in.
+
+        Raises:
+            ContractError: there are no examples, or not one with which the text keeps its contracts.
+        """
+        usable = [demo for demo in brief.demos if not templates.slots_of(_block([demo]))]
+        if not usable:
+            raise ContractError(
+                "there are no solved examples to show" + (" that hold no placeholder" * bool(brief.demos))
+            )
+        chosen: list[Demo] = []
+        text, why = brief.text, ""
+        for demo in self._ranked(brief, usable):
+            longer = _with_block(brief.text, _block([*chosen, demo]))
+            found = broken(brief.contracts, brief.text, longer)
+            if found is None:
+                chosen.append(demo)
+                text = longer
+            else:
+                why = why or found
+            if len(chosen) == self.k:
+                break
+        if not chosen:
+            raise ContractError(f"not one solved example fits: {why}")
+        names = ", ".join(demo.example for demo in chosen if demo.example)
+        reason = f"shows solved examples{f' ({names})' if names else ''}"
+        found_edits, _ = edits_between(brief.text, text)
+        edits = stamped([replace(edit, reason=reason) for edit in found_edits], brief.step)
+        after, origins = apply_patch(brief.text, brief.origins, edits, (), brief.step)
+        return Proposal(after, tuple(origins), tuple(edits))
+
+    def _ranked(self, brief: Brief, demos: Sequence[Demo]) -> list[Demo]:
+        if self.select == "label":
+            return by_label(demos)
+        queries = brief.queries or tuple(f"{item.text} {item.answer}" for item in brief.items)
+        return by_likeness(demos, queries)
+
+
+def _block(demos: Sequence[Demo]) -> str:
+    shown = templates.load("demonstrations").render(demos=[asdict(demo) for demo in demos])
+    return templates.fence(shown, "examples")
+
+
+def _with_block(text: str, block: str) -> str:
+    """The text with a block instead of the one that it has, or where a new one goes."""
+    if (held := _BLOCK.search(text)) is not None:
+        return text[: held.start()] + block + text[held.end() :]
+    lines = text.split("\n")
+    place = next((number for number, line in enumerate(lines) if templates.slots_of(line)), len(lines))
+    return "\n".join([*lines[:place], block, *lines[place:]])

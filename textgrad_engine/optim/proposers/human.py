@@ -1,0 +1,156 @@
+"""The human proposer: a person reads the feedback in the terminal and types the edits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import sys
+import threading
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from textgrad_engine.errors import ConfigError, ContractError
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.patch import Edit, apply_patch, edits_from, stamped
+from textgrad_engine.optim.proposers.base import Brief, Proposal, numbered
+
+__all__ = ["Human"]
+
+HELP = (
+    "+3 TEXT adds a line after line 3 (+0 puts it first), =3 TEXT replaces line 3, -3 removes it; an empty line ends."
+)
+_COMMAND = re.compile(r"(?P<op>[+=-])\s*(?P<line>\d{1,9})(?: (?P<text>.*))?", re.DOTALL)
+_OPS = {"+": "add", "=": "replace", "-": "remove"}
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+_terminal = threading.Lock()
+"""There is one terminal: several parameters are asked about one after the other."""
+
+
+@dataclass(frozen=True)
+class Human:
+    """Shows the numbered lines and the feedback, and reads edits line by line, until an empty line.
+
+    Nothing is asked of a model. What cannot be made is said at once; what breaks a contract is asked about once more, as
+    a model would be.
+
+    Args:
+        input: where edits are read from; None stands for the terminal.
+        output: where everything is shown; None stands for standard output.
+
+    Example:
+        >>> import asyncio, io
+        >>> person = Human(io.StringIO("=1 Sort the mail.\\n\\nclearer\\n"), io.StringIO())
+        >>> brief = Brief(role="prompt", text="Sort.", origins=(None,))
+        >>> asyncio.run(person.propose(brief, None, "")).text
+        'Sort the mail.'
+    """
+
+    input: TextIO | None = None
+    output: TextIO | None = None
+
+    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+        """Ask the person.
+
+        Raises:
+            ConfigError: there is no terminal to ask in.
+        """
+        source, shown = self.input or sys.stdin, self.output or sys.stdout
+        if self.input is None and (source is None or not source.isatty()):
+            raise ConfigError(
+                "Human() asks in a terminal, and standard input is none (a pipe, a job, a notebook); run the script in a "
+                "terminal, give Human(input=..., output=...) streams to talk through, or take another proposer"
+            )
+        edits = await _in_thread(lambda: _dialog(brief, problem, source, shown))
+        text, origins = apply_patch(brief.text, brief.origins, edits, (), brief.step)
+        return Proposal(text, tuple(origins), tuple(edits))
+
+
+def _dialog(brief: Brief, problem: str, source: TextIO, shown: TextIO) -> list[Edit]:
+    with _terminal:
+        shown.write(_question(brief, problem))
+        entries: list[dict[str, Any]] = []
+        while (line := _read("> ", source, shown)).strip():
+            try:
+                entry = _entry(line)
+                _checked([*entries, entry], brief)
+            except ContractError as error:
+                shown.write(f"{error}\n")
+            else:
+                entries.append(entry)
+        reason = _read("Why? (for the record; may be empty) ", source, shown).strip() if entries else ""
+    return stamped(_checked([{**entry, "reason": reason or "by hand"} for entry in entries], brief), brief.step)
+
+
+def _question(brief: Brief, problem: str) -> str:
+    parts = [f"\nThe {brief.role or 'prompt'}, step {brief.step}:\n{numbered(brief.text)}"]
+    for number, item in enumerate(brief.items, 1):
+        times = f" ({item.times} times)" if item.times > 1 else ""
+        about = f"\n    The answer was: {item.answer}" if item.answer else ""
+        parts.append(f"[{number}]{times} {item.text}{about}")
+    parts += [f"Tried before: {past}" for past in brief.history]
+    parts += [f"Keep to this: {said}" for contract in brief.contracts if (said := contract.describe(brief.text))]
+    if problem:
+        parts.append(f"Your last edits could not be used: {problem}")
+    parts.append(f"At most {brief.max_edits} edits. {HELP}")
+    return _plain("\n".join(parts)) + "\n"
+
+
+def _read(prompt: str, source: TextIO, shown: TextIO) -> str:
+    shown.write(prompt)
+    shown.flush()
+    return source.readline().rstrip("\r\n")
+
+
+def _entry(line: str) -> dict[str, Any]:
+    found = _COMMAND.fullmatch(line)
+    if found is None:
+        raise ContractError(f"that is no edit. {HELP}")
+    op, text = _OPS[found["op"]], found["text"] or ""
+    if op == "remove" and text.strip():
+        raise ContractError(f"-{found['line']} removes the line and takes no text; ={found['line']} TEXT replaces it")
+    return {"op": op, "line": int(found["line"]), "text": text, "reason": "", "feedback": []}
+
+
+def _checked(entries: list[dict[str, Any]], brief: Brief) -> list[Edit]:
+    lines = brief.text.count("\n") + 1
+    return edits_from({"edits": entries}, lines=lines, feedback=0, max_edits=brief.max_edits)
+
+
+def _plain(text: str) -> str:
+    """The text without what a terminal would obey: control characters, and those that turn the direction of writing."""
+    return "".join(
+        ascii(each)[1:-1]
+        if each not in "\n\t" and (unicodedata.category(each) in ("Cc", "Cs") or each in _TURNING)
+        else each
+        for each in text
+    )
+
+
+async def _in_thread(work: Callable[[], list[Edit]]) -> list[Edit]:
+    """What a function returns that blocks; a thread that still waits for a line does not keep the process alive."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[list[Edit]] = loop.create_future()
+
+    def settle(found: list[Edit] | Exception) -> None:
+        if answer.done():
+            return
+        if isinstance(found, Exception):
+            answer.set_exception(found)
+        else:
+            answer.set_result(found)
+
+    def run() -> None:
+        found: list[Edit] | Exception
+        try:
+            found = work()
+        except Exception as error:
+            found = error
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it who asked
+            loop.call_soon_threadsafe(settle, found)
+
+    threading.Thread(target=run, name="textgrad-engine human", daemon=True).start()
+    return await answer

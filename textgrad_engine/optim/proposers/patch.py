@@ -1,0 +1,47 @@
+"""The patch proposer: a short list of edits to numbered lines, each with its reason and the feedback it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.patch import PATCH_SCHEMA, apply_patch, edits_from, stamped
+from textgrad_engine.optim.proposers.base import Brief, Proposal, ask, numbered, shared_slots
+
+__all__ = ["Patch"]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Asks a model for edits of numbered lines.
+
+    Lines that no edit names stay as they are, so a long text is neither paid for again nor lost by the way; each new
+    line is traced to the feedback that asked for it.
+
+    Args:
+        max_edits: at most so many edits; None takes the brief's.
+
+    Raises:
+        ValueError: `max_edits` is less than 1.
+    """
+
+    max_edits: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_edits is not None and self.max_edits < 1:
+            raise ValueError(f"max_edits must be at least 1, got {self.max_edits}")
+
+    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+        """Ask for edits and make them; see `Proposer` for errors."""
+        limit = brief.max_edits if self.max_edits is None else self.max_edits
+        slots = shared_slots(brief, problem) | {
+            "lines": numbered(brief.text),
+            "max_edits": limit,
+            "examples": list(brief.examples),
+        }
+        body = await ask(model, "optimizer_patch", "patch", PATCH_SCHEMA, slots)
+        made = edits_from(body, lines=brief.text.count("\n") + 1, feedback=len(brief.items), max_edits=limit)
+        edits = stamped(made, brief.step)
+        evidence = [item.evidence for item in brief.items]
+        text, origins = apply_patch(brief.text, brief.origins, edits, evidence, brief.step)
+        return Proposal(text, tuple(origins), tuple(edits))

@@ -1,0 +1,79 @@
+"""Lanes: pieces of work that go on at the same time and are settled in the order in which they were begun."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Generic, TypeVar
+
+__all__ = ["Lanes"]
+
+T = TypeVar("T")
+
+
+class Lanes(Generic[T]):
+    """So many lanes, each with one piece of work at a time.
+
+    The order of `take` is that of `put`, whichever piece is ready first: so what is decided from the results does not
+    depend on the order in which models answer. A piece runs in a thread, as a program under search is plain Python that
+    may wait for its model; the model calls themselves all run on the one event loop.
+
+    Args:
+        count: how many lanes.
+
+    Raises:
+        ValueError: `count` is less than 1.
+
+    Example:
+        >>> lanes = Lanes(2)
+        >>> lanes.put(lambda: "a")
+        >>> lanes.put(lambda: "b")
+        >>> lanes.take(), lanes.take(), lanes.under_way
+        ('a', 'b', 0)
+        >>> lanes.close()
+    """
+
+    def __init__(self, count: int) -> None:
+        if count < 1:
+            raise ValueError(f"there must be at least 1 lane, got {count}")
+        self.count = count
+        self._pool: ThreadPoolExecutor | None = None
+        self._begun: deque[Future[T]] = deque()
+
+    @property
+    def under_way(self) -> int:
+        """How many pieces have been put and not taken."""
+        return len(self._begun)
+
+    @property
+    def free(self) -> bool:
+        """Whether a lane is free."""
+        return len(self._begun) < self.count
+
+    def put(self, work: Callable[[], T]) -> None:
+        """Begin a piece of work, with the context variables of now."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="textgrad_engine_lane")
+        self._begun.append(self._pool.submit(copy_context().run, work))
+
+    def take(self) -> T:
+        """The result of the oldest piece; waits for it.
+
+        Raises:
+            Whatever it raised.
+        """
+        future = self._begun[0]
+        try:
+            return future.result()
+        finally:
+            if future.done():
+                self._begun.popleft()
+
+    def close(self) -> None:
+        """Wait for what is under way and drop it."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+        self._begun.clear()

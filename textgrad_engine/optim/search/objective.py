@@ -1,0 +1,84 @@
+"""What a searching optimizer is given as its closure: scores and feedback for any texts, not only those of now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from textgrad_engine.autograd import Variable
+
+__all__ = ["FeedbackOn", "Objective", "Split", "Texts"]
+
+Texts: TypeAlias = tuple[str, ...]
+"""A candidate: one text for each parameter of the objective, in order."""
+
+Split: TypeAlias = Literal["train", "val"]
+
+
+@dataclass(frozen=True)
+class FeedbackOn:
+    """What a backward pass over a minibatch gave.
+
+    Attributes:
+        scores: of the examples, in the order asked for; None where no answer was to be had.
+        gradients: for each parameter the feedback that reached it, in order.
+        problems: answers of the critic that were not to be had, in words.
+    """
+
+    scores: tuple[float | None, ...]
+    gradients: tuple[tuple[Variable, ...], ...]
+    problems: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """A program, its loss and its examples, as a function of the program's texts; `train.Objective` makes one.
+
+    Everything may be called from several threads at once. What was scored once is not paid for again.
+
+    Attributes:
+        parameters: what is trained.
+        train: the ids of the examples that feedback may be taken on.
+        val: the ids of the examples that decide which texts are kept.
+    """
+
+    parameters: tuple[Variable, ...]
+    train: tuple[str, ...]
+    val: tuple[str, ...]
+
+    def scores(
+        self, texts: Texts, positions: Sequence[int], split: Split = "val", *, repeat: int = 0
+    ) -> list[float | None]:
+        """The scores of some examples with these texts (higher is better); None where no answer was to be had.
+
+        Args:
+            texts: the candidate.
+            positions: which examples, by position in the split.
+            split: which examples the positions count.
+            repeat: which sample of each example, where a model's answers differ from time to time.
+        """
+        ...
+
+    def matrix(
+        self, candidates: Sequence[Texts], positions: Sequence[int], split: Split = "val"
+    ) -> list[list[float | None]]:
+        """The scores of every candidate (rows) on every example (columns), all at once."""
+        ...
+
+    def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
+        """Run training examples with these texts and go backward."""
+        ...
+
+    def near(self, positions: Sequence[int], among: Sequence[int]) -> list[int]:
+        """The validation examples `among`, those first that have most in common with the training examples."""
+        ...
+
+    def proposal(self, number: int) -> AbstractContextManager[None]:
+        """Inside the block, what is asked belongs to the proposal of that number."""
+        ...
+
+    def adopt(self, texts: Texts) -> None:
+        """Be told that these are the best texts now; what is scored with them from now on belongs to no proposal."""
+        ...

@@ -1,0 +1,246 @@
+"""A paired race: a candidate and the current texts on the same examples, in growing batches, until the sign is clear.
+
+The examples are cut into strata (those that the current texts fail come first, as a change shows there first); the
+difference of the means is put together from the strata by their sizes, so that looking at failures first does not flatter
+the candidate. Buying examples only while they can change the decision is the idea of racing (Maron and Moore 1994,
+Hoeffding races); the decision itself is Bayesian, as a posterior may be looked at after every batch. Its error rates are
+simulated in ``tests/optim/search/test_race.py``; what a run claims in the end rests on a sealed test set, not on races.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Outcome", "Race", "RaceRecord", "run_race"]
+
+Outcome = Literal["better", "worse", "no difference"]
+
+ACCEPT = 0.95
+"""A candidate is better when the probability of that is at least this."""
+
+PRIOR_WEIGHT = 1.0
+"""The prior counts like so many examples without a difference in each stratum."""
+
+PRIOR_SPREAD = 0.3
+"""The standard deviation of a difference before any was seen, as a share of the scores' scale."""
+
+FEWEST = 2
+"""A single example never decides."""
+
+KEEP = 0.75
+"""Where an edit is tried without, it stays when it is this probable that the texts are worse without it."""
+
+GLANCE = 8
+"""So many examples where a difference shows first, and none there: it is not looked for any further."""
+
+
+@dataclass(frozen=True)
+class RaceRecord:
+    """A race that is over, as the journal keeps it.
+
+    Attributes:
+        outcome: what was decided about the candidate.
+        examples: the examples that were run, in order.
+        before: their scores with the current texts; None where no answer was to be had.
+        after: their scores with the candidate.
+        probability: how probable it is that the candidate's mean is higher, by these examples.
+        difference: the difference of the means, put together from the strata.
+    """
+
+    outcome: Outcome
+    examples: tuple[str, ...]
+    before: tuple[float | None, ...]
+    after: tuple[float | None, ...]
+    probability: float
+    difference: float
+
+    @property
+    def gained(self) -> tuple[str, ...]:
+        """The examples that the candidate does better on."""
+        return tuple(name for name, change in self._changes() if change > 0)
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The examples that the candidate does worse on."""
+        return tuple(name for name, change in self._changes() if change < 0)
+
+    def _changes(self) -> list[tuple[str, float]]:
+        return [
+            (name, after - before)
+            for name, before, after in zip(self.examples, self.before, self.after)
+            if before is not None and after is not None
+        ]
+
+
+class Race:
+    """Which examples to run next, and whether the difference is decided.
+
+    Args:
+        strata: positions of examples, each once; the first stratum is where a difference shows first. Inside a stratum
+            the order is that of running.
+        first: how many examples the first batch has; each further one is twice as large.
+        allowance: at most so many examples in all; None for all there are.
+        until: ``"better"`` for a candidate that is of use only when it is better: a race ends early when nothing gets
+            better where that shows first. ``"worse"`` for one that is taken unless it is worse (it is shorter): less
+            (`KEEP`) is asked for "worse", and the race ends early when nothing gets worse where that shows first.
+        accept: the probability at which "better" (and, mirrored, "worse") is decided.
+        scale: the distance between the worst and the best score.
+        noise: the variance of one example's score between runs of the same texts, in units of the score.
+
+    Raises:
+        ValueError: there is no example, one comes twice, or a number is out of range.
+
+    Example:
+        >>> race = Race([[0, 1, 2, 3], [4, 5]], first=4)
+        >>> race.next()
+        [0, 1, 2, 4]
+        >>> for position in (0, 1, 2):
+        ...     race.add(position, before=0.0, after=1.0)
+        >>> race.add(4, before=1.0, after=1.0)
+        >>> race.outcome
+        'better'
+    """
+
+    def __init__(
+        self,
+        strata: Sequence[Sequence[int]],
+        *,
+        first: int = 12,
+        allowance: int | None = None,
+        until: Literal["better", "worse"] = "better",
+        accept: float = ACCEPT,
+        scale: float = 1.0,
+        noise: float = 0.0,
+    ) -> None:
+        self._waiting = [list(stratum) for stratum in strata if stratum]
+        every = [position for stratum in self._waiting for position in stratum]
+        if not every or len(set(every)) < len(every):
+            raise ValueError("a race needs examples, each in one stratum, once")
+        if first < 1 or not 0.5 < accept < 1 or scale <= 0 or noise < 0:
+            raise ValueError(
+                f"a race needs first >= 1, accept between 0.5 and 1, scale > 0 and noise >= 0; got first={first}, "
+                f"accept={accept}, scale={scale}, noise={noise}"
+            )
+        self._stratum = {position: n for n, stratum in enumerate(self._waiting) for position in stratum}
+        self._sizes = [len(stratum) for stratum in self._waiting]
+        self._differences: list[list[float]] = [[] for _ in self._waiting]
+        self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
+        self._until, self._accept = until, accept
+        # Two runs differ by twice the noise of one; nothing is taken to be steadier than was measured.
+        self._prior = max((PRIOR_SPREAD * scale) ** 2, 2 * noise)
+        self._open = 0
+
+    def next(self) -> list[int]:
+        """The positions of the next batch: half of them from the first stratum; empty when the race is over."""
+        if self._open:
+            raise RuntimeError(f"{self._open} examples of the last batch have no scores yet; give them to add() first")
+        if self.outcome is not None:
+            return []
+        size = min(self._batch, self._left)
+        self._batch *= 2
+        head = self._waiting[0]
+        rest = [position for stratum in self._alternating() for position in stratum]
+        from_head = min(len(head), max(-(-size // 2), size - len(rest)))
+        chosen = head[:from_head] + rest[: size - from_head]
+        taken = set(chosen)
+        self._waiting = [[position for position in stratum if position not in taken] for stratum in self._waiting]
+        self._left -= len(chosen)
+        self._open = len(chosen)
+        return chosen
+
+    def add(self, position: int, before: float | None, after: float | None) -> None:
+        """Tell an example's scores; None where no answer was to be had, which says nothing about either."""
+        self._open -= 1
+        if before is not None and after is not None:
+            self._differences[self._stratum[position]].append(after - before)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What is decided; None while the next batch can change it."""
+        every = [change for stratum in self._differences for change in stratum]
+        if self._open or (not every and self._left):
+            return None
+        up, down = sum(change > 0 for change in every), sum(change < 0 for change in every)
+        if up >= FEWEST and self.probability >= self._accept:
+            return "better"
+        if down >= FEWEST and self.probability <= 1 - (KEEP if self._until == "worse" else self._accept):
+            return "worse"
+        if not self._left or self._in_vain(up, down):
+            return "no difference"
+        return None
+
+    @property
+    def probability(self) -> float:
+        """How probable it is that the candidate's mean is higher, by what was added so far."""
+        spread = math.sqrt(sum(share**2 * variance for share, _, variance in self._posteriors()))
+        return 0.5 * (1 + math.erf(self._mean() / spread / math.sqrt(2)))
+
+    @property
+    def difference(self) -> float:
+        """The difference of the means by the strata's sizes, without the prior."""
+        total = sum(size for size, found in zip(self._sizes, self._differences) if found)
+        parts = (size * sum(found) / len(found) for size, found in zip(self._sizes, self._differences) if found)
+        return sum(parts) / total if total else 0.0
+
+    def _in_vain(self, up: int, down: int) -> bool:
+        if len(self._differences[0]) < min(self._sizes[0], GLANCE):
+            return False
+        return (up if self._until == "better" else down) == 0
+
+    def _mean(self) -> float:
+        return sum(share * mean for share, mean, _ in self._posteriors())
+
+    def _posteriors(self) -> list[tuple[float, float, float]]:
+        total = sum(self._sizes)
+        found = []
+        for size, differences in zip(self._sizes, self._differences):
+            weight = len(differences) + PRIOR_WEIGHT
+            mean = sum(differences) / weight
+            squares = PRIOR_WEIGHT * self._prior + sum(change**2 for change in differences)
+            found.append((size / total, mean, (squares / weight - mean**2) / weight))
+        return found
+
+    def _alternating(self) -> list[list[int]]:
+        # One of each further stratum in turn, so that none is left out of an early decision.
+        others = self._waiting[1:]
+        longest = max((len(stratum) for stratum in others), default=0)
+        return [[stratum[n] for stratum in others if n < len(stratum)] for n in range(longest)]
+
+
+def run_race(
+    race: Race,
+    names: Sequence[str],
+    scores: Callable[[Sequence[int]], Sequence[Sequence[float | None]]],
+) -> RaceRecord:
+    """Run a race to its end.
+
+    Args:
+        race: a new race.
+        names: the examples' ids by position.
+        scores: gives the scores at some positions, first with the current texts, then with the candidate.
+
+    Returns:
+        The record; what `scores` raises is raised.
+    """
+    ran: list[int] = []
+    old: list[float | None] = []
+    new: list[float | None] = []
+    while batch := race.next():
+        there, now = scores(batch)
+        for position, a, b in zip(batch, there, now):
+            race.add(position, a, b)
+        ran.extend(batch)
+        old.extend(there)
+        new.extend(now)
+    assert race.outcome is not None
+    return RaceRecord(
+        race.outcome,
+        tuple(names[position] for position in ran),
+        tuple(old),
+        tuple(new),
+        round(race.probability, 6),
+        round(race.difference, 6),
+    )

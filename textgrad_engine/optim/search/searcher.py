@@ -1,0 +1,142 @@
+"""`Searcher`: base of the optimizers that try texts out before they change a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.optim.optimizer import Change, Optimizer
+from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.race import RaceRecord
+
+__all__ = ["Decision", "Searcher"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one step of a search came to.
+
+    Attributes:
+        number: which proposal it was about, from 1.
+        kind: what was proposed, e.g. ``"patch"`` or ``"ablation"``.
+        examples: the ids of the training examples whose feedback it answers.
+        scores: their scores before; None where no answer was to be had.
+        feedback: how many pieces of feedback reached the parameters.
+        changes: for each parameter concerned, the text before and the one proposed.
+        race: the race that decided; None when there was none.
+        kept: whether the parameters were changed.
+        why: in a few words why it was kept or not.
+        edits: the identities of the edits that an ablation was about.
+        problems: answers of the critic or the optimizer that were not to be had, in words.
+    """
+
+    number: int
+    kind: str
+    examples: tuple[str, ...] = ()
+    scores: tuple[float | None, ...] = ()
+    feedback: int = 0
+    changes: tuple[Change, ...] = ()
+    race: RaceRecord | None = None
+    kept: bool = False
+    why: str = ""
+    edits: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class Searcher(Optimizer):
+    """Base of optimizers whose `step` takes an `Objective` and decides about one proposal.
+
+    After each step the parameters hold the best texts so far. `finished` says when nothing is left to try, and `close`
+    ends what goes on in the background; `Trainer.fit` minds both.
+
+    Args:
+        params: the parameters, or groups of them with settings of their own.
+        defaults: the settings of groups that do not name them.
+
+    Attributes:
+        finished: whether there is nothing left to try.
+        decided: what the last step came to; None before the first one.
+    """
+
+    def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
+        super().__init__(params, defaults)
+        self.finished = False
+        self.decided: Decision | None = None
+        self._objective: Objective | None = None
+
+    def step(self, closure: Callable[[], Any] | Objective | None = None) -> Decision | None:
+        """Decide about one proposal, and change the parameters if it is better.
+
+        Args:
+            closure: the objective; the same one at every step.
+
+        Returns:
+            What was decided; None when there was nothing left to try.
+
+        Raises:
+            TypeError: it is no objective.
+            ValueError: it is about other parameters, or another objective than before.
+            ModelError: the models cannot be asked at all, or the budget is spent.
+        """
+        if not isinstance(closure, Objective):
+            raise TypeError(
+                f"{type(self).__name__} tries texts out, so step() takes an Objective: "
+                f"step(train.Objective(program, loss, examples)); got {type(closure).__name__}. Trainer.fit does it for you."
+            )
+        if self._objective is None:
+            self._begin(closure)
+        elif self._objective is not closure:
+            raise ValueError(f"{type(self).__name__} was begun with another objective; close() it first")
+        for hook in tuple(self._pre_hooks.values()):
+            hook(self)
+        self.changes = []
+        self.decided = self._decide(closure)
+        if self.decided is None:
+            self.finished = True
+        else:
+            self.steps += 1
+            self.changes = list(self.decided.changes)
+            self._write(self.texts())
+        for hook in tuple(self._post_hooks.values()):
+            hook(self)
+        return self.decided
+
+    @property
+    def expected(self) -> float:
+        """The mean validation score that the best texts have, or are expected to have by what was scored so far."""
+        raise NotImplementedError(f"{type(self).__name__} needs `expected`")
+
+    def texts(self) -> Texts:
+        """The best texts so far, a text for each parameter in order."""
+        raise NotImplementedError(f"{type(self).__name__} needs `texts`")
+
+    def close(self) -> None:
+        """End what goes on in the background; the next step begins anew from the texts of then."""
+        self._objective = None
+
+    def _begin(self, objective: Objective) -> None:
+        """Take up an objective; a subclass extends it.
+
+        Raises:
+            ValueError: it is about other parameters.
+        """
+        own = self._variables()
+        if [id(variable) for variable in objective.parameters] != [id(variable) for variable in own]:
+            raise ValueError(
+                f"the objective is about {', '.join(v._name() for v in objective.parameters)}, and the optimizer trains "
+                f"{', '.join(v._name() for v in own)}; make both with program.parameters()"
+            )
+        self._objective = objective
+        self.finished = False
+
+    def _decide(self, objective: Objective) -> Decision | None:
+        """Decide about the next proposal; None when nothing is left to try."""
+        raise NotImplementedError(f"{type(self).__name__} needs a `_decide`")
+
+    def _write(self, texts: Texts) -> None:
+        with no_grad():
+            for variable, text in zip(self._variables(), texts):
+                if variable.data != text:
+                    variable.data = text

@@ -1,0 +1,160 @@
+"""What a feedback transform is: a pure function of feedback and its own state, which chains with others.
+
+The shape is that of a gradient transformation in optax: ``init`` gives a state, ``update`` maps what was gathered and
+the state to new ones, and nothing is kept in the object, so that a state is saved and restored with the optimizer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.feedback import FeedbackItem
+
+__all__ = ["Chain", "Context", "FeedbackTransform", "Gathered", "Stateless", "chain", "identity"]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The feedback on one parameter on its way to the optimizer's model.
+
+    Attributes:
+        items: what was said, in the order in which it will be shown.
+        history: past edits with what became of them, a line each, oldest first.
+        left_out: how many items a transform had no room for.
+    """
+
+    items: tuple[FeedbackItem, ...]
+    history: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a transform may know of the step besides the feedback.
+
+    Attributes:
+        text: the parameter's text.
+        role: the parameter's role.
+        model: the model that the optimizer was given; None stands for the optimizer of `use_models`.
+        step: the number of the step, from 1.
+    """
+
+    text: str
+    role: str
+    model: Model | str | None
+    step: int
+
+
+@runtime_checkable
+class FeedbackTransform(Protocol):
+    """Changes the feedback on a parameter before a proposal is asked for.
+
+    A state is plain data that JSON can hold: texts, numbers, lists, and dicts with texts as keys. It is never changed
+    in place.
+    """
+
+    def init(self) -> dict[str, Any]:
+        """The state for a parameter that it has not seen yet."""
+        ...
+
+    async def update(
+        self, gathered: Gathered, state: dict[str, Any], context: Context
+    ) -> tuple[Gathered, dict[str, Any]]:
+        """The feedback changed, and the state after it."""
+        ...
+
+    def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
+        """The state after an edit was settled.
+
+        Args:
+            state: the state before.
+            lines: the edit in words, a text for each thing that it changed.
+            outcome: what became of it, in words.
+        """
+        ...
+
+
+class Stateless:
+    """Base of transforms that remember nothing; one that does overrides what it needs."""
+
+    def init(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
+        """The state as it was."""
+        return state
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Transforms one behind the other; see `chain`."""
+
+    transforms: tuple[FeedbackTransform, ...]
+
+    def init(self) -> dict[str, Any]:
+        """The states of all, in order."""
+        return {"states": [transform.init() for transform in self.transforms]}
+
+    async def update(
+        self, gathered: Gathered, state: dict[str, Any], context: Context
+    ) -> tuple[Gathered, dict[str, Any]]:
+        """What the last one makes of what the one before it made of the feedback.
+
+        Raises:
+            ValueError: the state is of another chain.
+        """
+        after = []
+        for transform, own in zip(self.transforms, self._states(state)):
+            gathered, own = await transform.update(gathered, own, context)
+            after.append(own)
+        return gathered, {"states": after}
+
+    def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
+        """All are told."""
+        pairs = zip(self.transforms, self._states(state))
+        return {"states": [transform.record(own, lines, outcome) for transform, own in pairs]}
+
+    def _states(self, state: dict[str, Any]) -> list[dict[str, Any]]:
+        states: list[dict[str, Any]] = state.get("states", [])
+        if len(states) != len(self.transforms):
+            raise ValueError(
+                f"the state is of a chain of {len(states)} transforms, and this one has {len(self.transforms)}; "
+                "load a state into an optimizer with the transforms that it was saved from"
+            )
+        return states
+
+
+def chain(*transforms: FeedbackTransform) -> Chain:
+    """Transforms one behind the other, the first one first; a chain in a chain is the same as its parts.
+
+    Args:
+        transforms: any number; none is `identity`.
+
+    Raises:
+        TypeError: one is no transform.
+
+    Example:
+        >>> from textgrad_engine.optim.transforms import cap, dedupe
+        >>> chain(dedupe(), chain(cap(4000))) == chain(dedupe(), cap(4000))
+        True
+    """
+    flat: list[FeedbackTransform] = []
+    for transform in transforms:
+        if isinstance(transform, Chain):
+            flat.extend(transform.transforms)
+        elif isinstance(transform, FeedbackTransform) and not isinstance(transform, type):
+            flat.append(transform)
+        else:
+            raise TypeError(
+                f"a feedback transform has init(), update() and record(), such as dedupe(); got {transform!r:.80}"
+            )
+    return Chain(tuple(flat))
+
+
+def identity() -> Chain:
+    """The transform that changes nothing: the empty chain."""
+    return Chain(())

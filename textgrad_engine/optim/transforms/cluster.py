@@ -1,0 +1,107 @@
+"""`cluster`: what was said in nearly the same words is said once, without asking a model."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from textgrad_engine.optim.feedback import FeedbackItem, joined
+from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
+from textgrad_engine.optim.words import grams, words_of
+
+__all__ = ["Cluster", "cluster"]
+
+Likeness = dict[int, float]
+"""How like an item each other one is that is like enough, by its position; the item itself is 1."""
+
+
+@dataclass(frozen=True)
+class Cluster(Stateless):
+    """See `cluster`."""
+
+    threshold: float
+    n: int
+
+    async def update(
+        self, gathered: Gathered, state: dict[str, Any], context: Context
+    ) -> tuple[Gathered, dict[str, Any]]:
+        """Near-duplicates become one item."""
+        return self.apply(gathered), state
+
+    def apply(self, gathered: Gathered) -> Gathered:
+        """`update` for those who have no event loop."""
+        items = gathered.items
+        alike = self._alike(items)
+        found: list[tuple[int, FeedbackItem]] = []
+        free = set(range(len(items)))
+        while free:
+            centre = _heaviest(sorted(free), alike, items, free)
+            members = sorted(alike[centre].keys() & free)
+            medoid = _heaviest(members, alike, items, set(members))
+            found.append((members[0], joined((items[n] for n in members), items[medoid].text)))
+            free.difference_update(members)
+        return replace(gathered, items=tuple(item for _, item in sorted(found, key=lambda pair: pair[0])))
+
+    def _alike(self, items: Sequence[FeedbackItem]) -> list[Likeness]:
+        """For each item those that share enough of its runs of words (Jaccard), found by the runs that they share."""
+        runs = []
+        for item in items:
+            words = words_of(item.text)
+            # A text without a word, such as "?!", is like its equals only.
+            runs.append(set(grams(words, self.n)) or {("", item.text)})
+        holders: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for position, own in enumerate(runs):
+            for run in own:
+                holders[run].append(position)
+        found = []
+        for position, own in enumerate(runs):
+            shared = Counter(other for run in own for other in holders[run])
+            likeness = {other: count / (len(own) + len(runs[other]) - count) for other, count in shared.items()}
+            found.append({other: value for other, value in likeness.items() if value >= self.threshold})
+            found[-1][position] = 1.0
+        return found
+
+
+def _heaviest(candidates: Sequence[int], alike: list[Likeness], items: Sequence[FeedbackItem], among: set[int]) -> int:
+    """The candidate that is most like the others, each weighed by how often it was said; of equals the first."""
+
+    def weight(position: int) -> float:
+        likeness = alike[position]
+        return sum(likeness[other] * items[other].times for other in sorted(likeness.keys() & among))
+
+    return max(candidates, key=lambda position: (weight(position), -position))
+
+
+def cluster(threshold: float = 0.8, n: int = 2) -> Cluster:
+    """Items that share most of their runs of words become one, in the words of the one that is most like the others.
+
+    The words are those of the medoid, so that somebody did say so. Clusters are stars: the item with the most that is
+    like it takes that with it, again and again until none is left. So nothing is joined through a chain of others, and
+    the result does not depend on the order of the items but where two weigh the same. The item stands where the first
+    of the cluster stood.
+
+    Args:
+        threshold: how like two texts must be, above 0 and at most 1: the share of their runs that both have (Jaccard).
+            Low values join what differs in the one word that matters.
+        n: words in a run; with 1 the order of words does not count.
+
+    Raises:
+        ValueError: a number is out of its range.
+
+    Source: stars as in Aslam, Pelekhov, Rus, "The star clustering algorithm" (2004, JGAA 8:95); runs of words as in
+    Broder, "On the resemblance and containment of documents" (1997).
+
+    Example:
+        >>> from textgrad_engine.optim.feedback import FeedbackItem
+        >>> texts = "Say it in one line.", "Say it in one single line.", "Give reasons."
+        >>> left = cluster(0.4).apply(Gathered(tuple(FeedbackItem(text, 1, "", ()) for text in texts)))
+        >>> [(item.text, item.times) for item in left.items]
+        [('Say it in one line.', 2), ('Give reasons.', 1)]
+    """
+    if not 0 < threshold <= 1:
+        raise ValueError(f"cluster: threshold must be above 0 and at most 1, got {threshold}")
+    if n < 1:
+        raise ValueError(f"cluster: n must be at least 1, got {n}")
+    return Cluster(threshold, n)

@@ -1,0 +1,43 @@
+"""`dedupe`: what was said in the same words is said once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from textgrad_engine.optim.feedback import FeedbackItem, joined
+from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
+
+__all__ = ["Dedupe", "dedupe"]
+
+
+@dataclass(frozen=True)
+class Dedupe(Stateless):
+    """See `dedupe`."""
+
+    async def update(
+        self, gathered: Gathered, state: dict[str, Any], context: Context
+    ) -> tuple[Gathered, dict[str, Any]]:
+        """Equal texts become one item."""
+        return self.apply(gathered), state
+
+    def apply(self, gathered: Gathered) -> Gathered:
+        """`update` for those who have no event loop."""
+        found: dict[str, list[FeedbackItem]] = {}
+        for item in gathered.items:
+            found.setdefault(" ".join(item.text.split()).casefold(), []).append(item)
+        return replace(gathered, items=tuple(joined(items) for items in found.values()))
+
+
+def dedupe() -> Dedupe:
+    """Items with equal texts, white space and case aside, become one that remembers how often and where it was said.
+
+    It stands where the first of them stood, in the words of that one.
+
+    Example:
+        >>> from textgrad_engine.optim.feedback import FeedbackItem
+        >>> said = FeedbackItem("Be brief.", 1, "", ("t1",)), FeedbackItem("be  brief.", 1, "", ("t2",))
+        >>> dedupe().apply(Gathered(said)).items
+        (FeedbackItem(text='Be brief.', times=2, answer='', examples=('t1', 't2'), scores=()),)
+    """
+    return Dedupe()

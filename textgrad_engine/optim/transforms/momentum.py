@@ -1,0 +1,61 @@
+"""`momentum`: the optimizer is shown what it tried before, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from textgrad_engine import templates
+from textgrad_engine.optim.transforms.base import Context, Gathered
+
+__all__ = ["Momentum", "momentum"]
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """See `momentum`."""
+
+    window: int
+
+    def init(self) -> dict[str, Any]:
+        """No past."""
+        return {"past": []}
+
+    async def update(
+        self, gathered: Gathered, state: dict[str, Any], context: Context
+    ) -> tuple[Gathered, dict[str, Any]]:
+        """Put the past behind the history that is there (the prompt ``past_edit``)."""
+        prompt = templates.load("past_edit")
+        told = [
+            prompt.render(edit=line, outcome=past["outcome"])
+            for past in state["past"][-self.window :]
+            for line in past["lines"]
+        ]
+        return replace(gathered, history=(*gathered.history, *told)), state
+
+    def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
+        """Remember an edit; what leaves the window is forgotten."""
+        past = [*state["past"], {"lines": list(lines), "outcome": outcome}]
+        return {"past": past[-self.window :]}
+
+
+def momentum(window: int) -> Momentum:
+    """A window of past edits and what became of them goes into `Gathered.history`, oldest first.
+
+    Torch's momentum keeps a direction; words have no sum, so that what is kept are the steps themselves: one that was
+    taken back is as much worth knowing as one that was kept.
+
+    Args:
+        window: how many edits are remembered, at least 1.
+
+    Raises:
+        ValueError: the window is below 1.
+
+    Example:
+        >>> momentum(2).record(momentum(2).init(), ["added 'Be brief.'"], "taken back")
+        {'past': [{'lines': ["added 'Be brief.'"], 'outcome': 'taken back'}]}
+    """
+    if window < 1:
+        raise ValueError(f"momentum: window must be at least 1, got {window}; leave momentum out to remember nothing")
+    return Momentum(window)

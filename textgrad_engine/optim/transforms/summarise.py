@@ -1,0 +1,87 @@
+"""`summarise`: a model merges many items of feedback into few, and each remembers what it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from textgrad_engine import templates
+from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.roles import model_for
+from textgrad_engine.llm.usage import call_key_scope
+from textgrad_engine.ops.reduce import (
+    MERGE_ATTEMPTS,
+    MERGE_SCHEMA,
+    merge_problem,
+    merge_slots,
+    merged_items,
+    unusable,
+)
+from textgrad_engine.optim.feedback import FeedbackItem, joined
+from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
+
+__all__ = ["Summarise", "summarise"]
+
+
+@dataclass(frozen=True)
+class Summarise(Stateless):
+    """See `summarise`."""
+
+    max_items: int
+
+    async def update(
+        self, gathered: Gathered, state: dict[str, Any], context: Context
+    ) -> tuple[Gathered, dict[str, Any]]:
+        """Ask for a merger when there are too many items.
+
+        Raises:
+            MalformedResponse: no answer could be used.
+            ModelError: there was no answer.
+        """
+        items = gathered.items
+        if len(items) <= self.max_items:
+            return gathered, state
+        merged = await self._ask(items, context)
+        return (
+            replace(gathered, items=tuple(joined([items[n - 1] for n in numbers], text) for text, numbers in merged)),
+            state,
+        )
+
+    async def _ask(self, items: tuple[FeedbackItem, ...], context: Context) -> list[tuple[str, list[int]]]:
+        model = model_for("optimizer", context.model)
+        prompt = templates.load("reduce")
+        problem = answer = ""
+        pieces = [("", item.text, item.times) for item in items]
+        for _ in range(MERGE_ATTEMPTS):
+            request = Request(
+                messages=(
+                    Message(role="system", content=prompt.system),
+                    Message(role="user", content=prompt.render(**merge_slots(pieces, self.max_items, problem))),
+                ),
+                config=GenerateConfig(response_format=ResponseFormat(name="reduce", json_schema=MERGE_SCHEMA)),
+                purpose="optimizer",
+            )
+            with call_key_scope("step"):
+                answer = (await model.complete(request)).text
+            found = merged_items(answer)
+            problem = merge_problem(found, len(items), self.max_items)
+            if not problem:
+                return found
+        raise unusable(len(items), self.max_items, problem, answer)
+
+
+def summarise(max_items: int) -> Summarise:
+    """More items than so many are merged by the optimizer's model into at most so many, the most important first.
+
+    It asks as `ops.reduce` does (the prompt ``reduce``), a second time with what was wrong with the first answer. Each
+    new item was said as often, and at the examples, as those that it stands for; every item is in one at least.
+
+    Args:
+        max_items: how many may be left, at least 1; nobody is asked where there are no more.
+
+    Raises:
+        ValueError: max_items is below 1.
+    """
+    if max_items < 1:
+        raise ValueError(f"summarise: max_items must be at least 1, got {max_items}")
+    return Summarise(max_items)

@@ -1,0 +1,92 @@
+"""The task model: gives a parcel a code by the rules in its instructions, and slips at known rates."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from textgrad_engine.llm.simulated.chance import chance, pick
+from textgrad_engine.testing.simulated.instructions import Instructions, read_instructions
+from textgrad_engine.testing.simulated.vocabulary import CODES, attributes_in
+from textgrad_engine.testing.simulated.world import World
+
+__all__ = ["Behaviour", "TaskModel", "parcel_in"]
+
+_PARCEL = re.compile(r"^[^\S\n]*(Parcel:[^\n]*?)[^\S\n]*$", re.MULTILINE)
+_BY_LINE = 0.015
+_DRESSED = 0.3
+
+
+def parcel_in(text: str) -> tuple[str, str] | None:
+    """What stands before the last parcel line of a text, and the line; None when there is none."""
+    found = list(_PARCEL.finditer(text))
+    return (text[: found[-1].start()].strip(), found[-1][1]) if found else None
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """How reliable the task model is.
+
+    Attributes:
+        noise: the rate of slips; half of it belongs to the parcel, half is drawn anew with each wording of the prompt.
+        most_lines: the length of a prompt from which on each further line costs 1.5 points.
+        flat: None, or the rate of right answers whatever the prompt says, drawn anew with each wording.
+    """
+
+    noise: float
+    most_lines: int
+    flat: float | None = None
+
+
+@dataclass(frozen=True)
+class TaskModel:
+    """Gives codes to parcels, as `behaviour` says, in `world`."""
+
+    world: World
+    behaviour: Behaviour
+
+    def decide(self, instructions: Instructions, parcel: str) -> tuple[str, str | None]:
+        """The code before any slip, and the misleading attribute that decided, if one did.
+
+        A line about an attribute that decides nothing draws all parcels with it: the first such line in the prompt.
+        """
+        has = attributes_in(parcel)
+        group = self.world.group_of(has)
+        for name, code in instructions.rules:
+            if name in has and name not in self.world.by_attribute:
+                return code, name
+        if group is None:
+            return self.world.usual, None
+        return group.code(instructions.codes, frozenset(has), self.world.draw(parcel)), None
+
+    def slip_rate(self, instructions: Instructions) -> float:
+        """How often a right answer is lost, drawn anew with each wording: half the noise, and what the length costs."""
+        return min(0.9, self.behaviour.noise / 2 + _BY_LINE * max(0, instructions.lines - self.behaviour.most_lines))
+
+    def is_hard(self, parcel: str) -> bool:
+        """Whether the parcel goes wrong with any prompt."""
+        return chance(self.world.seed, "hard", parcel) < self.behaviour.noise / 2
+
+    def answer(self, prompt: str, parcel: str) -> str:
+        """What the model says; a pure function of the seed, the prompt and the parcel."""
+        key = (self.world.seed, prompt, parcel)
+        target = self.world.target(parcel)
+        if self.behaviour.flat is not None:
+            right = chance("flat", *key) < self.behaviour.flat
+            return target if right else pick([code for code in CODES if code != target], "flat which", *key)
+        instructions = read_instructions(prompt)
+        code, _ = self.decide(instructions, parcel)
+        if self.is_hard(parcel) or chance("slip", *key) < self.slip_rate(instructions):
+            code = pick([other for other in CODES if other not in (code, target)], "slip which", *key)
+        dressed = not instructions.bare and chance("dressed", *key) < _DRESSED
+        return f"The code is {code}." if dressed else code
+
+    def probability(self, prompt: str, parcel: str, target: str) -> float:
+        """How likely the answer is the target, over the draws that each wording of the prompt makes."""
+        if self.behaviour.flat is not None:
+            right = self.behaviour.flat
+            return right if target == self.world.target(parcel) else (1 - right) / (len(CODES) - 1)
+        instructions = read_instructions(prompt)
+        if self.is_hard(parcel) or self.decide(instructions, parcel)[0] != target:
+            return 0.0
+        return (1 - self.slip_rate(instructions)) * (1.0 if instructions.bare else 1 - _DRESSED)

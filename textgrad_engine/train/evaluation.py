@@ -1,0 +1,106 @@
+"""The scores of one program on one dataset, and how sure they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine.train.statistics import (
+    Spread,
+    clustered_interval,
+    item_bounds,
+    mean_interval,
+    variance_split,
+    worst_case_mean,
+)
+
+__all__ = ["Evaluation"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of one program on one dataset.
+
+    Attributes:
+        ids: the examples, in dataset order.
+        scores: their scores, in the same order (higher is better), with repeats the means of their samples; None where
+            no answer was to be had.
+        predictions: what the program said, in the same order, with repeats a list for each example; None where no
+            answer was to be had.
+        failures: for each example without any answer, the error in words.
+        samples: with repeats, the score of each sample of each example, None where it had no answer; else empty.
+        clusters: for each example the cluster it belongs to; empty when each stands for itself.
+        scale: the lowest and the highest possible score, where the loss names them.
+    """
+
+    ids: tuple[str, ...]
+    scores: tuple[float | None, ...]
+    predictions: tuple[Any, ...]
+    failures: dict[str, str]
+    samples: tuple[tuple[float | None, ...], ...] = ()
+    clusters: tuple[str, ...] = ()
+    scale: tuple[float, float] | None = None
+
+    @property
+    def answered(self) -> tuple[float, ...]:
+        """The scores that there are."""
+        return tuple(score for score in self.scores if score is not None)
+
+    @property
+    def unanswered(self) -> int:
+        """How many answers were not to be had: of examples, with repeats of samples."""
+        return sum(score is None for row in self._samples for score in row)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the scores that there are."""
+        return sum(self.answered) / len(self.answered)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the mean: Wilson's for scores of 0 and 1, else Student's, by clusters where there are."""
+        if not self.clusters:
+            return mean_interval(self.answered)
+        clusters = [cluster for cluster, score in zip(self.clusters, self.scores) if score is not None]
+        return clustered_interval(self.answered, clusters)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The mean if everything unanswered had scored lowest, and if it had scored highest.
+
+        None when nobody knows what these are: the loss names no scale, and not all scores are between 0 and 1.
+        """
+        items = self.item_bounds()
+        return None if items is None else worst_case_mean(items)
+
+    @property
+    def spread(self) -> Spread | None:
+        """With repeats, the variance between examples and within them; None when no example has two samples."""
+        rows = [[score for score in row if score is not None] for row in self.samples]
+        rows = [row for row in rows if row]
+        if len(rows) < 2 or all(len(row) < 2 for row in rows):
+            return None
+        return variance_split(rows)
+
+    def item_bounds(self) -> list[tuple[float, float]] | None:
+        """For each example the least and the greatest score that it could have; None as for `bounds`."""
+        lowest, highest = self.scale or (0.0, 1.0)
+        if not all(score is None or lowest <= score <= highest for row in self._samples for score in row):
+            return None
+        return item_bounds(self._samples, (lowest, highest))
+
+    @property
+    def _samples(self) -> tuple[tuple[float | None, ...], ...]:
+        return self.samples or tuple((score,) for score in self.scores)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        lost = ""
+        if self.unanswered:
+            lost = f", {self.unanswered} unanswered"
+            if self.bounds is not None:
+                lost += f" (at worst {self.bounds[0]:.3f}, at best {self.bounds[1]:.3f})"
+        return f"{self.mean:.3f} [{low:.3f}, {high:.3f}] on {len(self.answered)} examples{lost}"

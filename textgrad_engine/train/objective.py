@@ -1,0 +1,311 @@
+"""`Objective`: a program, its loss and its examples as a function of the program's texts, for optimizers that search."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextvars import ContextVar
+from typing import Any
+
+from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
+from textgrad_engine.autograd.engine import forgiving
+from textgrad_engine.data import ids_of
+from textgrad_engine.errors import UNANSWERED, DataError
+from textgrad_engine.func import functional_call
+from textgrad_engine.llm.cache import repeat as sampling
+from textgrad_engine.nn import Module
+from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
+from textgrad_engine.optim.words import words_of
+from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
+from textgrad_engine.train.evaluator import Evaluation, Scored, as_variable, evaluation_of, refuse_if_mostly_lost, scored
+from textgrad_engine.train.events import current_phase
+
+__all__ = ["Objective"]
+
+Rows = Sequence[dict[str, Any]]
+
+_Key = tuple[Texts, Split, int, int]
+
+
+Phases = Callable[[int], contextlib.AbstractContextManager[None]]
+
+_proposal: ContextVar[int] = ContextVar("textgrad_engine_proposal", default=0)
+"""The number of the proposal that code works on; captured when a lane begins it."""
+
+
+class Objective:
+    """What a searching optimizer's `step` takes as its closure.
+
+    Args:
+        program: the module whose texts are searched for; it is not changed.
+        loss: called with the prediction and the example's target; its data must be a number (higher is better).
+        train: the examples that feedback is taken on.
+        val: the examples that decide which texts are kept; None for the training examples.
+        target: the field that holds an example's target.
+        concurrency: at most so many examples at once, over everything that goes on at a time; None leaves it to the
+            models' own limits.
+        parameters: what is trained; None for all parameters of the program that require grad.
+        phases: makes the context in which a proposal's calls are made, from its number, for the journal.
+
+    Raises:
+        DataError: a set is empty, or an example lacks a field.
+        ValueError: there is nothing to train.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> model = FunctionModel(lambda request: "yes" if "agree" in request.messages[0].text else "no")
+        >>> system = nn.Parameter("Answer.", role="system prompt")
+        >>> program = nn.ChatCompletion("{question}", system=system, model=model)
+        >>> objective = Objective(program, nn.ExactMatch(), [{"question": "Is it?", "target": "yes"}])
+        >>> objective.scores(("Answer.",), [0]), objective.scores(("Always agree.",), [0])
+        ([0.0], [1.0])
+    """
+
+    def __init__(
+        self,
+        program: Module,
+        loss: Callable[..., Variable],
+        train: Rows,
+        val: Rows | None = None,
+        *,
+        target: str = "target",
+        concurrency: int | None = None,
+        parameters: Sequence[Variable] | None = None,
+        phases: Phases | None = None,
+    ) -> None:
+        self._phases = phases
+        self._program, self._loss, self._concurrency = program, loss, concurrency
+        wanted = None if parameters is None else {id(parameter) for parameter in parameters}
+        named = {
+            name: parameter
+            for name, parameter in program.named_parameters()
+            if (parameter.requires_grad if wanted is None else id(parameter) in wanted)
+        }
+        if not named:
+            raise ValueError("the program has no parameter that requires grad, so there is nothing to train")
+        self.names = tuple(named)
+        self.parameters = tuple(named.values())
+        pick, target_of = fields_named_by(program), target_for(loss, target)
+        self._rows: dict[Split, list[tuple[str, dict[str, Any], Any]]] = {}
+        for split, rows in (("train", train), ("val", train if val is None else val)):
+            if len(rows) == 0:
+                raise DataError(f"the {split} set is empty")
+            self._rows[split] = [  # type: ignore[index]
+                (name, pick(row, name), target_of(row, name)) for row, name in zip(rows, ids_of(rows))
+            ]
+        self.train = tuple(name for name, _, _ in self._rows["train"])
+        self.val = tuple(name for name, _, _ in self._rows["val"])
+        self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
+        self._lock = threading.Lock()
+        self._shared: dict[_Key, Future[Scored]] = {}
+        self._own: dict[tuple[int, _Key], Future[Scored]] = {}
+        self._adopted: dict[Texts, int] = {}
+        self._word_sets: dict[tuple[Split, int], frozenset[str]] = {}
+
+    def scores(
+        self, texts: Texts, positions: Sequence[int], split: Split = "val", *, repeat: int = 0
+    ) -> list[float | None]:
+        """The scores of some examples with these texts; see `optim.search.Objective`.
+
+        Raises:
+            TypeError: the loss is no number.
+            ModelError: the models cannot be asked at all, or the budget is spent.
+        """
+        return self.matrix([texts], positions, split, repeat=repeat)[0]
+
+    def matrix(
+        self, candidates: Sequence[Texts], positions: Sequence[int], split: Split = "val", *, repeat: int = 0
+    ) -> list[list[float | None]]:
+        """The scores of every candidate on every example, those that are not known yet bought all at once."""
+        wanted = [[(texts, split, position, repeat) for position in positions] for texts in candidates]
+        with self._lock:
+            missing: dict[_Key, Future[Scored]] = {}
+            futures = [[self._future(key, missing) for key in row] for row in wanted]
+        if missing:
+            self._buy(missing)
+        return [[future.result().score for future in row] for row in futures]
+
+    def evaluation(self, texts: Texts) -> Evaluation:
+        """The validation set with these texts, as `evaluate` would give it; what is known is not paid for again.
+
+        Raises:
+            ModelError: more than half of the examples went unanswered, or the models cannot be asked at all.
+        """
+        self.scores(texts, range(len(self.val)))
+        with self._lock:
+            found = [self._future((texts, "val", position, 0), {}).result() for position in range(len(self.val))]
+        return evaluation_of(self.val, found)
+
+    def known(self, texts: Texts) -> Evaluation | None:
+        """What is known of the validation set with these texts, without asking; None when that is nothing."""
+        with self._lock:
+            futures = [self._shared.get((texts, "val", position, 0)) for position in range(len(self.val))]
+        scores = [f.result().score if f is not None and f.done() and f.exception() is None else None for f in futures]
+        if all(score is None for score in scores):
+            return None
+        lost = {name: "it was not run with these texts" for name, score in zip(self.val, scores) if score is None}
+        return Evaluation(self.val, tuple(scores), tuple(None for _ in scores), lost)
+
+    def texts_of(self, named: Mapping[str, str]) -> Texts:
+        """The candidate that texts by dotted name make."""
+        return tuple(named[name] for name in self.names)
+
+    def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
+        """Run training examples with these texts and go backward; each goes as soon as its own loss is there."""
+        leaves = self._leaves(texts, requires_grad=True)
+        rows = [self._rows["train"][position] for position in positions]
+        problems: list[str] = []
+
+        def start(number: int) -> tuple[Any, Variable]:
+            name, fields, wanted = rows[number]
+            with example(name):
+                prediction = as_variable(functional_call(self._program, leaves, **fields))
+                return prediction, self._loss(prediction, wanted)
+
+        results = run_scored(start, len(rows), self._concurrency, room=self._room)
+        losses = [loss for _, loss in results]
+        if roots := [loss for loss in losses if loss.requires_grad]:
+            with forgiving(functools.partial(note_lost, problems)):
+                backward(roots)
+        every = [scored(prediction, loss) for prediction, loss in results]
+        for position, found in zip(positions, every):
+            self._remember((texts, "train", position, 0), found)
+        gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())
+        return FeedbackOn(tuple(found.score for found in every), gradients, tuple(problems))
+
+    def near(self, positions: Sequence[int], among: Sequence[int]) -> list[int]:
+        """The validation examples `among`, by the rarer words that they share with the training examples."""
+        words = [self._words("train", position) for position in positions]
+        asked = Counter(word for found in words for word in found)
+        weights = {word: self._rarity(word) * min(count, 3) for word, count in asked.items()}
+
+        def shared(position: int) -> float:
+            found = self._words("val", position)
+            return sum(weights.get(word, 0.0) for word in sorted(found)) / math.sqrt(len(found) or 1)
+
+        return sorted(among, key=lambda position: (-shared(position), position))
+
+    @contextlib.contextmanager
+    def proposal(self, number: int) -> Iterator[None]:
+        """Inside the block, what is asked belongs to the proposal of that number."""
+        with self._phases(number) if self._phases is not None else contextlib.nullcontext():
+            token = _proposal.set(number)
+            try:
+                yield
+            finally:
+                _proposal.reset(token)
+
+    def adopt(self, texts: Texts) -> None:
+        """Take these texts for the best of now: what is known of them is shared by all proposals from now on."""
+        with self._lock:
+            if texts in self._adopted:
+                return
+            self._adopted[texts] = current_phase.get()
+            for (_, key), future in sorted(self._own.items(), key=lambda item: item[0][0]):
+                if key[0] == texts:
+                    self._shared.setdefault(key, future)
+
+    def _future(self, key: _Key, missing: dict[_Key, Future[Scored]]) -> Future[Scored]:
+        # Note on order: the texts of now are scored by whoever comes first, and a proposal by itself alone, so that the
+        # calls that a phase makes do not depend on which proposal was quicker.
+        store: dict[Any, Future[Scored]]
+        if key[0] in self._adopted:
+            store, place = self._shared, key
+        else:
+            store, place = self._own, (_proposal.get(), key)  # type: ignore[assignment]
+            if key in self._shared:
+                return self._shared[key]
+        if (found := store.get(place)) is None:
+            found = store[place] = missing[key] = Future()
+        return found
+
+    def _remember(self, key: _Key, found: Scored) -> None:
+        with self._lock:
+            missing: dict[_Key, Future[Scored]] = {}
+            future = self._future(key, missing)
+            if missing:
+                future.set_result(found)
+
+    def _buy(self, missing: dict[_Key, Future[Scored]]) -> None:
+        keys = list(missing)
+        leaves: dict[Texts, dict[str, Variable]] = {}
+        for texts, _, _, _ in keys:
+            if texts not in leaves:
+                leaves[texts] = self._leaves(texts)
+
+        def start(number: int) -> tuple[Any, Variable]:
+            texts, split, position, index = keys[number]
+            name, fields, wanted = self._rows[split][position]
+            with example(name), no_grad(), sampling(index), self._phase_of(texts):
+                prediction = as_variable(functional_call(self._program, leaves[texts], **fields))
+                return prediction, self._loss(prediction, wanted)
+
+        try:
+            results = run_scored(start, len(keys), self._concurrency, room=self._room)
+            found = [scored(prediction, loss) for prediction, loss in results]
+            refuse_if_mostly_lost(found)
+            for key, each in zip(keys, found):
+                missing[key].set_result(each)
+        except BaseException as error:
+            with self._lock:
+                for key, future in missing.items():
+                    if not future.done():  # who waits for it learns why; who asks again pays again
+                        self._shared.pop(key, None)
+                        self._own.pop((_proposal.get(), key), None)
+                        future.set_exception(error)
+            raise
+
+    @contextlib.contextmanager
+    def _phase_of(self, texts: Texts) -> Iterator[None]:
+        token = current_phase.set(self._adopted.get(texts, current_phase.get()))
+        try:
+            yield
+        finally:
+            current_phase.reset(token)
+
+    def _leaves(self, texts: Texts, *, requires_grad: bool = False) -> dict[str, Variable]:
+        if len(texts) != len(self.names):
+            raise ValueError(f"a candidate has a text for each of {', '.join(self.names)}; got {len(texts)} texts")
+        return {
+            name: Variable(text, role=parameter.role, requires_grad=requires_grad)
+            for name, parameter, text in zip(self.names, self.parameters, texts)
+        }
+
+    def _words(self, split: Split, position: int) -> frozenset[str]:
+        held = self._word_sets.get((split, position))
+        if held is None:
+            texts = map(str, self._rows[split][position][1].values())
+            held = self._word_sets[split, position] = frozenset(word for text in texts for word in words_of(text))
+        return held
+
+    @functools.cached_property
+    def _seen_in(self) -> Counter[str]:
+        return Counter(word for position in range(len(self.val)) for word in self._words("val", position))
+
+    def _rarity(self, word: str) -> float:
+        return math.log((1 + len(self.val)) / (1 + self._seen_in[word])) if self._seen_in[word] else 0.0
+
+
+def note_lost(problems: list[str], node: Node, error: BaseException) -> bool:
+    """Pass over a lost answer of the critic, or an example whose own answer was lost (it has no score).
+
+    Args:
+        problems: gets the lost answers of the critic, in words.
+        node: whose rule failed.
+        error: what it raised.
+
+    Returns:
+        Whether it is passed over.
+    """
+    if not isinstance(error, UNANSWERED):
+        return False
+    if node.call is not None and node.call.failed:
+        return True
+    problems.append(f"no feedback from {node.name()}: {type(error).__name__}: {error}")
+    return True

@@ -1,0 +1,214 @@
+"""How small a difference a comparison can see, and how many examples it takes to see a given one.
+
+A comparison that shows nothing may have had no chance to: with 60 examples, a fifth of which change, four points more
+are found one time in seventeen. The minimum detectable effect is the difference that is found with the wanted power.
+
+Sources: Miller, arXiv:2411.00640 (power analysis), with t in place of the normal distribution as in Cohen, "Statistical
+Power Analysis" (1988), chapter 2; Connor, Biometrics 43 (1987), for paired scores of 0 and 1; the exact power there is
+the sum over the numbers of changed examples, as in Duffy, Biometrics 40 (1984).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from textgrad_engine.train.distributions import incomplete_beta, normal_cdf, normal_quantile, t_quantile
+from textgrad_engine.train.intervals import mcnemar
+
+__all__ = ["mcnemar_power", "minimum_detectable_effect", "needed_n"]
+
+_EXACT = 500
+"""Up to so many changed examples the power is added up term by term; beyond, the normal approximation is as good."""
+
+_MOST = 10**9
+"""Examples; who would need more will not collect them."""
+
+
+def minimum_detectable_effect(
+    n: int,
+    *,
+    sd: float | None = None,
+    discordance: float | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+) -> float:
+    """The smallest true difference that a paired comparison of n examples finds with the wanted power.
+
+    With `sd`: of the paired t-test, ``(t(1 - alpha / 2) + t(power)) * sd / sqrt(n)`` with n - 1 degrees of freedom.
+    With `discordance`: of the exact McNemar test, for scores of 0 and 1, from its exact power.
+
+    Args:
+        n: how many examples, or clusters.
+        sd: the standard deviation of the differences.
+        discordance: the share of examples that only one of the two programs solves. A difference larger than it needs a
+            larger share, and gets it.
+        power: the chance to find the difference.
+        alpha: the chance to find one where there is none (two-sided).
+
+    Returns:
+        The difference; infinite where even the largest possible one would not be found.
+
+    Raises:
+        ValueError: not exactly one of `sd` and `discordance` is given, or an argument is out of range.
+
+    Example:
+        >>> round(minimum_detectable_effect(100, sd=0.5), 3)
+        0.141
+        >>> round(minimum_detectable_effect(60, discordance=0.2), 3)
+        0.162
+        >>> minimum_detectable_effect(5, discordance=0.2)
+        inf
+    """
+    _check(sd, discordance, power, alpha)
+    if n < 1:
+        raise ValueError(f"there is no comparison without examples, got n={n}")
+    if sd is not None:
+        if n == 1:
+            return math.inf
+        return (t_quantile(1 - alpha / 2, n - 1) + t_quantile(power, n - 1)) * sd / math.sqrt(n)
+    assert discordance is not None
+    if mcnemar_power(n, 1.0, 1.0, alpha) < power:
+        return math.inf
+    low, high = 0.0, 1.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        found = mcnemar_power(n, middle, max(discordance, middle), alpha) >= power
+        low, high = (low, middle) if found else (middle, high)
+    return high
+
+
+def needed_n(
+    effect: float,
+    *,
+    sd: float | None = None,
+    discordance: float | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+) -> int:
+    """How many examples a paired comparison needs to find a difference with the wanted power.
+
+    Args:
+        effect: the true difference.
+        sd: the standard deviation of the differences.
+        discordance: for scores of 0 and 1: the share of examples that only one of the two programs solves.
+        power: the chance to find the difference.
+        alpha: the chance to find one where there is none (two-sided).
+
+    Raises:
+        ValueError: not exactly one of `sd` and `discordance` is given, an argument is out of range, the effect is
+            larger than the discordance, or it would take more than 10^9 examples.
+
+    Example:
+        >>> needed_n(0.5, sd=1), needed_n(0.2, sd=1)
+        (34, 199)
+        >>> needed_n(0.1, discordance=0.2)
+        168
+    """
+    _check(sd, discordance, power, alpha)
+    if not 0 < abs(effect) < math.inf:
+        raise ValueError(f"a difference of {effect} is found by no number of examples")
+    effect = abs(effect)
+    z, beta = normal_quantile(1 - alpha / 2), normal_quantile(power)
+    if sd is not None:
+        if ((z + max(beta, 0.0)) * sd / effect) ** 2 > _MOST:
+            raise ValueError(f"a difference of {effect} with sd={sd} needs more than {_MOST} examples")
+        n = 2
+        while minimum_detectable_effect(n, sd=sd, power=power, alpha=alpha) > effect:
+            n *= 2
+        low = n // 2
+        while n - low > 1:
+            middle = (low + n) // 2
+            seen = minimum_detectable_effect(middle, sd=sd, power=power, alpha=alpha) <= effect
+            low, n = (low, middle) if seen else (middle, n)
+        return n
+    assert discordance is not None
+    if effect > discordance:
+        raise ValueError(
+            f"a difference of {effect} changes more than the share discordance={discordance} of the examples"
+        )
+    by_normal = (z * math.sqrt(discordance) + beta * math.sqrt(discordance - effect**2)) ** 2 / effect**2
+    if by_normal > _MOST:
+        raise ValueError(f"a difference of {effect} with discordance={discordance} needs more than {_MOST} examples")
+    # The exact test is more cautious than Connor's formula, by about 1 / effect examples.
+    n = math.ceil(by_normal + 1 / effect)
+    if n * discordance > _EXACT:
+        return n
+    n = max(1, math.ceil(by_normal))
+    while n > 1 and mcnemar_power(n - 1, effect, discordance, alpha) >= power:
+        n -= 1
+    while mcnemar_power(n, effect, discordance, alpha) < power:
+        n += 1
+    return n
+
+
+def mcnemar_power(n: int, effect: float, discordance: float, alpha: float = 0.05) -> float:
+    """The chance that the exact McNemar test finds a difference, in its right direction.
+
+    Itself exact, but where more than 500 examples change.
+
+    Args:
+        n: how many examples.
+        effect: the true difference of the two rates, 0 or more.
+        discordance: the share of examples that only one of the two programs solves; at least the effect.
+        alpha: the test's level (two-sided).
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+        >>> round(mcnemar_power(60, 0.2, 0.3), 3)
+        0.797
+    """
+    if n < 0 or not 0 <= effect <= discordance <= 1 or not 0 < alpha < 1:
+        raise ValueError(
+            f"expected n >= 0, 0 <= effect <= discordance <= 1 and alpha between 0 and 1, got n={n}, effect={effect}, "
+            f"discordance={discordance}, alpha={alpha}"
+        )
+    if discordance == 0:
+        return 0.0
+    if n * discordance > _EXACT:  # Connor's, with the continuity correction that the exact test amounts to
+        spread = math.sqrt(max(discordance - effect**2, 1e-300))
+        return normal_cdf(
+            ((effect - 1 / n) * math.sqrt(n) + normal_quantile(alpha / 2) * math.sqrt(discordance)) / spread
+        )
+    right = (discordance + effect) / (2 * discordance)  # of the changed examples, how many the better program solves
+    middle, reach = n * discordance, 8 * math.sqrt(n * discordance * (1 - discordance)) + 1
+    total = 0.0
+    for changed in range(max(1, math.floor(middle - reach)), min(n, math.ceil(middle + reach)) + 1):
+        lost = _most_lost(changed, alpha)
+        if lost < 0:
+            continue
+        weight = _binomial(n, changed, discordance)
+        # P(at least changed - lost of the changed ones are gains), as a beta integral.
+        total += weight * (1.0 if right == 1 else incomplete_beta(changed - lost, lost + 1, right))
+    return min(1.0, total)
+
+
+@functools.lru_cache(maxsize=100_000)
+def _most_lost(changed: int, alpha: float) -> int:
+    """Of so many changed examples, how many may be lost ones for the test still to find a gain; -1 for none."""
+    lost = max(-1, math.floor(changed / 2 + normal_quantile(alpha / 2) * math.sqrt(changed) / 2))
+    while lost >= 0 and mcnemar(changed - lost, lost) > alpha + 1e-12:
+        lost -= 1
+    while 2 * (lost + 1) < changed and mcnemar(changed - lost - 1, lost + 1) <= alpha + 1e-12:
+        lost += 1
+    return lost
+
+
+def _binomial(n: int, k: int, p: float) -> float:
+    if p == 1:
+        return float(k == n)
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
+
+
+def _check(sd: float | None, discordance: float | None, power: float, alpha: float) -> None:
+    if (sd is None) == (discordance is None):
+        raise ValueError("give either sd, the spread of the differences, or discordance, for scores of 0 and 1")
+    if sd is not None and not 0 < sd < math.inf:
+        raise ValueError(f"a standard deviation is above 0, got sd={sd}")
+    if discordance is not None and not 0 < discordance <= 1:
+        raise ValueError(f"a share of examples is above 0 and at most 1, got discordance={discordance}")
+    if not 0 < alpha < 1 or not alpha < power < 1:
+        raise ValueError(f"expected 0 < alpha < power < 1, got alpha={alpha}, power={power}")

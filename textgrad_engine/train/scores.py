@@ -1,0 +1,73 @@
+"""Lists of scores as the statistics take them: checked, paired, and added up by cluster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+__all__ = ["check_confidence", "cluster_sums", "finite_scores", "same_length"]
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is none.
+
+    Raises:
+        ValueError: it is not between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is between 0 and 1, such as 0.95, got {confidence}")
+
+
+def finite_scores(name: str, values: Iterable[float]) -> list[float]:
+    """The values as floats.
+
+    Args:
+        name: what they are called in a message.
+        values: one score per example.
+
+    Raises:
+        ValueError: there are none, or one is not a finite number.
+    """
+    numbers = [float(value) for value in values]
+    if not numbers:
+        raise ValueError(f"{name} is empty: there is no interval without examples")
+    for index, number in enumerate(numbers):
+        if not math.isfinite(number):
+            raise ValueError(f"{name}[{index}] is {number}, which is no score")
+    return numbers
+
+
+def same_length(before: Sequence[Any], after: Sequence[Any]) -> None:
+    """Refuse pairs that are none.
+
+    Raises:
+        ValueError: there are more of the one than of the other.
+    """
+    if len(before) != len(after):
+        raise ValueError(f"paired scores are of the same examples, got {len(before)} before and {len(after)} after")
+
+
+def cluster_sums(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[list[float], list[int]]:
+    """Add values up by cluster.
+
+    Args:
+        values: one per example.
+        clusters: which cluster each example belongs to.
+
+    Returns:
+        The sum of each cluster and how many examples it has, in the order in which the clusters first appear.
+
+    Raises:
+        ValueError: there are more of the one than of the other.
+
+    Example:
+        >>> cluster_sums([1.0, 0.0, 1.0], ["mail 1", "mail 2", "mail 1"])
+        ([2.0, 0.0], [2, 1])
+    """
+    if len(values) != len(clusters):
+        raise ValueError(f"each example belongs to one cluster, got {len(values)} values and {len(clusters)} clusters")
+    members: dict[Hashable, list[float]] = {}
+    for value, cluster in zip(values, clusters):
+        members.setdefault(cluster, []).append(value)
+    return [math.fsum(each) for each in members.values()], [len(each) for each in members.values()]

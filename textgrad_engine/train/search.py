@@ -1,0 +1,126 @@
+"""A run of `Trainer.fit` with an optimizer that searches: it decides about proposals, one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.train.evaluator import Evaluation
+from textgrad_engine.train.events import Evaluated, PhaseEnded, PhaseStarted, StepEnded, current_phase
+from textgrad_engine.train.objective import Objective
+from textgrad_engine.train.run import Run
+
+__all__ = ["SearchRun"]
+
+
+class SearchRun(Run):
+    """One call of `fit` with a `Searcher`."""
+
+    optimizer: Searcher
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        trainer = self.trainer
+        self.objective = Objective(
+            self.program,
+            self.loss,
+            self.loader.dataset,
+            self.val,
+            target=trainer.target,
+            concurrency=trainer.concurrency,
+            parameters=[variable for group in self.optimizer.param_groups for variable in group["params"]],
+            phases=self.proposal_phase,
+        )
+        self._proposals: dict[int, int] = {}
+
+    def most_steps(self) -> int | None:
+        """How many decisions there will be at most; a search ends by itself when nothing is left to try."""
+        return self.trainer.max_steps
+
+    def train(self) -> None:
+        """Decide about proposals until nothing is left to try, or the trainer's limits are reached."""
+        seed = self.objective.texts_of(self.seed)
+        with self.phase("score", 0, 0):
+            self.objective.adopt(seed)
+        self.seed_val = self.best_val = self.evaluated(seed, 0)
+        since_kept = 0
+        try:
+            while (kept := self.decide()) is not None:
+                since_kept = 0 if kept else since_kept + 1
+                if self.trainer.max_steps is not None and len(self.steps) >= self.trainer.max_steps:
+                    break
+                if self.trainer.patience is not None and since_kept >= self.trainer.patience:
+                    break
+        finally:
+            self.optimizer.close()
+            # Whatever ends the search, what was found stays; its score is what is known of it without asking.
+            self.best_val = self.objective.known(self.objective.texts_of(self.best)) or self.best_val
+        self.best_val = self.evaluated(self.objective.texts_of(self.best), len(self.steps))
+        if self.best != self.seed and not self.seed_is_beaten():
+            self.best, self.best_val = dict(self.seed), self.seed_val
+            self.origins = {name: [None] * len(text.split("\n")) for name, text in self.seed.items()}
+
+    def decide(self) -> bool | None:
+        """Decide about one proposal. Returns whether it was kept; None when nothing is left to try."""
+        number = len(self.steps) + 1
+        with self.phase("score", number, 0):
+            decided = self.optimizer.step(self.objective)
+        if decided is None:
+            return None
+        if (phase := self._proposals.pop(decided.number, None)) is not None:
+            self.emit(PhaseEnded(phase))
+        if decided.kept:
+            self.best, self.origins = self.texts(), self.origins_now()
+        problems = list(decided.problems)
+        self.check_alive(decided.feedback, problems, number)
+        self.steps.append(self.ended(number, decided))
+        self.emit(self.steps[-1])
+        return decided.kept
+
+    def ended(self, number: int, decided: Decision) -> StepEnded:
+        """The event of a decision."""
+        scores = [score for score in decided.scores if score is not None]
+        return StepEnded(
+            step=number,
+            epoch=0,
+            examples=decided.examples,
+            train_mean=sum(scores) / len(scores) if scores else None,
+            unanswered=len(decided.scores) - len(scores),
+            feedback=decided.feedback,
+            changes=self.changes(),
+            val_mean=None,
+            kept=decided.kept,
+            best_val=self.optimizer.expected,
+            problems=decided.problems,
+            kind=decided.kind,
+            why=decided.why,
+            race=decided.race,
+            ablated=decided.edits,
+        )
+
+    def evaluated(self, texts: tuple[str, ...], step: int) -> Evaluation:
+        """The validation scores of some texts; what is known of them is not paid for again."""
+        with self.phase("validate", step, 0):
+            found = self.objective.evaluation(texts)
+        self.emit(Evaluated(self.phases, "validate", step, found))
+        return found
+
+    def seed_is_beaten(self) -> bool:
+        """Whether the best texts do better on the validation set than the seed texts, on examples that both answered."""
+        assert self.seed_val is not None and self.best_val is not None
+        pairs = zip(self.seed_val.scores, self.best_val.scores)
+        return sum(after - before for before, after in pairs if before is not None and after is not None) > 0
+
+    @contextlib.contextmanager
+    def proposal_phase(self, number: int) -> Iterator[None]:
+        """The phase of a proposal, which goes on after the block; what begins in the block belongs to it."""
+        self.phases += 1
+        self._proposals[number] = self.phases
+        self.emit(PhaseStarted(self.phases, "search", number, 0))
+        token = current_phase.set(self.phases)
+        try:
+            yield
+        finally:
+            current_phase.reset(token)
