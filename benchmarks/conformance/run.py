@@ -35,7 +35,7 @@ from checks import CHECKS, NotOffered, Target
 from servers import Place, Server, litellm, llama_cpp, transformers
 
 DEFAULT = ("litellm", "transformers", "front")
-SECONDS = 120.0
+SECONDS = 240.0
 
 
 async def outcome(title: str, server: Server) -> tuple[str, bool]:
@@ -69,13 +69,15 @@ def results(servers: list[Server], titles: list[str]) -> tuple[dict[str, list[st
 
 def table(servers: list[Server], cells: dict[str, list[str]]) -> str:
     """The table in Markdown, with versions and date."""
-    ours = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("openai", "aiohttp"))
+    ours = [f"openai {importlib.metadata.version('openai')}"]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        ours.append(f"aiohttp {importlib.metadata.version('aiohttp')}")
     made = ", ".join(dict.fromkeys(server.versions for server in servers if server.versions))
     today = datetime.datetime.now(datetime.UTC).date()
     rows = [["check", *(server.name for server in servers)], ["---"] * (1 + len(servers))]
     rows += [[title, *found] for title, found in cells.items()]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join([f"{today}: {made}; client: {ours}, Python {platform.python_version()}", "", *lines])
+    return "\n".join([f"{today}: {made}; client: {', '.join(ours)}, Python {platform.python_version()}", "", *lines])
 
 
 @contextlib.contextmanager

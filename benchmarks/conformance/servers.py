@@ -20,6 +20,9 @@ from pathlib import Path
 import answers
 
 HERE = Path(__file__).resolve().parent
+PARROT = ("talk", "json", "critic", "optimizer", "slow", "endless", "cut", "long")
+"""What the model of `parrot` can do."""
+
 KEY = "sk-conformance-0123456789abcdef"
 NOBODY = "http://127.0.0.1:9/v1"
 """An address where nobody listens."""
@@ -33,8 +36,10 @@ class Server:
         name: the title of its column.
         base_url: its address.
         key: the key that it wants; None where it asks for none.
-        models: what each kind of check asks: "talk", "json", "critic", "optimizer", "slow", "cut", "limited", "broken",
-            "overflow"; a kind that the server cannot do is missing.
+        models: what each kind of check asks; a kind that the server cannot do is missing. "talk", "json", "critic" and
+            "optimizer" say what `answers` holds, "slow" takes a moment, "endless" many seconds, "cut" stops at its
+            length limit, "limited" refuses with 429, "broken" with 500, "overflow" any request as too long, and "long"
+            what is.
         versions: of what it is made of.
     """
 
@@ -97,7 +102,12 @@ class Place:
         log = self.root / f"{name}.log"
         # Nobody's keys and no proxies: all that it is to reach is on this machine.
         kept = {k: v for k, v in os.environ.items() if not k.upper().endswith(("_KEY", "_PROXY", "_TOKEN"))}
-        own = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(self.root / "hf"), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        own = {
+            "OMP_NUM_THREADS": "1",
+            "HF_HUB_OFFLINE": "1",
+            "HF_HOME": str(self.root / "hf"),
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        }
         with log.open("wb") as out:
             process = subprocess.Popen(
                 command, stdout=out, stderr=subprocess.STDOUT, env=kept | own, cwd=self.root, start_new_session=True
@@ -160,8 +170,7 @@ def litellm(place: Place, upstream: Server | None = None) -> Iterator[Server]:
         name = "litellm in front of it"
         real = {"model": f"openai/{upstream.models['talk']}", "api_base": upstream.base_url, "api_key": "none"}
         routes = {"parrot": real, "limited": {**real, "rpm": 1}, "broken": {**real, "api_base": NOBODY}}
-        models = dict.fromkeys(("talk", "json", "critic", "optimizer", "slow", "cut", "long"), "parrot")
-        models |= {"limited": "limited", "broken": "broken"}
+        models = dict.fromkeys(PARROT, "parrot") | {"limited": "limited", "broken": "broken"}
     else:
         name = "litellm, mock_response"
         cut = {
@@ -173,7 +182,8 @@ def litellm(place: Place, upstream: Server | None = None) -> Iterator[Server]:
             "json": {"mock_response": answers.JSON},
             "critic": {"mock_response": answers.CRITIC},
             "optimizer": {"mock_response": answers.OPTIMIZER},
-            "slow": {"mock_response": answers.TALK, "mock_delay": 1.5},
+            "slow": {"mock_response": answers.TALK, "mock_delay": 0.5},
+            "endless": {"mock_response": answers.TALK, "mock_delay": 20},
             "cut": {"mock_response": cut},
             "limited": {"mock_response": "litellm.RateLimitError"},
             "broken": {"mock_response": "litellm.InternalServerError"},
@@ -211,7 +221,7 @@ def transformers(place: Place) -> Iterator[Server]:
     port = free_port()
     command = [str(python.with_name("transformers")), "serve", str(model), "--device", "cpu"]
     command += ["--host", "127.0.0.1", "--port", str(port)]
-    models = dict.fromkeys(("talk", "json", "critic", "optimizer", "slow", "cut", "long"), str(model))
+    models = dict.fromkeys(PARROT, str(model))
     with place.running("transformers", command, port, "/health", 180):
         versions = place.versions("transformers", "transformers", "torch")
         yield Server("transformers serve", f"http://127.0.0.1:{port}/v1", None, models, versions)
@@ -227,7 +237,7 @@ def llama_cpp(place: Place) -> Iterator[Server]:
     command = [str(python), "-m", "llama_cpp.server", "--model", str(model), "--model_alias", "parrot"]
     command += ["--api_key", KEY, "--n_ctx", "4096", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--n_threads", "1", "--interrupt_requests", "false"]
-    models = dict.fromkeys(("talk", "json", "critic", "optimizer", "slow", "cut", "long"), "parrot")
+    models = dict.fromkeys(PARROT, "parrot")
     with place.running("llama-cpp", command, port, "/docs", 120):
         versions = place.versions("llama-cpp", "llama-cpp-python")
         yield Server("llama_cpp.server", f"http://127.0.0.1:{port}/v1", KEY, models, versions)

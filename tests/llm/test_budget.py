@@ -28,7 +28,7 @@ from textgrad_engine.llm import (
     resolve,
     set_price,
 )
-from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Amount, Budget
 from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.llm.usage import mark
 from textgrad_engine.testing import FunctionModel, ScriptedModel
@@ -232,28 +232,103 @@ def test_a_call_is_refused_only_when_it_would_not_fit_alone(run, ask, priced):
 
 
 def test_a_waiting_call_that_is_given_up_leaves_its_room_to_the_next(run, ask):
-    """Who was woken and is gone must not keep the others asleep."""
-
-    async def answer(request):
-        await asyncio.sleep(request.config.extra["seconds"])
-        return "x"
+    """Who is gone must not keep those behind it waiting."""
 
     def request(seconds):
         return ask(config=GenerateConfig(max_tokens=10, extra={"seconds": seconds}))
 
     async def main():
+        async def answer(request):
+            await asyncio.sleep(request.config.extra["seconds"])
+            given_up.cancel()
+            return used(input_tokens=1)
+
         model = Budgeted(FunctionModel(answer))
-        with budget(tokens=2 * (most_of_request(request(1)) + 10) + 50):
-            long, short, given_up, last = [
+        with budget(tokens=2 * (most_of_request(request(1)) + 10) + 1):
+            _, _, given_up, last = [
                 asyncio.ensure_future(model.complete(request(seconds))) for seconds in (100, 1, 1, 1)
             ]
-            short.add_done_callback(lambda _: given_up.cancel())  # in the turn in which it is woken
-            await asyncio.wait([last])
-            return asyncio.get_running_loop().time(), given_up, await long
+            await last
+        return asyncio.get_running_loop().time(), given_up.cancelled()
 
-    seconds, given_up, _ = run(main())
-    assert given_up.cancelled()
-    assert seconds == pytest.approx(2)
+    assert run(main()) == (pytest.approx(2), True)
+
+
+def test_what_was_set_aside_for_a_call_that_is_gone_goes_to_the_next(run):
+    """A call may be cancelled in the very turn in which its room was found."""
+    one = Amount(calls=1)
+
+    async def main():
+        b = Budget(calls=1)
+        assert b.reserve(one)
+        first, second = b.queue(one), b.queue(one)
+        b.settle(one, None, charged=False)
+        assert first.result() is True
+        b.give_up(first, one)
+        assert second.result() is True
+        third = b.queue(one)
+        third.cancel()
+        b.give_up(second, one)
+        b.give_up(third, one)
+        return b
+
+    assert run(main()).remaining.calls == 1
+
+
+def test_a_large_call_that_gives_up_waiting_lets_the_small_ones_behind_it_go(run):
+    """They fit; it was only their turn that they waited for."""
+    large, small = Amount(calls=1, tokens=8), Amount(calls=1, tokens=3)
+
+    async def main():
+        b = Budget(tokens=10)
+        assert b.reserve(small)
+        first, second = b.queue(large), b.queue(small)
+        assert not b.reserve(small)
+        b.give_up(first, large)
+        return second.result(), b.reserved.total_tokens
+
+    assert run(main()) == (True, 6)
+
+
+def test_a_large_call_is_not_starved_by_small_ones(run, ask):
+    """First come, first served: what comes later and would fit stands behind it."""
+    order = []
+
+    async def answer(request):
+        order.append(request.config.max_tokens)
+        await asyncio.sleep(1)
+        return used(output_tokens=1)
+
+    async def main():
+        model = Budgeted(FunctionModel(answer))
+        room = most_of_request(ask())
+        with budget(tokens=4 * room + 1000):
+            sizes = [200, 200, 900, 200, 200]
+            await asyncio.gather(*(model.complete(ask(config=GenerateConfig(max_tokens=size))) for size in sizes))
+
+    run(main())
+    assert order == [200, 200, 900, 200, 200]
+
+
+def test_nested_budgets_hold_nothing_of_each_other_while_a_call_waits(run, ask):
+    """A call that waits for the inner one must not keep others out of the outer one."""
+    model = Budgeted(FunctionModel(lambda request: used(input_tokens=1), latency=1))
+
+    async def main():
+        request = ask(config=GenerateConfig(max_tokens=10))
+        most = most_of_request(request) + 10
+        with budget(tokens=2 * most) as outer:
+            with budget(tokens=most + 2):
+                inside = [asyncio.ensure_future(model.complete(request)) for _ in range(3)]
+            await asyncio.sleep(0)
+            outside = asyncio.ensure_future(model.complete(request))
+            await asyncio.gather(*inside, outside)
+        return outer, asyncio.get_running_loop().time()
+
+    outer, seconds = run(main())
+    assert (outer.spent.calls, outer.reserved.calls) == (4, 0)
+    assert seconds == pytest.approx(3)
+    assert model.inner.peak == 2
 
 
 @pytest.mark.parametrize("limits", [{"tokens": 100_000}, {"dollars": 1.0}])

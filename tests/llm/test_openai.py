@@ -260,11 +260,19 @@ def test_an_answer_that_is_not_finished_is_an_error(api, ask, finish_reason, mes
     assert usage_of(caught.value).output_tokens == 7
 
 
-def test_an_endpoint_without_response_format_is_asked_in_words_from_then_on(api, ask):
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "'response_format' is not supported by this model"),
+        (500, "1 validation error: {'type': 'literal_error', 'loc': ('body', 'response_format', 'type')}"),
+    ],
+    ids=["as it should be", "llama-cpp-python"],
+)
+def test_an_endpoint_without_response_format_is_asked_in_words_from_then_on(api, ask, status, said):
     """The fallback is remembered: one refusal, not one for each call."""
     api.mock(
         side_effect=[
-            httpx.Response(400, json={"error": {"message": "'response_format' is not supported by this model"}}),
+            httpx.Response(status, json={"error": {"message": said}}),
             httpx.Response(200, json=body('{"score": 1}')),
             httpx.Response(200, json=body('{"score": 2}')),
         ]
@@ -282,6 +290,14 @@ def test_an_endpoint_without_response_format_is_asked_in_words_from_then_on(api,
         assert "response_format" not in sent(api, number)
         assert '"score": {"type": "integer"}' in sent(api, number)["messages"][-1]["content"]
         assert sent(api, number)["messages"][-1]["content"].startswith("hello\n\n")
+
+
+def test_a_server_that_breaks_is_no_reason_to_fall_back(api, ask):
+    """A 500 that has nothing to do with the format is a matter for the retry loop."""
+    api.mock(return_value=httpx.Response(500, json={"error": {"message": "lost the response_format somewhere"}}))
+    with pytest.raises(errors.ServerFailed):
+        send(OpenAIModel("m", api_key=KEY, response_format=FORMAT), ask())
+    assert api.call_count == 1
 
 
 def test_a_schema_that_is_wrong_is_no_reason_to_fall_back(api, ask):

@@ -26,7 +26,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, openai_attributes
 from opentelemetry.semconv.attributes import error_attributes, server_attributes
 
 
@@ -122,6 +122,7 @@ def test_a_call_of_an_endpoint_is_a_client_span_with_the_conventions_names(ask, 
     assert attributes == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
+        "openai.api.type": "chat_completions",
         "gen_ai.request.model": "m",
         "gen_ai.request.temperature": 0.5,
         "gen_ai.request.max_tokens": 9,
@@ -143,7 +144,7 @@ def test_a_call_of_an_endpoint_is_a_client_span_with_the_conventions_names(ask, 
     }
     known = {
         value
-        for module in (gen_ai_attributes, error_attributes, server_attributes)
+        for module in (gen_ai_attributes, openai_attributes, error_attributes, server_attributes)
         for value in vars(module).values()
         if isinstance(value, str)
     }

@@ -57,7 +57,7 @@ def test_a_parameter_may_be_in_one_group_once() -> None:
 
 def test_an_unknown_setting_of_a_group_is_named() -> None:
     """Options are never accepted and ignored."""
-    with pytest.raises(ValueError, match="TGD has no setting 'lr'; it has constraints, max_edits"):
+    with pytest.raises(ValueError, match="TGD has no setting 'lr'; it has constraints, examples, max_edits"):
         TGD([{"params": [parameter()], "lr": 0.1}])
 
 

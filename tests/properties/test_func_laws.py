@@ -4,11 +4,13 @@ NOTE [Shared parts]
     What does not depend on the example is computed once under `vmap`. Where that is plain text, its feedback arrives
     together instead of example by example, so only the order of items differs from that of a loop. A model's answer
     that is shared hears all feedback in one question, where a loop asks several: that is no equality but the purpose,
-    so here every call of a model depends on prompt and example.
+    so here every call of a model depends on prompt and example. So does every Function with a rule of its own, which
+    may make one piece of feedback of several.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +74,54 @@ class Program:
         return not self.used() <= depends
 
 
+class Own(tg.Function):
+    """Rules as users write them: all of them read data, and some of what they say is made by operations."""
+
+    @staticmethod
+    def forward(values: list[Any]) -> tg.Variable:
+        return tg.Variable("/".join(map(str, values)))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs[0], output)
+        ctx.length = len("".join(map(str, inputs[0])))
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+        *values, output = ctx.saved_variables
+        return ([own_words(value, output, grad_out, getattr(ctx, "length", "")) for value in values],)
+
+    @staticmethod
+    def jvp(ctx: Any, edits: list[Any]) -> Any:
+        given = [f"{value} {edit}" for value, edit in zip(ctx.primals[0], edits) if edit is not None and edit.data]
+        return f"{ctx.saved_variables[-1].data}: {given}" if given else None
+
+
+def own_words(value: Any, output: tg.Variable, grad_out: tg.Variable, length: Any) -> Any:
+    """Nothing now and then, else something that depends on all values."""
+    if not isinstance(value, tg.Variable) or int(digest(f"{value}{output}{grad_out}")[0], 16) < 4:
+        return None
+    return [ops.join([f"{length} ", value, " in ", output, ": ", grad_out]), f"{value} of {output}"]
+
+
+class Later(Own):
+    """The same, dispatched."""
+
+    @staticmethod
+    async def forward(values: list[Any]) -> tg.Variable:
+        await asyncio.sleep(0)
+        return Own.forward(values)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs[0], output)
+
+    @staticmethod
+    async def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+        await asyncio.sleep(0)
+        return Own.backward(ctx, grad_out)
+
+
 def chat(first: Any, *rest: Any) -> tg.Variable:
     parts = [{"role": "user", "content": [part, " {slot}"]} for part in rest]
     messages = [{"role": "system", "content": first}, *parts]
@@ -85,6 +135,8 @@ OPERATIONS = {
     "format": lambda *values: ops.format("{a}{b}{c}"[: 3 * len(values)], **dict(zip("abc", values))),
     "chat": chat,
     "ask": chat,
+    "own": lambda *values: Own.apply(list(values)),
+    "own, later": lambda *values: Later.apply(list(values)),
 }
 LOSSES = {
     "exact": lambda answer, target: ops.exact_match_evaluator(answer, target)[0],
@@ -126,7 +178,7 @@ def programs(draw: Any) -> Program:
     for number in range(draw(st.integers(1, 5))):
         kind = draw(st.sampled_from(sorted(OPERATIONS)))
         inputs = draw(st.lists(st.integers(0, number + 2), min_size=1, max_size=3))
-        if OPERATIONS[kind] is chat:  # see NOTE [Shared parts]
+        if kind in ("chat", "ask", "own", "own, later"):  # see NOTE [Shared parts]
             inputs = draw(st.permutations([0, 1, inputs[0]]))
         inputs = inputs[:2] if kind == "add" else inputs
         steps.append(Step(kind, tuple(inputs)))

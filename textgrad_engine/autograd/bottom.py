@@ -100,12 +100,7 @@ def _dispatch(
     label = cls.__name__
     roles: tuple[str | None, ...] = (None,) * count
     if style.roles is not None and all(v._role is not None for v in inputs):  # else only the running inputs can tell
-        named = style.roles(*args)
-        roles = (named,) if isinstance(named, str) else tuple(named)
-        if len(roles) != count:
-            raise AutogradError(
-                f"{cls.__name__}.output_role gave {len(roles)} roles for {count} outputs: {named!r:.80}"
-            )
+        roles = _named(cls, args, count)
         label = f"{roles[0]!r} ({cls.__name__})"
     call = dispatch.submit(
         lambda: _run(cls, ctx, taken, outs),
@@ -131,12 +126,22 @@ def _dispatch(
     return outs[0] if count == 1 else outs
 
 
+def _named(cls: type[Function], args: tuple[Any, ...], count: int) -> tuple[str, ...]:
+    """The roles of the outputs, as the Function says them."""
+    assert cls._style.roles is not None
+    named = cls._style.roles(*args)
+    roles = (named,) if isinstance(named, str) else tuple(named)
+    if len(roles) != count:
+        raise AutogradError(f"{cls.__name__}.output_role gave {len(roles)} roles for {count} outputs: {named!r:.80}")
+    return roles
+
+
 def _run(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> Any:
     """On the event-loop thread: the values and roles of the outputs, or a coroutine for them."""
     GRAD_ENABLED.set(False)  # in this call's own copy of the context
     if cls._style.asynchronous:
         return _run_async(cls, ctx, args, outs)
-    return _finish(cls, ctx, _outputs(cls, _forward(cls, ctx, args), len(outs)), outs)
+    return _finish(cls, ctx, args, _outputs(cls, _forward(cls, ctx, args), len(outs)), outs)
 
 
 async def _run_async(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> Any:
@@ -144,17 +149,21 @@ async def _run_async(cls: type[Function], ctx: Context, args: tuple[Any, ...], o
     for value in raws:
         if value._call is not None:
             await value
-    return _finish(cls, ctx, raws, outs)
+    return _finish(cls, ctx, args, raws, outs)
 
 
 def _forward(cls: type[Function], ctx: Context, args: tuple[Any, ...]) -> Any:
     return cls.forward(ctx, *args) if cls._style.takes_ctx else cls.forward(*args)
 
 
-def _finish(cls: type[Function], ctx: Context, raws: tuple[Variable, ...], outs: tuple[Variable, ...]) -> Any:
+def _finish(
+    cls: type[Function], ctx: Context, args: tuple[Any, ...], raws: tuple[Variable, ...], outs: tuple[Variable, ...]
+) -> Any:
     _refuse_late_constants(cls, ctx, raws)
     ctx._seal(None, raws, outs)
-    return tuple([(value.data, value.role) for value in raws])
+    late = cls._style.roles is not None and any(out._role is None for out in outs)
+    roles = _named(cls, args, len(outs)) if late else [value.role for value in raws]
+    return tuple([(value.data, role) for value, role in zip(raws, roles)])
 
 
 def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:

@@ -110,7 +110,10 @@ class Variable:
     @property
     def role(self) -> str:
         """What the value is for; waits when only the running computation can tell."""
-        if self._role is None:
+        if self._role is None and isinstance(self._inner, list):  # one for each example of a `vmap`
+            roles = dict.fromkeys(entry.role for entry in self._inner)
+            self._role = next(iter(roles)) if len(roles) == 1 else ""
+        elif self._role is None:
             self._settle()
         return self._role or ""
 

@@ -2,20 +2,20 @@
 
 Two texts are equal when they are so but for case, white space and the encoding of characters. They are near when the
 sets of their runs of five characters have a Jaccard index of at least 0.8, the measure and the threshold of Lee et al.,
-"Deduplicating Training Data Makes Language Models Better" (arXiv:2107.06499); in runs of characters, so that it needs
-no words and holds in every language. A text of less than 50 characters in which one character differs is not near any
-more: "What is 2 + 3?" and "What is 2 + 5?" are two questions.
+"Deduplicating Training Data Makes Language Models Better" (arXiv:2107.06499); in runs of characters, so that it holds in
+every language. A text of less than 50 characters with another character in its middle is not near any more: "What is 2 +
+3?" and "What is 2 + 5?" are two questions.
 
-Comparing all pairs would take hours for large splits. A pair with a Jaccard index of t shares one of the rarest (1 - t)
-of its runs, so only texts that meet there are compared, which finds every pair (Bayardo, Ma and Srikant, "Scaling Up
-All Pairs Similarity Search", WWW 2007). Of long texts the runs with the smallest hashes stand for all of them (Broder,
-"On the resemblance and containment of documents", 1997): for those the index is estimated, to within 0.03 or so.
+Comparing all pairs would take hours for large splits. So each text is filed under the 32 smallest hashes of its runs of
+eight characters, and only those that share at least a quarter of them are compared: near texts share about 22 (the
+sketches of Broder, "On the resemblance and containment of documents", 1997). Of texts of more than 512 runs the smallest
+512 stand for all, and the index is an estimate, to within 0.03 or so.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-import math
 import unicodedata
 import zlib
 from collections import Counter, defaultdict
@@ -30,8 +30,12 @@ __all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap"]
 NEAR = 0.8
 """The Jaccard index from which on two texts are near duplicates."""
 
-_RUN = 5  # characters
+_RUN = 5  # characters; of these the Jaccard index is taken
 _KEPT = 512  # runs that stand for a text; texts of up to so many runs are compared exactly
+_MARK = 8  # characters; longer runs are rarer, so few texts are filed under one by chance
+_MARKS = 32  # that a text is filed under
+_FILED = 200  # texts under one mark, at most: what more share is a template, and the marks of the rest decide
+_TRIED = 64  # texts that one is compared with, at most, those with the most marks in common first
 
 Rows = Sequence[dict[str, Any]]
 
@@ -86,11 +90,13 @@ def overlap(
         ValueError: the threshold is not above 0 and at most 1.
 
     Example:
-        >>> seen = [{"id": "t1", "ticket": "My parcel 8100 has not arrived after ten days, where is it now?"}] >>> new =
-        [{"ticket": "my parcel 8100 has not arrived  after ten days, where is it now?"}, {"ticket": "Refund!"}] >>>
-        [str(found) for found in overlap(seen, new, names=("train", "val"))] ["val example '0' is train example 't1'"]
-        >>> new = [{"ticket": "My parcel 8105 has not arrived after ten days, where is it now?"}] >>> [(found.kind,
-        round(found.similarity, 2)) for found in overlap(seen, new)] [('near', 0.84)]
+        >>> seen = [{"id": "t1", "ticket": "My parcel 8100 has not arrived after ten days, where is it now?"}]
+        >>> new = [{"ticket": "my parcel 8100 has not arrived after  ten days, where is it now?"}]
+        >>> [str(found) for found in overlap(seen, new, names=("train", "val"))]
+        ["val example '0' is train example 't1'"]
+        >>> new = [{"ticket": "My parcel 8100 hasn't arrived after ten days, where is it now?"}, {"ticket": "Refund!"}]
+        >>> [(found.kind, round(found.similarity, 2)) for found in overlap(seen, new)]
+        [('near', 0.84)]
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"a Jaccard index is above 0 and at most 1, got threshold={threshold}")
@@ -178,57 +184,56 @@ def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
     return texts
 
 
-class _Sketch:
-    """The runs of a text as hashes: all of them, or those with the smallest ones."""
-
-    __slots__ = ("hashes", "whole")
-
-    def __init__(self, text: str) -> None:
-        data, step = text.encode("utf-32-le", "surrogatepass"), 4 * _RUN
-        ends = range(step, max(len(data), step) + 1, 4)
-        # Multiplied by an odd number, as the smallest checksums alone are no fair sample of similar texts.
-        runs = {zlib.crc32(data[end - step : end]) * 0x9E3779B1 & 0xFFFFFFFF for end in ends}
-        self.whole = len(runs) <= _KEPT
-        self.hashes = frozenset(runs if self.whole else sorted(runs)[:_KEPT])
-
-    def similarity(self, other: _Sketch) -> float:
-        """The Jaccard index, or an estimate of it."""
-        common, union = self.hashes & other.hashes, self.hashes | other.hashes
-        if (self.whole and other.whole) or len(union) <= _KEPT:
-            return len(common) / len(union)
-        least = sorted(union)[:_KEPT]
-        return sum(each in common for each in least) / len(least)
-
-
 class _Near:
     """Finds a near duplicate of a text among others."""
 
     def __init__(self, texts: Sequence[str], threshold: float) -> None:
-        self._threshold = threshold
-        self._sketches = [_Sketch(text) for text in texts]
-        self._seen = Counter(each for sketch in self._sketches for each in sketch.hashes)
-        self._holding: dict[int, list[int]] = defaultdict(list)
-        for index, sketch in enumerate(self._sketches):
-            for each in self._rarest(sketch):
-                self._holding[each].append(index)
+        self._texts, self._threshold = texts, threshold
+        self._filed: dict[int, list[int]] = defaultdict(list)
+        for index, text in enumerate(texts):
+            for mark in _marks(text):
+                if len(self._filed[mark]) < _FILED:
+                    self._filed[mark].append(index)
 
     def find(self, text: str) -> tuple[int, float] | None:
         """The position of one that is near, and how near; None when there is none."""
-        sketch = _Sketch(text)
-        size, tried = len(sketch.hashes), set[int]()
-        for each in self._rarest(sketch):
-            for index in self._holding.get(each, ()):
-                if index in tried:
-                    continue
-                tried.add(index)
-                other = self._sketches[index]
-                if not self._threshold * size <= len(other.hashes) <= size / self._threshold:
-                    continue
-                if (similarity := sketch.similarity(other)) >= self._threshold:
-                    return index, similarity
+        marks = _marks(text)
+        found = [self._filed.get(mark, []) for mark in marks]
+        shared: Counter[int] = Counter()
+        for indices in found:
+            shared.update(indices)
+        needed = max(1, len(marks) // 4 - sum(len(indices) == _FILED for indices in found))
+        for index, count in shared.most_common(_TRIED):
+            if count < needed:
+                break
+            if (similarity := _similarity(_runs(text), _runs(self._texts[index]))) >= self._threshold:
+                return index, similarity
         return None
 
-    def _rarest(self, sketch: _Sketch) -> list[int]:
-        """So many of the rarest runs that two near texts share one of them."""
-        ordered = sorted(sketch.hashes, key=lambda each: (self._seen[each], each))
-        return ordered[: len(ordered) - math.ceil(self._threshold * len(ordered)) + 1]
+
+def _marks(text: str) -> list[int]:
+    edge = "\n" * (_MARK - 1)  # so that short texts have several, too; a line break is in none of them
+    return sorted(_hashes(edge + text + edge, _MARK))[:_MARKS]
+
+
+@functools.lru_cache(maxsize=1024)
+def _runs(text: str) -> tuple[frozenset[int], bool]:
+    """The runs of a text, or those with the smallest hashes; and whether these are all."""
+    hashes = _hashes(text, _RUN)
+    return (frozenset(hashes), True) if len(hashes) <= _KEPT else (frozenset(sorted(hashes)[:_KEPT]), False)
+
+
+def _similarity(one: tuple[frozenset[int], bool], other: tuple[frozenset[int], bool]) -> float:
+    """The Jaccard index, or an estimate of it."""
+    common, union = one[0] & other[0], one[0] | other[0]
+    if one[1] and other[1]:
+        return len(common) / len(union)
+    least = sorted(union)[:_KEPT]
+    return sum(each in common for each in least) / len(least)
+
+
+def _hashes(text: str, length: int) -> set[int]:
+    data, step = text.encode("utf-32-le", "surrogatepass"), 4 * length
+    ends = range(step, max(len(data), step) + 1, 4)
+    # Multiplied by an odd number, as the smallest checksums alone are no fair sample of similar texts.
+    return {zlib.crc32(data[end - step : end]) * 0x9E3779B1 & 0xFFFFFFFF for end in ends}

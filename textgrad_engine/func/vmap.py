@@ -84,7 +84,8 @@ class VmapLayer(Layer):
         entries = [value if isinstance(value, Variable) else Variable(value) for value in values]
         outer = Variable("", role="")
         outer._layer, outer._inner = self, entries
-        outer._role = entries[0]._role if all(entry._role == entries[0]._role for entry in entries) else ""
+        roles = {entry._role for entry in entries}
+        outer._role = None if None in roles else roles.pop() if len(roles) == 1 else ""
         outer._call = _Batch(self.call)  # type: ignore[assignment]  # looked at as a Call would be, never awaited
         return outer
 

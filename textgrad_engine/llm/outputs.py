@@ -112,7 +112,7 @@ def _said(output: list[dict[str, Any]], model: str, body: bytes) -> tuple[str, s
             if not isinstance(found, str):
                 raise malformed(model, "a part of a message is no text", body, _KIND)
             (refusals if part.get("type") == "refusal" else texts).append(found)
-            annotations += part.get("annotations") or ()
+            annotations += _list(part.get("annotations"))
     return "".join(texts), "".join(refusals), annotations
 
 
@@ -121,10 +121,14 @@ def _reasoned(output: list[dict[str, Any]]) -> str:
         part
         for item in output
         if item.get("type") == "reasoning"
-        for part in (*(item.get("summary") or ()), *(item.get("content") or ()))
+        for part in (*_list(item.get("summary")), *_list(item.get("content")))
     ]
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
     return "\n\n".join([text for text in texts if isinstance(text, str)])
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _called(item: Mapping[str, Any], model: str, body: bytes) -> dict[str, Any]:

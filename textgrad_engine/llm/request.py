@@ -133,13 +133,14 @@ def unknown_setting(name: str) -> str:
 
     Example:
         >>> unknown_setting("stream")
-        "there is no setting 'stream': to see an answer as it comes, ask within llm.on_token(callback)"
+        "unknown sampling setting 'stream': to see an answer as it comes, ask within llm.on_token(callback)"
     """
     if name in INSTEAD:
-        return f"there is no setting {name!r}: {INSTEAD[name]}"
+        return f"unknown sampling setting {name!r}: {INSTEAD[name]}"
     known = ", ".join(sorted(GenerateConfig.model_fields))
     return (
-        f"there is no setting {name!r}; there are {known}, and extra={{{name!r}: ...}} for what one endpoint only has"
+        f"unknown sampling setting {name!r}; known are {known}, and what only one endpoint knows goes into "
+        f"extra={{{name!r}: ...}}"
     )
 
 

@@ -150,7 +150,7 @@ def case_of(plan: Plan, values: list[Any], needs: Sequence[bool], answer: Variab
                 inside.extend(_keys_in(piece, needs, functools.partial(key_of, role), len(pieces) == 1))
                 continue
             # A template with slots is shown as it is, besides the message made of it.
-            filled = [name for name in templates.slots_of(_template(values[piece.at])) if name in names]
+            filled = [name for name in templates.slots_of(str(values[piece.at])) if name in names]
             if needs[piece.at]:
                 inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
             inside.extend(by_input[name] for name in filled if name in by_input)
@@ -183,29 +183,12 @@ def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[in
         system=_critic.get(),
         purpose="backward",
         role="answer of the critic",
-        gate=_gate([item for case in cases for item in case.feedback]),
-        silence=json.dumps({name: {part.key: "" for part in case.parts} for name, case in zip(names, cases)}),
     )
     paths = tuple([(name, part.key) for name, case in zip(names, cases) for part in case.parts])
     roles = tuple([f"feedback on the {part.role or part.key}" for case in cases for part in case.parts])
     found = Extract.apply(answer, paths, roles)
     texts = iter(found if isinstance(found, tuple) else (found,))
     return [{part.position: next(texts) for part in case.parts} for case in cases]
-
-
-def _template(value: Any) -> str:
-    """The text of a message part; of a batch of them the first, which has the slots of all."""
-    while isinstance(value, Variable) and value._layer is not None:
-        value = value._inner[0] if isinstance(value._inner, list) else value._primal()
-    return str(value.data if isinstance(value, Variable) else value)
-
-
-def _gate(feedback: list[Variable]) -> Variable | None:
-    """Inside a vmap some examples may have a true zero; nobody is asked about these. Else the engine has seen to it."""
-    if all(item._layer is None for item in feedback):
-        return None
-    gate: Variable = Compute.apply(lambda texts: "".join(map(str, texts)), feedback, "")
-    return gate
 
 
 _STRING = {"type": "string"}

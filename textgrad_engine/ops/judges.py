@@ -83,7 +83,7 @@ class _JudgedJudge(_Verdict):
                         'is wrong with itself. Begin with words, score.backward("too strict"), or with a loss on the '
                         "score: ops.deterministic_evaluator(score, human_score, ...)."
                     )
-                about = Compute.apply(lambda text, name=name: f"On the {name}: {text}" if text else "", item, item.role)
+                about = Compute.apply(lambda text, name=name: f"On the {name}: {text}", item, item.role)
                 about.source = item.source
                 items.append(about)
         return None, items, None

@@ -45,11 +45,17 @@ def edit_of_parts(parts: Sequence[tuple[str, Any, Variable | None]]) -> Variable
     edited = [(place, value, edit) for place, value, edit in parts if edit is not None]
     if not edited:
         return None
-    roles = [value._role if isinstance(value, Variable) else None for _, value, _ in edited]
-    places = [f"{place} (the {role})" if role else place for (place, _, _), role in zip(edited, roles)]
+    places = [(place, value.detach() if isinstance(value, Variable) else None) for place, value, _ in edited]
+    unnamed = [value for _, value in places if value is not None and value._role is None]  # known when they are there
     edits = [edit for _, _, edit in edited]
-    result: Variable = Compute.apply(lambda texts: _in_places(places, texts), edits, "edit")
+    result: Variable = Compute.apply(
+        lambda data: _in_places([_named(place, value) for place, value in places], data[0]), [edits, unnamed], "edit"
+    )
     return result
+
+
+def _named(place: str, value: Variable | None) -> str:
+    return f"{place} (the {value.role})" if value is not None and value.role else place
 
 
 def _in_places(places: list[str], edits: list[Any]) -> Any:

@@ -78,7 +78,7 @@ def solved(
 
 
 def by_label(demos: Iterable[Demo]) -> list[Demo]:
-    """The demonstrations such that the first few have every label about equally often: a round of labels, then the next.
+    """The demonstrations such that the first few have each label about equally often: one of each, then another.
 
     Labels come in the order of their first demonstration, and the demonstrations of a label in theirs.
 
@@ -94,7 +94,7 @@ def by_label(demos: Iterable[Demo]) -> list[Demo]:
 
 
 def by_likeness(demos: Sequence[Demo], queries: Sequence[str]) -> list[Demo]:
-    """The demonstrations such that the first few are like what is asked: the nearest to each query in turn, then the next.
+    """The demonstrations such that the first few are like what is asked: the nearest to each query, then the next.
 
     How like two texts are is the share of their words and pairs of words that both have (Jaccard); of equals the first
     demonstration is nearer.

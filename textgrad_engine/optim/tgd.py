@@ -8,22 +8,36 @@ proposal must pass its contract before any parameter changes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
-from textgrad_engine import dispatch
+from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.roles import model_for
+from textgrad_engine.optim.choose import Candidate, best_of, scores_of
 from textgrad_engine.optim.contracts import Contract, contracts_for
-from textgrad_engine.optim.gather import gather
+from textgrad_engine.optim.gather import collect
 from textgrad_engine.optim.optimizer import Change, Optimizer
-from textgrad_engine.optim.patch import Origin
-from textgrad_engine.optim.proposers import Brief, Patch, Rewrite, propose
+from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, propose_many
+from textgrad_engine.optim.proposers.base import LateModel
+from textgrad_engine.optim.search.objective import Objective
+from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, cap, chain, dedupe, momentum
+from textgrad_engine.optim.transforms.base import Chain
 
 __all__ = ["TGD"]
 
 Mode = Literal["patch", "rewrite"]
+_Proposed: TypeAlias = tuple[Change, Proposal]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was proposed for a parameter, and the transforms of its feedback with their state after it."""
+
+    proposed: list[_Proposed]
+    transforms: Chain
+    state: dict[str, Any]
 
 
 class TGD(Optimizer):
@@ -35,10 +49,16 @@ class TGD(Optimizer):
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
         momentum: how many past steps the model is shown, with what became of them.
         mode: ``"patch"`` for edits of lines, ``"rewrite"`` for the whole text anew.
-        max_edits: at most so many edits a step: the step size of a patch.
+        max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time.
         max_tokens: at most so many tokens in a parameter.
         max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
         use_feedback: False withholds the feedback: a control, which shows what rewriting alone does.
+        examples: texts for other programs that work well, which the model is shown (TextGrad's in-context examples).
+        transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), newest_first()]``; None is
+            ``[dedupe()]``. Momentum and the limit of tokens come behind it.
+        proposer: another way to come to a new text (`optim.proposers`); `mode` then does not matter.
+        candidates: so many proposals are asked for, and the one is taken that the closure of `step` gives the highest
+            score; of equals the shortest.
 
     Example:
         >>> from textgrad_engine.testing import ScriptedModel
@@ -63,7 +83,13 @@ class TGD(Optimizer):
         max_tokens: int = 2000,
         max_feedback_tokens: int = 8000,
         use_feedback: bool = True,
+        examples: Iterable[str] = (),
+        transforms: Iterable[FeedbackTransform] | None = None,
+        proposer: Proposer | None = None,
+        candidates: int = 1,
     ) -> None:
+        if candidates < 1:
+            raise ValueError(f"candidates must be at least 1, got {candidates}")
         super().__init__(
             params,
             {
@@ -74,39 +100,83 @@ class TGD(Optimizer):
                 "max_tokens": max_tokens,
                 "max_feedback_tokens": max_feedback_tokens,
                 "use_feedback": use_feedback,
+                "examples": examples if isinstance(examples, str) else tuple(examples),
+                "transforms": transforms,
+                "proposer": proposer,
             },
         )
         self.model = model
+        self.candidates = candidates
+        self._judge: Objective | Callable[[], Any] | None = None
+        self._best: float | None = None
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Train further parameters, with settings of their own.
 
         Raises:
             ValueError: a setting is unknown or out of range, or a parameter comes twice.
-            TypeError: a constraint is neither a text nor a contract.
+            TypeError: a constraint is neither a text nor a contract, or another setting is of a wrong kind.
         """
         settings = {**self.defaults, **group}
-        if isinstance(settings["constraints"], str):
-            raise TypeError(
-                f"constraints is a sequence of texts and contracts, got one text; write [{settings['constraints']!r}]"
-            )
-        settings["constraints"] = tuple(settings["constraints"])
+        for name in ("constraints", "examples"):
+            if isinstance(settings[name], str):
+                raise TypeError(f"{name} is a sequence of texts, got one text; write [{settings[name]!r}]")
+            settings[name] = tuple(settings[name])
         if settings["mode"] not in ("patch", "rewrite"):
             raise ValueError(f"mode is 'patch' or 'rewrite', got {settings['mode']!r}")
         for name, least in (("momentum", 0), ("max_edits", 1), ("max_tokens", 1), ("max_feedback_tokens", 1)):
             if settings[name] < least:
                 raise ValueError(f"{name} must be at least {least}, got {settings[name]}")
         contracts_for(settings["constraints"], settings["max_tokens"])
-        super().add_param_group({**group, "constraints": settings["constraints"]})
+        given = settings["transforms"]
+        if given is not None and not isinstance(given, Chain):
+            if not isinstance(given, Iterable):
+                raise TypeError(f"transforms is a sequence of feedback transforms; write [{given!r:.80}]")
+            settings["transforms"] = chain(*given)
+        if settings["proposer"] is not None and not callable(getattr(settings["proposer"], "propose", None)):
+            raise TypeError(f"a proposer has propose(), such as Patch(); got {settings['proposer']!r:.80}")
+        own = {name: settings[name] for name in ("constraints", "examples", "transforms")}
+        super().add_param_group({**group, **own})
+
+    def step(self, closure: Objective | Callable[[], Any] | None = None) -> Any:
+        """Change the parameters once, all of them or none.
+
+        Args:
+            closure: with one candidate, a function that computes losses and calls backward again; its result is
+                returned. With several, what scores them: an `Objective`, or a function that scores the program as it is
+                (see `optim.choose.scores_of`); the best mean score is returned, None when there was nothing to choose.
+                An objective is not asked for anything when there is one candidate.
+
+        Raises:
+            ValueError: there are several candidates, and nothing that scores them.
+            TypeError: what the closure gave is no score.
+        """
+        if self.candidates == 1:
+            return super().step(None if isinstance(closure, Objective) else closure)
+        if closure is None:
+            raise ValueError(
+                f"TGD(candidates={self.candidates}) takes the candidate with the best score, so step() wants what "
+                "scores them: step(train.Objective(program, loss, examples)), or step(function) with a function that "
+                "returns the scores of the program as it is"
+            )
+        self._judge = closure
+        try:
+            super().step(None)
+        finally:
+            self._judge = None
+        return self._best
 
     def record_outcome(self, outcome: str) -> None:
-        """Remember what became of the last step, for `momentum`."""
+        """Remember what became of the last step, for transforms that want to know (`momentum`)."""
+        groups = {id(variable): group for group in self.param_groups for variable in group["params"]}
         for change in self.changes:
             if change.after != change.before:
-                state = self.state.setdefault(change.variable, {})
-                state.setdefault("history", []).append([f"{line} — {outcome}" for line in _described(change)])
+                transforms = _transforms_of(groups[id(change.variable)])
+                told = transforms.record(self._remembered(change.variable, transforms), _in_words(change), outcome)
+                self._remember(change.variable, transforms, told)
 
     def _step(self) -> None:
+        self._best = None
         work = [
             (variable, group)
             for group in self.param_groups
@@ -114,45 +184,85 @@ class TGD(Optimizer):
             if variable.requires_grad and variable.grad
         ]
 
-        async def propose_all() -> list[tuple[Change, list[Origin | None]]]:
+        async def propose_all() -> list[_Found]:
             return await asyncio.gather(*(self._propose(variable, group) for variable, group in work))
 
         self.changes = []
-        proposals = dispatch.run(propose_all, label="an optimizer step") if work else []
+        found = dispatch.run(propose_all, label="an optimizer step") if work else []
+        chosen = self._chosen(found)
         with no_grad():
-            for change, origins in proposals:
+            for each, (change, made) in zip(found, chosen):
+                self._remember(change.variable, each.transforms, each.state)
                 if change.after != change.before:
                     change.variable.data = change.after
-                    self.state.setdefault(change.variable, {})["origins"] = (change.after, origins)
-        self.changes = [change for change, _ in proposals]
+                    self.state.setdefault(change.variable, {})["origins"] = (change.after, list(made.origins))
+        self.changes = [change for change, _ in chosen]
 
-    async def _propose(self, variable: Variable, group: dict[str, Any]) -> tuple[Change, list[Origin | None]]:
-        before = str(variable.data)
-        items, left_out = gather(variable.grad, group["max_feedback_tokens"])
-        if not items:  # nothing but white space was said
-            return Change(variable, before, before, (), (), 0, ""), self.origins(variable)
-        history = self.state.get(variable, {}).get("history", [])
+    async def _propose(self, variable: Variable, group: dict[str, Any]) -> _Found:
+        """The proposals for a parameter; without feedback a single one that changes nothing."""
+        before, origins = str(variable.data), tuple(self.origins(variable))
+        transforms = _transforms_of(group)
+        state = self._remembered(variable, transforms)
+        shown = collect(variable.grad)
+        said = bool(shown.items)  # more than white space
+        if said:
+            given = shown if group["use_feedback"] else Gathered(())
+            context = Context(before, variable.role, self.model, self.steps)
+            shown, state = await transforms.update(given, state, context)
+            shown = cap(group["max_feedback_tokens"]).apply(shown)
+            said = bool(shown.items) or not group["use_feedback"]
         brief = Brief(
             role=variable.role,
             text=before,
-            origins=tuple(self.origins(variable)),
-            items=tuple(items) if group["use_feedback"] else (),
-            history=tuple(line for lines in history[-group["momentum"] :] for line in lines)
-            if group["momentum"]
-            else (),
+            origins=origins,
+            items=shown.items,
+            history=shown.history,
             contracts=contracts_for(group["constraints"], group["max_tokens"]),
             max_edits=group["max_edits"],
             step=self.steps,
+            examples=group["examples"],
         )
-        proposer = Patch() if group["mode"] == "patch" else Rewrite()
-        made = await propose(proposer, brief, model_for("optimizer", self.model))
-        change = Change(variable, before, made.text, made.edits, brief.items, left_out, made.problem)
-        return change, list(made.origins)
+        many = [Proposal(before, origins)]
+        if said:
+            one = group["proposer"] or (Patch() if group["mode"] == "patch" else Rewrite())
+            proposer = one if self.candidates == 1 else Several(one, self.candidates)
+            many = await propose_many(proposer, brief, LateModel(self.model))
+        proposed = [
+            (Change(variable, before, made.text, made.edits, brief.items, shown.left_out, made.problem), made)
+            for made in many
+        ]
+        return _Found(proposed, transforms, state)
+
+    def _chosen(self, found: Sequence[_Found]) -> list[_Proposed]:
+        """One proposal for each parameter: the best of the candidates, which change all parameters together."""
+        count = max((len(each.proposed) for each in found), default=0)
+        choices = [[each.proposed[min(number, len(each.proposed) - 1)] for each in found] for number in range(count)]
+        if count < 2 or self._judge is None:
+            return choices[0] if choices else []
+        candidates: list[Candidate] = [{change.variable: change.after for change, _ in choice} for choice in choices]
+        examples = [name for change, _ in choices[0] for item in change.items for name in item.examples]
+        scores = scores_of(self._judge, candidates, examples)
+        best = best_of(candidates, scores)
+        self._best = scores[best]
+        return choices[best]
+
+    def _remembered(self, variable: Variable, transforms: Chain) -> dict[str, Any]:
+        held: dict[str, Any] = self.state.get(variable, {}).get("transforms", transforms.init())
+        return held
+
+    def _remember(self, variable: Variable, transforms: Chain, state: dict[str, Any]) -> None:
+        if state != self._remembered(variable, transforms):
+            self.state.setdefault(variable, {})["transforms"] = state
 
 
-def _described(change: Change) -> list[str]:
+def _transforms_of(group: Mapping[str, Any]) -> Chain:
+    own = chain(dedupe()) if group["transforms"] is None else group["transforms"]
+    return chain(own, momentum(group["momentum"])) if group["momentum"] else chain(own)
+
+
+def _in_words(change: Change) -> list[str]:
     """What a step changed, a line for each edit."""
+    prompt = templates.load("edit_in_words")
     if not change.edits:
-        return ["the whole text was written anew"]
-    words = {"add": "added", "replace": "replaced a line by", "remove": "removed a line"}
-    return [f"{words[edit.op]} {edit.text!r}" if edit.text else words[edit.op] for edit in change.edits]
+        return [prompt.render(op="rewrite", text="")]
+    return [prompt.render(op=edit.op, text=repr(edit.text)) for edit in change.edits]

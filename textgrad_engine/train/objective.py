@@ -1,4 +1,4 @@
-"""`Objective`: a program, its loss and its examples as a function of the program's texts, for optimizers that search."""
+"""`Objective`: a program, its loss and its examples as a function of the program's texts, for searches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.optim.words import words_of
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
-from textgrad_engine.train.evaluator import Evaluation, Scored, as_variable, evaluation_of, refuse_if_mostly_lost, scored
+from textgrad_engine.train.evaluator import (
+    Evaluation,
+    Scored,
+    as_variable,
+    evaluation_of,
+    refuse_if_mostly_lost,
+    scored,
+)
 from textgrad_engine.train.events import current_phase
 
 __all__ = ["Objective"]
@@ -90,7 +97,7 @@ class Objective:
         if not named:
             raise ValueError("the program has no parameter that requires grad, so there is nothing to train")
         self.names = tuple(named)
-        self.parameters = tuple(named.values())
+        self.parameters: tuple[Variable, ...] = tuple(named.values())
         pick, target_of = fields_named_by(program), target_for(loss, target)
         self._rows: dict[Split, list[tuple[str, dict[str, Any], Any]]] = {}
         for split, rows in (("train", train), ("val", train if val is None else val)):
@@ -123,24 +130,26 @@ class Objective:
         self, candidates: Sequence[Texts], positions: Sequence[int], split: Split = "val", *, repeat: int = 0
     ) -> list[list[float | None]]:
         """The scores of every candidate on every example, those that are not known yet bought all at once."""
-        wanted = [[(texts, split, position, repeat) for position in positions] for texts in candidates]
-        with self._lock:
-            missing: dict[_Key, Future[Scored]] = {}
-            futures = [[self._future(key, missing) for key in row] for row in wanted]
-        if missing:
-            self._buy(missing)
-        return [[future.result().score for future in row] for row in futures]
+        wanted: list[list[_Key]] = [[(texts, split, n, repeat) for n in positions] for texts in candidates]
+        return [[found.score for found in row] for row in self._results(wanted)]
 
-    def evaluation(self, texts: Texts) -> Evaluation:
+    def missing(self, texts: Texts) -> int:
+        """How many validation examples were not run with these texts yet."""
+        with self._lock:
+            return sum(not self._is_known((texts, "val", position, 0)) for position in range(len(self.val)))
+
+    def evaluation(self, texts: Texts, on_score: Callable[[int], None] | None = None) -> Evaluation:
         """The validation set with these texts, as `evaluate` would give it; what is known is not paid for again.
+
+        Args:
+            texts: the candidate.
+            on_score: called when another example's score is there; on any thread. It must not raise.
 
         Raises:
             ModelError: more than half of the examples went unanswered, or the models cannot be asked at all.
         """
-        self.scores(texts, range(len(self.val)))
-        with self._lock:
-            found = [self._future((texts, "val", position, 0), {}).result() for position in range(len(self.val))]
-        return evaluation_of(self.val, found)
+        keys: list[_Key] = [(texts, "val", position, 0) for position in range(len(self.val))]
+        return evaluation_of(self.val, self._results([keys], on_score)[0])
 
     def known(self, texts: Texts) -> Evaluation | None:
         """What is known of the validation set with these texts, without asking; None when that is nothing."""
@@ -211,18 +220,30 @@ class Objective:
                 if key[0] == texts:
                     self._shared.setdefault(key, future)
 
+    def _results(self, wanted: list[list[_Key]], on_score: Callable[[int], None] | None = None) -> list[list[Scored]]:
+        with self._lock:
+            missing: dict[_Key, Future[Scored]] = {}
+            futures = [[self._future(key, missing) for key in row] for row in wanted]
+        if missing:
+            self._buy(missing, on_score)
+        return [[future.result() for future in row] for row in futures]
+
+    def _is_known(self, key: _Key) -> bool:
+        return key in self._shared or (_proposal.get(), key) in self._own
+
     def _future(self, key: _Key, missing: dict[_Key, Future[Scored]]) -> Future[Scored]:
         # Note on order: the texts of now are scored by whoever comes first, and a proposal by itself alone, so that the
         # calls that a phase makes do not depend on which proposal was quicker.
-        store: dict[Any, Future[Scored]]
+        if key in self._shared:
+            return self._shared[key]
+        own = (_proposal.get(), key)
+        if own in self._own:
+            return self._own[own]
+        found = missing[key] = Future()
         if key[0] in self._adopted:
-            store, place = self._shared, key
+            self._shared[key] = found
         else:
-            store, place = self._own, (_proposal.get(), key)  # type: ignore[assignment]
-            if key in self._shared:
-                return self._shared[key]
-        if (found := store.get(place)) is None:
-            found = store[place] = missing[key] = Future()
+            self._own[own] = found
         return found
 
     def _remember(self, key: _Key, found: Scored) -> None:
@@ -232,7 +253,7 @@ class Objective:
             if missing:
                 future.set_result(found)
 
-    def _buy(self, missing: dict[_Key, Future[Scored]]) -> None:
+    def _buy(self, missing: dict[_Key, Future[Scored]], on_score: Callable[[int], None] | None) -> None:
         keys = list(missing)
         leaves: dict[Texts, dict[str, Variable]] = {}
         for texts, _, _, _ in keys:
@@ -247,7 +268,7 @@ class Objective:
                 return prediction, self._loss(prediction, wanted)
 
         try:
-            results = run_scored(start, len(keys), self._concurrency, room=self._room)
+            results = run_scored(start, len(keys), self._concurrency, on_score, self._room)
             found = [scored(prediction, loss) for prediction, loss in results]
             refuse_if_mostly_lost(found)
             for key, each in zip(keys, found):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,9 @@ from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
 from textgrad_engine.optim import Optimizer, Origin
+from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
 from textgrad_engine.train.evaluator import Evaluation, as_score, compare, evaluate
 from textgrad_engine.train.events import (
@@ -36,7 +40,7 @@ from textgrad_engine.train.events import (
     current_phase,
 )
 from textgrad_engine.train.interrupt import stopping_on_interrupt
-from textgrad_engine.train.objective import note_lost
+from textgrad_engine.train.objective import Objective, note_lost
 from textgrad_engine.train.result import TrainResult
 
 if TYPE_CHECKING:
@@ -69,6 +73,16 @@ class Run:
         self.train_ids = ids_of(loader.dataset)
         self.pick, self.target_of = fields_named_by(program), target_for(loss, trainer.target)
         self.trained = {name: p for name, p in program.named_parameters() if p.requires_grad}
+        self.objective = Objective(
+            program,
+            loss,
+            loader.dataset,
+            val,
+            target=trainer.target,
+            concurrency=trainer.concurrency,
+            parameters=tuple(self.trained.values()),
+            phases=self.proposal_phase,
+        )
         self.seed = self.texts()
         self.best = dict(self.seed)
         self.origins = self.origins_now()
@@ -78,6 +92,7 @@ class Run:
         self.best_test: Evaluation | None = None
         self.steps: list[StepEnded] = []
         self.phases = 0
+        self.proposals: dict[int, int] = {}
         self.lost_steps = 0
         self._emitting = threading.Lock()
 
@@ -146,7 +161,8 @@ class Run:
 
     def train(self) -> None:
         """Go over the training set and keep what does better on the validation set."""
-        self.seed_val = self.best_val = self.evaluate("validate", self.val, 0)
+        seed = self.objective.texts_of(self.seed)
+        self.seed_val = self.best_val = self.evaluated(seed, 0)
         since_kept = 0
         for epoch in range(1, self.trainer.max_epochs + 1):
             for positions, rows in self.loader.index_batches():
@@ -172,11 +188,9 @@ class Run:
                 problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
             advance()
         self.check_alive(feedback, problems, number)
-        changed = self.texts() != self.best
-        val = self.evaluate("validate", self.val, number) if changed else None
-        kept = val is not None and self.is_better(val)
-        if val is not None:
-            self.settle(val, kept, held)
+        race = self.race(number) if self.texts() != self.best else None
+        kept = race is not None and self.wins(race)
+        val_mean = None if race is None else self.settle(race, kept, held, number)
         assert self.best_val is not None
         ended = StepEnded(
             step=number,
@@ -186,10 +200,11 @@ class Run:
             unanswered=len(rows) - len(scores),
             feedback=feedback,
             changes=self.changes(),
-            val_mean=None if val is None else val.mean,
+            val_mean=val_mean,
             kept=kept,
             best_val=self.best_val.mean,
             problems=tuple(problems),
+            race=race,
         )
         self.steps.append(ended)
         self.emit(ended)
@@ -236,28 +251,47 @@ class Run:
                     scores.append(as_score(loss))
         return scores, problems
 
-    def is_better(self, val: Evaluation) -> bool:
-        """Whether the texts of now replace the best ones: a higher score, or the same with shorter texts."""
+    def race(self, number: int) -> RaceRecord:
+        """Race the texts of now against the best ones, on the validation examples; `optim.search.Race` says how."""
         assert self.best_val is not None
-        # On the examples that both have a score for: who loses the hard ones to errors must not win by that.
-        pairs = [(a, b) for a, b in zip(self.best_val.scores, val.scores) if a is not None and b is not None]
-        before, after = sum(a for a, _ in pairs), sum(b for _, b in pairs)
-        if before != after:
-            return after > before
+        known = {n: score for n, score in enumerate(self.best_val.scores) if score is not None}
+        board = Board(self.objective.texts_of(self.best), (), known)
+        texts = self.objective.texts_of(self.texts())
+        race = Race(
+            board.strata((), random.Random(f"{self.trainer.seed}/{number}")),
+            scale=board.scale,
+            until="worse" if self.is_shorter() else "better",
+        )
+        with self.phase("validate", number, 0):
+            return run_race(race, self.objective.val, lambda some: self.objective.matrix([board.texts, texts], some))
+
+    def wins(self, race: RaceRecord) -> bool:
+        """Whether the texts of now replace the best ones: they are better, or shorter and not worse."""
+        return race.outcome == "better" or (race.outcome == "no difference" and self.is_shorter())
+
+    def is_shorter(self) -> bool:
+        """Whether the texts of now are shorter than the best ones."""
         return sum(map(len, self.texts().values())) < sum(map(len, self.best.values()))
 
-    def settle(self, val: Evaluation, kept: bool, held: dict[str, Any]) -> None:
-        """Keep the new texts, or go back to the best ones; the optimizer learns what became of its step."""
+    def settle(self, race: RaceRecord, kept: bool, held: dict[str, Any], number: int) -> float:
+        """Keep the new texts, or go back to the best ones; the optimizer learns what became of its step.
+
+        Returns:
+            The validation score of the new texts: of all examples when they are kept, else put together from the race.
+        """
         assert self.best_val is not None
         before = self.best_val.mean
         if kept:
-            self.best, self.best_val = self.texts(), val
-            self.origins = self.origins_now()
+            self.best, self.origins = self.texts(), self.origins_now()
+            self.best_val = self.evaluated(self.objective.texts_of(self.best), number)
+            after = self.best_val.mean
         else:
             self.load(self.best)
             self.optimizer.load_state_dict({**held, "steps": self.optimizer.steps})
+            after = before + race.difference
         word = "kept" if kept else "taken back"
-        self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {val.mean:.3f}")
+        self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {after:.3f}")
+        return after
 
     def changes(self) -> tuple[ParameterChange, ...]:
         """What the last step did, by parameter name."""
@@ -285,6 +319,25 @@ class Run:
             return
         self.load(self.seed)
         self.seed_test = self.evaluate("test", self.test, len(self.steps))
+
+    def evaluated(self, texts: Texts, step: int) -> Evaluation:
+        """The validation scores of some texts; what is known of them is not paid for again."""
+        with self.phase("validate", step, self.objective.missing(texts)) as advance:
+            found = self.objective.evaluation(texts, lambda _: advance())
+        self.emit(Evaluated(self.phases, "validate", step, found))
+        return found
+
+    @contextlib.contextmanager
+    def proposal_phase(self, number: int) -> Iterator[None]:
+        """The phase of a search's proposal, which goes on after the block; what begins in the block belongs to it."""
+        self.phases += 1
+        self.proposals[number] = self.phases
+        self.emit(PhaseStarted(self.phases, "search", number, 0))
+        token = current_phase.set(self.phases)
+        try:
+            yield
+        finally:
+            current_phase.reset(token)
 
     def evaluate(self, phase: Phase, rows: Examples, step: int) -> Evaluation:
         """Score the texts of now."""

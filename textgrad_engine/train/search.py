@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any
-
 from textgrad_engine.optim.search.searcher import Decision, Searcher
-from textgrad_engine.train.evaluator import Evaluation
-from textgrad_engine.train.events import Evaluated, PhaseEnded, PhaseStarted, StepEnded, current_phase
-from textgrad_engine.train.objective import Objective
+from textgrad_engine.train.events import PhaseEnded, StepEnded
 from textgrad_engine.train.run import Run
 
 __all__ = ["SearchRun"]
@@ -19,21 +13,6 @@ class SearchRun(Run):
     """One call of `fit` with a `Searcher`."""
 
     optimizer: Searcher
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        trainer = self.trainer
-        self.objective = Objective(
-            self.program,
-            self.loss,
-            self.loader.dataset,
-            self.val,
-            target=trainer.target,
-            concurrency=trainer.concurrency,
-            parameters=[variable for group in self.optimizer.param_groups for variable in group["params"]],
-            phases=self.proposal_phase,
-        )
-        self._proposals: dict[int, int] = {}
 
     def most_steps(self) -> int | None:
         """How many decisions there will be at most; a search ends by itself when nothing is left to try."""
@@ -69,7 +48,7 @@ class SearchRun(Run):
             decided = self.optimizer.step(self.objective)
         if decided is None:
             return None
-        if (phase := self._proposals.pop(decided.number, None)) is not None:
+        if (phase := self.proposals.pop(decided.number, None)) is not None:
             self.emit(PhaseEnded(phase))
         if decided.kept:
             self.best, self.origins = self.texts(), self.origins_now()
@@ -100,27 +79,9 @@ class SearchRun(Run):
             ablated=decided.edits,
         )
 
-    def evaluated(self, texts: tuple[str, ...], step: int) -> Evaluation:
-        """The validation scores of some texts; what is known of them is not paid for again."""
-        with self.phase("validate", step, 0):
-            found = self.objective.evaluation(texts)
-        self.emit(Evaluated(self.phases, "validate", step, found))
-        return found
-
     def seed_is_beaten(self) -> bool:
-        """Whether the best texts do better on the validation set than the seed texts, on examples that both answered."""
-        assert self.seed_val is not None and self.best_val is not None
+        """Whether the best texts do better on the validation set than the seed texts, where both answered."""
+        assert self.seed_val is not None
+        assert self.best_val is not None
         pairs = zip(self.seed_val.scores, self.best_val.scores)
         return sum(after - before for before, after in pairs if before is not None and after is not None) > 0
-
-    @contextlib.contextmanager
-    def proposal_phase(self, number: int) -> Iterator[None]:
-        """The phase of a proposal, which goes on after the block; what begins in the block belongs to it."""
-        self.phases += 1
-        self._proposals[number] = self.phases
-        self.emit(PhaseStarted(self.phases, "search", number, 0))
-        token = current_phase.set(self.phases)
-        try:
-            yield
-        finally:
-            current_phase.reset(token)

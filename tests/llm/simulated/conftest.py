@@ -138,12 +138,15 @@ def optimizer_request() -> Callable[..., Request]:
             "history": [],
             "problem": "",
         }
-        if kind == "patch":
+        if kind in ("patch", "crossover"):
             slots["lines"] = "\n".join(f"{number}| {line}" for number, line in enumerate(text.split("\n"), 1))
             slots["max_edits"] = 4
         else:
             slots["text"] = text
-        return build(f"optimizer_{kind}", kind, SHAPES[kind] if structured else None, **(slots | more))
+        if kind != "crossover":
+            slots["examples"] = []
+        name = "rewrite" if kind == "rewrite" else "patch"
+        return build(f"optimizer_{kind}", name, SHAPES[name] if structured else None, **(slots | more))
 
     return request
 

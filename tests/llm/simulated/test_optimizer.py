@@ -119,3 +119,12 @@ def test_the_kind_is_recognised_without_a_response_format(ask_json, optimizer_re
     """Endpoints without structured output get the same JSON."""
     answer = ask_json(optimizer_request(head, [(GIFT, 2)], kind=kind, structured=False))
     assert answer == ask_json(optimizer_request(head, [(GIFT, 2)], kind=kind))
+
+
+def test_a_merge_takes_over_what_the_text_says_nothing_of(ask_json, optimizer_request, head):
+    """A rule about something else is added, one that contradicts is not, and what both have is left alone."""
+    text = f"{head}\nGift cards go to account."
+    other = " | You sort support mail.\n+| Gift cards go to trust.\n+| Customs duties go to billing."
+    edits = ask_json(optimizer_request(text, [], kind="crossover", other=other))["edits"]
+    assert [(edit["op"], edit["line"], edit["text"]) for edit in edits] == [("add", 9, "Customs duties go to billing.")]
+    assert ask_json(optimizer_request(text, [], kind="crossover", other=" | You sort support mail."))["edits"] == []

@@ -79,6 +79,8 @@ def rewrite(task: Task, seed: int) -> dict[str, Any]:
 def _edits(task: Task, seed: int, limit: int) -> list[dict[str, Any]]:
     text = "\n".join(task.lines)
     key = (seed, "optimizer", text, task.problem, *(item.text for item in task.items))
+    if task.other is not None:
+        return _taken_over(task, task.other)[:limit]
     if not task.items:
         return _bland(task, key, [], "There is no feedback, so this is general advice.")[:limit]
     policy = read_policy(text)
@@ -150,6 +152,20 @@ def _edit(group: _Group, task: Task, policy: Policy, key: tuple[object, ...]) ->
         text = (bullet[0] if bullet else "") + text
         return {"op": "replace", "line": stale.line, "text": text, "reason": reason, "feedback": group.numbers}
     return _add(task, text, reason, group.numbers)
+
+
+def _taken_over(task: Task, other: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Edits that merge another version: its rules about what this one says nothing of, and how answers should look."""
+    policy = read_policy("\n".join(task.lines))
+    known = {rule.concept for rule in policy.rules}
+    edits = []
+    for line in other:
+        rules = rules_in(line, policy.queues or QUEUES)
+        fresh = bool(rules) and not any(rule.concept in known for rule in rules)
+        if fresh or (not rules and not policy.answer_only and read_policy(line).answer_only):
+            known |= {rule.concept for rule in rules}
+            edits.append(_add(task, line, "Version B has learned this.", []))
+    return edits
 
 
 def _is_own_line(rule: Rule, policy: Policy, task: Task) -> bool:

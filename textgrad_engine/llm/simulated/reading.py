@@ -56,6 +56,7 @@ class Task:
         history: what was tried before, one sentence each.
         max_edits: how many edits may be given.
         problem: why the last proposal could not be used, "" for a first one.
+        other: where two versions are to be merged, the lines of the other that this one lacks; else None.
     """
 
     lines: tuple[str, ...]
@@ -63,6 +64,7 @@ class Task:
     history: tuple[str, ...]
     max_edits: int
     problem: str
+    other: tuple[str, ...] | None = None
 
 
 def blocks(text: str) -> list[tuple[str, str, str]]:
@@ -122,6 +124,7 @@ def read_optimizer_request(user: str, numbered: bool) -> Task:
     """
     parts = blocks(user)
     text = next((content for _, label, content in parts if label == "text"), "")
+    other = next((content for _, label, content in parts if label == "other"), None)
     items: list[Item] = []
     pending: tuple[int, int] | None = None
     for before, label, content in parts:
@@ -140,4 +143,5 @@ def read_optimizer_request(user: str, numbered: bool) -> Task:
         history=tuple(line[2:] for line in history[1].splitlines()) if history else (),
         max_edits=int(limit[1]) if limit else 4,
         problem=problem[1].strip() if problem else "",
+        other=None if other is None else tuple(line[3:] for line in other.split("\n") if line.startswith("+| ")),
     )

@@ -32,10 +32,10 @@ _terminal = threading.Lock()
 
 @dataclass(frozen=True)
 class Human:
-    """Shows the numbered lines and the feedback, and reads edits line by line, until an empty line.
+    r"""Shows the numbered lines and the feedback, and reads edits line by line, until an empty line.
 
-    Nothing is asked of a model. What cannot be made is said at once; what breaks a contract is asked about once more, as
-    a model would be.
+    No model is asked. What cannot be made is said at once; what breaks a contract is asked about once more, as a model
+    would be.
 
     Args:
         input: where edits are read from; None stands for the terminal.
@@ -43,7 +43,7 @@ class Human:
 
     Example:
         >>> import asyncio, io
-        >>> person = Human(io.StringIO("=1 Sort the mail.\\n\\nclearer\\n"), io.StringIO())
+        >>> person = Human(io.StringIO("=1 Sort the mail.\n\nclearer\n"), io.StringIO())
         >>> brief = Brief(role="prompt", text="Sort.", origins=(None,))
         >>> asyncio.run(person.propose(brief, None, "")).text
         'Sort the mail.'
@@ -61,8 +61,8 @@ class Human:
         source, shown = self.input or sys.stdin, self.output or sys.stdout
         if self.input is None and (source is None or not source.isatty()):
             raise ConfigError(
-                "Human() asks in a terminal, and standard input is none (a pipe, a job, a notebook); run the script in a "
-                "terminal, give Human(input=..., output=...) streams to talk through, or take another proposer"
+                "Human() asks in a terminal, and standard input is none (a pipe, a job, a notebook); run the script in "
+                "a terminal, give Human(input=..., output=...) streams to talk through, or take another proposer"
             )
         edits = await _in_thread(lambda: _dialog(brief, problem, source, shown))
         text, origins = apply_patch(brief.text, brief.origins, edits, (), brief.step)
@@ -86,11 +86,12 @@ def _dialog(brief: Brief, problem: str, source: TextIO, shown: TextIO) -> list[E
 
 
 def _question(brief: Brief, problem: str) -> str:
-    parts = [f"\nThe {brief.role or 'prompt'}, step {brief.step}:\n{numbered(brief.text)}"]
+    parts = [f"\nThe {brief.role or 'prompt'}, step {brief.step}:", numbered(brief.text), ""]
     for number, item in enumerate(brief.items, 1):
         times = f" ({item.times} times)" if item.times > 1 else ""
         about = f"\n    The answer was: {item.answer}" if item.answer else ""
         parts.append(f"[{number}]{times} {item.text}{about}")
+    parts.append("" if brief.items else "There is no feedback on it.\n")
     parts += [f"Tried before: {past}" for past in brief.history]
     parts += [f"Keep to this: {said}" for contract in brief.contracts if (said := contract.describe(brief.text))]
     if problem:

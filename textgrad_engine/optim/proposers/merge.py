@@ -23,8 +23,8 @@ class Merge:
         base: the text that both descend from.
         origins: of its lines, as they were then; None stands for a text that no step wrote.
 
-    Source: the three-way merge of version control. GEPA (arXiv 2507.19457) merges two candidates too, by whole prompts of
-    a program; this merges by lines.
+    Source: the three-way merge of version control. GEPA (arXiv 2507.19457) merges two candidates too, by the whole
+    prompts of a program; this merges by lines.
     """
 
     base: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-from textgrad_engine.errors import AnswerError
+from textgrad_engine.errors import UNANSWERED, ModelError
 from textgrad_engine.llm.cache import repeat
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers.base import Brief, Proposal, Proposer, propose
@@ -39,13 +39,13 @@ class Several:
     async def propose_many(self, brief: Brief, model: Model) -> list[Proposal]:
         """The proposals that change the text, each once, in the order of asking.
 
-        An answer that is no finished answer costs its candidate and not the others.
+        An answer that is not to be had (`errors.UNANSWERED`) costs its candidate and not the others.
 
         Returns:
             At least one; where none changes the text, a single one that says why.
 
         Raises:
-            ModelError: a call failed for good, or none had a finished answer.
+            ModelError: no model can be asked at all, or there was not one answer.
         """
         tasks = []
         for index in range(self.n):
@@ -62,12 +62,12 @@ class Several:
         different = {made.text: made for made in reversed(answers) if made.text != brief.text}
         return [different[text] for text in reversed(different)] or answers[:1]
 
-    async def _sample(self, index: int, brief: Brief, model: Model) -> Proposal | AnswerError:
+    async def _sample(self, index: int, brief: Brief, model: Model) -> Proposal | ModelError:
         shift = index * len(brief.items) // self.n
         items = brief.items[shift:] + brief.items[:shift]
         try:
             made = await propose(self.proposer, replace(brief, items=items), model)
-        except AnswerError as error:
+        except UNANSWERED as error:
             return error
         edits = tuple(
             replace(edit, feedback=tuple((number - 1 + shift) % len(items) + 1 for number in edit.feedback))

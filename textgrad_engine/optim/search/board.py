@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import copy
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from textgrad_engine.optim.patch import Edit, Origin
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import RaceRecord
 
-__all__ = ["Accepted", "Board", "Refused"]
+__all__ = ["Accepted", "Board", "Origins", "Refused"]
+
+Origins = tuple[tuple[Origin | None, ...], ...]
+"""For each parameter the origins of its lines."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Accepted:
     """An edit that is in the best texts.
 
     Attributes:
         parameter: which parameter it is in, by position.
-        identity: what its lines' origins call it.
+        edit: its id, as `Origin.edit` has it.
         support: the training examples that asked for it, by position.
-        round: how many patches had been kept when it was last found to help; -1 before that.
     """
 
     parameter: int
-    identity: str
+    edit: str
     support: tuple[int, ...]
-    round: int = -1
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,11 @@ class Refused:
     Attributes:
         parameter: which parameter it was for, by position.
         edit: the edit.
-        base: the text that it was made for.
         harmless: whether nothing got worse with it: it may be of use in company.
     """
 
     parameter: int
     edit: Edit
-    base: str
     harmless: bool
 
 
@@ -53,94 +54,102 @@ class Board:
 
     Attributes:
         texts: the best texts.
-        origins: for each parameter the origins of its lines.
+        origins: where their lines come from.
         val: for the validation examples that races are run on, by position, the score that the best texts have or are
             expected to have.
         train: the last score of each training example that was run, by position.
         tries: how often each training example was drawn since it last did better.
         busy: training examples whose proposals are under way.
         accepted: the edits in the best texts, in order.
+        tested: for edits that were tried without, how many patches had been kept by then.
         refused: the edits that were not kept, in order.
+        history: what was tried and what became of it, in words for the proposer.
+        noise: the variance of one example's score between runs of the same texts.
+        begun: how many proposals were begun.
         kept: how many patches were kept.
         quiet: how many proposals in a row brought nothing.
     """
 
     texts: Texts
-    origins: list[tuple[Origin | None, ...]]
+    origins: Origins
     val: dict[int, float] = field(default_factory=dict)
     train: dict[int, float] = field(default_factory=dict)
     tries: dict[int, int] = field(default_factory=dict)
     busy: set[int] = field(default_factory=set)
     accepted: list[Accepted] = field(default_factory=list)
+    tested: dict[str, int] = field(default_factory=dict)
     refused: list[Refused] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
+    noise: float = 0.0
+    begun: int = 0
     kept: int = 0
     quiet: int = 0
 
     @property
     def top(self) -> float:
-        """The best score seen on any example: what does as well is right."""
-        return max([*self.val.values(), *self.train.values(), 1.0 if self._unit else float("-inf")])
+        """The best score seen on any example, or 1 where all are between 0 and 1: what does as well is right."""
+        return 1.0 if self._unit else max(self._seen)
 
     @property
     def scale(self) -> float:
-        """The distance between the best and the worst score seen."""
-        if self._unit:
-            return 1.0
-        seen = [*self.val.values(), *self.train.values()]
-        return (max(seen) - min(seen)) or 1.0
-
-    @property
-    def _unit(self) -> bool:
-        return all(0 <= score <= 1 for score in (*self.val.values(), *self.train.values()))
+        """The distance between the best and the worst score."""
+        return 1.0 if self._unit else (max(self._seen) - min(self._seen)) or 1.0
 
     @property
     def failing(self) -> list[int]:
         """The validation examples of races that the best texts fail."""
-        return [n for n, score in self.val.items() if score < self.top]
+        top = self.top
+        return [n for n, score in self.val.items() if score < top]
 
     @property
     def right(self) -> list[int]:
         """The validation examples of races that the best texts have right."""
-        return [n for n, score in self.val.items() if score >= self.top]
+        top = self.top
+        return [n for n, score in self.val.items() if score >= top]
 
     @property
     def mean(self) -> float:
         """The expected mean validation score of the best texts."""
         return sum(self.val.values()) / len(self.val)
 
-    def draw(self, count: int, ids: int, rng: random.Random, most_tries: int) -> list[int]:
+    @property
+    def _seen(self) -> list[float]:
+        return [*self.val.values(), *self.train.values()]
+
+    @property
+    def _unit(self) -> bool:
+        return all(0 <= score <= 1 for score in self._seen)
+
+    def draw(self, count: int, size: int, rng: random.Random, most_tries: int) -> list[int]:
         """Training examples for a minibatch: failures and examples never run, those drawn least often first.
 
         Args:
             count: how many at most.
-            ids: how many training examples there are.
+            size: how many training examples there are.
             rng: decides among equals.
             most_tries: an example that was drawn so often without getting better is left alone.
         """
         top = self.top
-        open_ = [
+        left = [
             n
-            for n in range(ids)
+            for n in range(size)
             if n not in self.busy and self.tries.get(n, 0) < most_tries and self.train.get(n, top - 1) < top
         ]
-        rng.shuffle(open_)
-        return sorted(sorted(open_, key=lambda n: self.tries.get(n, 0))[:count])
+        rng.shuffle(left)
+        return sorted(sorted(left, key=lambda n: self.tries.get(n, 0))[:count])
 
-    def strata(self, first: Sequence[int], rng: random.Random) -> list[list[int]]:
+    def strata(self, first: Iterable[int], rng: random.Random) -> list[list[int]]:
         """The validation examples in the order of a race: `first`, then other failures, then what is right.
 
         Args:
             first: where a difference is looked for first, e.g. failures like those that a patch answers.
             rng: orders the others.
         """
-        failing, right = ([n for n in part if n not in set(first)] for part in (self.failing, self.right))
+        chosen = list(dict.fromkeys(first))
+        failing, right = ([n for n in part if n not in set(chosen)] for part in (self.failing, self.right))
         rng.shuffle(failing)
         rng.shuffle(right)
-        return [list(first), failing, right] if first else [failing, right] if failing else [right]
-
-    def copy_of_val(self) -> Board:
-        """A board that knows the same of the validation examples, for work that goes on beside this one."""
-        return Board(self.texts, [], dict(self.val), dict(self.train))
+        return [part for part in (chosen, failing, right) if part]
 
     def learn(self, positions: Sequence[int], scores: Sequence[float | None]) -> None:
         """Take note of training scores with the best texts."""
@@ -151,7 +160,7 @@ class Board:
                     self.tries[position] = 0
                 self.train[position] = score
 
-    def settle(self, record: RaceRecord, positions: dict[str, int], *, exact: bool) -> None:
+    def settle(self, record: RaceRecord, positions: Mapping[str, int], *, exact: bool) -> None:
         """Take note of what the texts that won a race score.
 
         Args:
@@ -162,3 +171,11 @@ class Board:
         for name, before, after in zip(record.examples, record.before, record.after):
             if after is not None and (exact or before is None or before != after):
                 self.val[positions[name]] = after
+
+    def snapshot(self) -> Board:
+        """A copy for work that goes on beside this one."""
+        return copy.copy(self).__class__(**{**vars(self), "val": dict(self.val), "train": dict(self.train)})
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it as plain data, but for what is under way."""
+        return {**asdict(self), "busy": []}

@@ -37,17 +37,17 @@ def credit(gradients: Sequence[Sequence[Variable]]) -> list[float]:
     return totals
 
 
-def shares(credits: Sequence[float], edits: int) -> list[int]:
+def shares(credited: Sequence[float], edits: int) -> list[int]:
     """How many of the edits each parameter may get, by largest remainder; ties go to the earlier parameter.
 
     Example:
         >>> shares([6.0, 1.0, 0.0], 4)
         [3, 1, 0]
     """
-    total = sum(credits)
+    total = sum(credited)
     if not total:
-        return [0] * len(credits)
-    exact = [edits * part / total for part in credits]
+        return [0] * len(credited)
+    exact = [edits * part / total for part in credited]
     whole = [int(part) for part in exact]
     ranked = sorted(range(len(exact)), key=lambda n: (whole[n] - exact[n], n))
     for number in ranked[: edits - sum(whole)]:

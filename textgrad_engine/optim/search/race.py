@@ -1,10 +1,10 @@
 """A paired race: a candidate and the current texts on the same examples, in growing batches, until the sign is clear.
 
 The examples are cut into strata (those that the current texts fail come first, as a change shows there first); the
-difference of the means is put together from the strata by their sizes, so that looking at failures first does not flatter
-the candidate. Buying examples only while they can change the decision is the idea of racing (Maron and Moore 1994,
-Hoeffding races); the decision itself is Bayesian, as a posterior may be looked at after every batch. Its error rates are
-simulated in ``tests/optim/search/test_race.py``; what a run claims in the end rests on a sealed test set, not on races.
+difference of the means is put together from the strata by their sizes, so that looking at failures first does not
+flatter the candidate. Buying examples only while they can change the decision is the idea of racing (Maron and Moore
+1994, Hoeffding races); the decision itself is Bayesian, as a posterior may be looked at after every batch. Its error
+rates are simulated in ``tests/optim/search/test_race.py``; what a run claims in the end rests on a sealed test set.
 """
 
 from __future__ import annotations

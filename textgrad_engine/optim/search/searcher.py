@@ -83,7 +83,8 @@ class Searcher(Optimizer):
         if not isinstance(closure, Objective):
             raise TypeError(
                 f"{type(self).__name__} tries texts out, so step() takes an Objective: "
-                f"step(train.Objective(program, loss, examples)); got {type(closure).__name__}. Trainer.fit does it for you."
+                f"step(train.Objective(program, loss, examples)); got {type(closure).__name__}. "
+                "Trainer.fit does it for you."
             )
         if self._objective is None:
             self._begin(closure)
@@ -125,8 +126,8 @@ class Searcher(Optimizer):
         own = self._variables()
         if [id(variable) for variable in objective.parameters] != [id(variable) for variable in own]:
             raise ValueError(
-                f"the objective is about {', '.join(v._name() for v in objective.parameters)}, and the optimizer trains "
-                f"{', '.join(v._name() for v in own)}; make both with program.parameters()"
+                f"the objective is about {', '.join(v._name() for v in objective.parameters)}, and the optimizer "
+                f"trains {', '.join(v._name() for v in own)}; make both with program.parameters()"
             )
         self._objective = objective
         self.finished = False

@@ -5,8 +5,8 @@ Kinds of groups. `code(...)` is the single place where it is written what a grou
 - ``single``: one attribute, one code.
 - ``rival``: one attribute, and parcels with it that want different codes, most of them the first. Nothing in a parcel
   tells which. One line can be in force, and the one for the larger part is better.
-- ``pair``: two attributes. Parcels with both want a code, and get it when both lines are there; parcels with one of them
-  want the usual code, and lose it while one line is there without the other.
+- ``pair``: two attributes. Parcels with both want a code, and get it when both lines are there; parcels with one of
+  them want the usual code, and lose it while its line is there without the other.
 - ``order``: two attributes, a line for each. Of parcels with both, the line that comes first decides, and the first
   attribute's must.
 - ``company``: two attributes, a line for each, each helps alone. Together the first draws most of the second's parcels

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from textgrad_engine.testing.simulated.vocabulary import clauses, rules_in
+from textgrad_engine.testing.simulated.vocabulary import attributes_in, clauses, rules_in
 
 __all__ = ["Instructions", "lines_of", "read_instructions"]
 
 _ONLY = re.compile(
     r"\bonly\b|\bnothing else\b|\bjust the code\b|\bno other\b|\bno (?:explanation|extra)", re.IGNORECASE
 )
+_DEMONSTRATION = re.compile(
+    r"^[^\n]*?(Parcel: [^\n]+)\n\s*(?:[^\n]{0,40}?\b(?:answer|code|output)\b[^\n]{0,10}?:)?\s*(K[1-9])\b[^\n]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FURNITURE = re.compile(r"^[^\S\n]*(?:</?[\w-]+>|Example \d+:?)[^\S\n]*$", re.IGNORECASE | re.MULTILINE)
 _WORDS_A_LINE = 40
 
 
@@ -24,11 +28,13 @@ class Instructions:
     Attributes:
         rules: attribute and code, in the order in which they are consulted. Of several statements about one attribute
             the last counts, at the last one's place.
+        examples: the solved examples in it: the attributes of the parcel, and its code. They are no rules.
         lines: how long it is, in lines (`lines_of`).
         bare: whether it asks for the code only.
     """
 
     rules: tuple[tuple[str, str], ...]
+    examples: tuple[tuple[frozenset[str], str], ...]
     lines: int
     bare: bool
 
@@ -43,30 +49,28 @@ def read_instructions(text: str) -> Instructions:
     r"""Read a prompt.
 
     Example:
-        >>> read_instructions("Answer with the code only.\nglass -> K4; wine -> K2\nPaint gets K3. Glass gets K5.").rules
+        >>> read_instructions("Answer with the code only.\nglass -> K4; wine -> K2\nPaint: K3. Glass: K5.").rules
         (('wine', 'K2'), ('paint', 'K3'), ('glass', 'K5'))
     """
     stated: dict[str, str] = {}
-    for clause in clauses(text):
+    examples = tuple((frozenset(attributes_in(found[1])), found[2].upper()) for found in _DEMONSTRATION.finditer(text))
+    for clause in clauses(_DEMONSTRATION.sub("", text)):
         for rule in rules_in(clause):
             stated.pop(rule.attribute, None)
             stated[rule.attribute] = rule.code
-    return Instructions(tuple(stated.items()), sum(_lengths(text)), _ONLY.search(text) is not None)
+    return Instructions(tuple(stated.items()), examples, lines_of(text), _ONLY.search(text) is not None)
 
 
 def lines_of(text: str) -> int:
     r"""The length of a prompt in lines, however it is laid out.
 
     Each statement counts for the rules in it, at least one, and for each 40 words one: several rules in one line are no
-    shorter than several lines.
+    shorter than several lines. A solved example counts as one line, tags and headings around it as none.
 
     Example:
         >>> lines_of("Sort parcels.\n\nglass -> K4; wine -> K4\npaint and tea -> K2")
         5
     """
-    return sum(_lengths(text))
-
-
-def _lengths(text: str) -> Iterator[int]:
-    for clause in clauses(text):
-        yield max(1, len(rules_in(clause)), -(-len(clause.split()) // _WORDS_A_LINE))
+    examples = len(_DEMONSTRATION.findall(text))
+    parts = clauses(_FURNITURE.sub("", _DEMONSTRATION.sub("", text)))
+    return examples + sum(max(1, len(rules_in(part)), -(-len(part.split()) // _WORDS_A_LINE)) for part in parts)

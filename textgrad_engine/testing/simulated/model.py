@@ -13,10 +13,11 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.simulated.critic import reads_as_instructions
 from textgrad_engine.llm.simulated.judge import judge, text_loss
 from textgrad_engine.llm.simulated.model import kind_of
-from textgrad_engine.llm.simulated.reading import expected_in, read_feedback_request, read_optimizer_request
+from textgrad_engine.llm.simulated.reading import blocks, expected_in, read_feedback_request, read_optimizer_request
 from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.proposer import Proposer
+from textgrad_engine.testing.simulated.reducer import most_items, reduce_items
 from textgrad_engine.testing.simulated.task_model import TaskModel, parcel_in
 
 __all__ = ["ParcelsModel"]
@@ -50,9 +51,9 @@ class ParcelsModel:
         return Completion(text=text, usage=usage, model=self.name)
 
     def _answer(self, request: Request) -> str:
-        kind = kind_of(request)
         form = request.config.response_format
         schema = None if form is None else form.json_schema
+        kind = "reduce" if form is not None and form.name == "reduce" else kind_of(request)
         user = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
         if kind == "task":
             word = self._code(request, user)
@@ -67,9 +68,11 @@ class ParcelsModel:
 
     def _part(self, kind: str, user: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
         if kind == "patch":
-            return self.proposer.patch(read_optimizer_request(user, numbered=True))
+            return self.proposer.patch(read_optimizer_request(user, numbered=True), _lacking(user))
         if kind == "rewrite":
             return self.proposer.rewrite(read_optimizer_request(user, numbered=False))
+        if kind == "reduce":
+            return reduce_items(read_optimizer_request(user, numbered=False).items, most_items(user))
         if kind == "judge":
             return judge(user)
         if kind == "criticism":
@@ -90,3 +93,9 @@ class ParcelsModel:
                 key: said if reads_as_instructions(key, inputs.get(key, ""), case) else "" for key in keys
             }
         return answer
+
+
+def _lacking(user: str) -> tuple[str, ...]:
+    """In a request to merge two texts, the lines of the other one that are marked as new."""
+    other = next((content for _, label, content in blocks(user) if label == "other"), "")
+    return tuple(line.removeprefix("+| ") for line in other.split("\n") if line.startswith("+| "))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.llm.simulated.chance import chance, pick
 from textgrad_engine.llm.simulated.reading import Task
 from textgrad_engine.testing.simulated.instructions import read_instructions
+from textgrad_engine.testing.simulated.lessons import Lesson, gathered, rejected
 from textgrad_engine.testing.simulated.vocabulary import ATTRIBUTES, BY_NAME, CODES, attributes_in, clauses, rules_in
 
-__all__ = ["BLAND", "Lesson", "Proposer", "lessons_in"]
+__all__ = ["BLAND", "Proposer"]
 
 BLAND = (
     "Be accurate and consistent.",
@@ -29,69 +29,21 @@ _WORDINGS = (
     "Parcels {spoken}: {code}.",
     "Use {code} for parcels {spoken}.",
 )
-_REMOVE = re.compile(r"\bremove\b|\bdrop\b|\btake (?:that|the|this) line out\b|\bdelete\b|\bdoes harm\b", re.IGNORECASE)
-_BEFORE = re.compile(r"\b(?:before|above|ahead of)\b", re.IGNORECASE)
-_FORMAT = re.compile(r"\bnothing else\b|\bcode only\b", re.IGNORECASE)
-_TIDY = re.compile(r"\bsays nothing that another line\b|\bsay the same\b", re.IGNORECASE)
-_OVERLOOKS = 0.1
-_REJECTED = re.compile(
-    r"reject|dropp|worse|not kept|undone|taken back|revert|did not help|no better|discard|not shown|no gain|ablat|"
-    r"removed again|lost",
-    re.IGNORECASE,
-)
 _REPEATS = 0.15
+"""How often it proposes again what the request says was rejected."""
+
 _INSISTS = 0.3
+"""How often it says again, with more force, what the text says already and feedback still asks for."""
+
 _LESSONS_OF_A_REWRITE = 8
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """One thing that feedback asks for.
-
-    Attributes:
-        kind: a line about the attribute with the code; no line about it; it before another; the form of the answer.
-        attribute: the attribute.
-        other: the code, or the other attribute.
-    """
-
-    kind: str
-    attribute: str = ""
-    other: str = ""
-
-
-@dataclass
-class _Support:
-    lesson: Lesson
-    weight: float = 0.0
-    numbers: list[int] = field(default_factory=list)
-
-
-def lessons_in(feedback: str) -> tuple[Lesson, ...]:
-    """What a text of feedback asks for; nothing when it is vague.
-
-    Example:
-        >>> [lesson.kind for lesson in lessons_in("Remove the line about glass. Parcels to Norway get code K4.")]
-        ['remove', 'rule']
-    """
-    if _TIDY.search(feedback):
-        return (Lesson("tidy"),)
-    found: list[Lesson] = []
-    for clause in clauses(feedback):
-        names = attributes_in(clause)
-        if rules := rules_in(clause):
-            found += [Lesson("rule", rule.attribute, rule.code) for rule in rules]
-        elif names and _REMOVE.search(clause):
-            found.append(Lesson("remove", names[0]))
-        elif len(names) == 2 and _BEFORE.search(clause):
-            found.append(Lesson("order", *names))
-        elif _FORMAT.search(clause):
-            found.append(Lesson("format"))
-    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)
 class Proposer:
     """Edits a text from feedback.
+
+    It takes the lessons that most feedback supports and does what they ask: a line is added, replaced, taken out or
+    moved. What the request's history shows as rejected it mostly leaves alone.
 
     Attributes:
         seed: what its choices are hashed with.
@@ -101,18 +53,23 @@ class Proposer:
     seed: int
     sloppiness: float
 
-    def patch(self, task: Task) -> dict[str, Any]:
-        """Edits to numbered lines, in the shape of the format "patch"."""
-        key = self._key(task)
-        edits = self._edits(task, task.max_edits, key)
+    def patch(self, task: Task, other: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Edits to numbered lines, in the shape of the format "patch".
+
+        Args:
+            task: the request.
+            other: in a crossover, the lines of the other text that this one lacks.
+        """
+        key = self._key(task, other)
+        edits = self._edits(task, task.max_edits, key, other)
         if edits and chance(*key, "sloppy") < self.sloppiness:
             edits = self._spoilt(edits, task, key)[: task.max_edits]
         return {"edits": edits}
 
     def rewrite(self, task: Task) -> dict[str, Any]:
         """The whole text anew, in the shape of the format "rewrite"."""
-        key = self._key(task)
-        edits = self._edits(task, _LESSONS_OF_A_REWRITE, key)
+        key = self._key(task, ())
+        edits = self._edits(task, _LESSONS_OF_A_REWRITE, key, ())
         dropped = 0
         if task.items and chance(*key, "sloppy") < self.sloppiness:
             if len(task.lines) > 1 and chance(*key, "drop?") < 0.5:
@@ -122,70 +79,61 @@ class Proposer:
         reason = " ".join(edit["reason"] for edit in edits) or "Nothing in the feedback asks for a change."
         return {"text": "\n".join(_applied(task.lines, edits, dropped)), "reason": reason}
 
-    def _key(self, task: Task) -> tuple[object, ...]:
+    def _key(self, task: Task, other: tuple[str, ...]) -> tuple[object, ...]:
         said = [item.text for item in task.items]
-        return (self.seed, "proposer", *task.lines, *said, *task.history, task.problem, task.max_edits)
+        return (self.seed, "proposer", *task.lines, *other, *said, *task.history, task.problem, task.max_edits)
 
-    def _edits(self, task: Task, limit: int, key: tuple[object, ...]) -> list[dict[str, Any]]:
+    def _edits(self, task: Task, limit: int, key: tuple[object, ...], other: tuple[str, ...]) -> list[dict[str, Any]]:
         """The edits that most feedback asks for."""
-        if not task.items:
+        if not (task.items or other):
             return self._bland(task, key, "There is no feedback, so this is general advice.")[:limit]
+        tried = rejected(task.history)
         edits: list[dict[str, Any]] = []
         touched: set[int] = set()
         about: set[str] = set()
-        for support in self._gathered(task, key):
+        for support in gathered(task.items):
             lesson = support.lesson
-            if {lesson.attribute, lesson.other} & about & BY_NAME.keys():
+            names = {lesson.attribute, lesson.other} & BY_NAME.keys()
+            if names & about:
                 continue  # another lesson about it has more support
+            if lesson in tried and chance(*key, "repeat", lesson) >= _REPEATS:
+                continue
             new = self._edit(lesson, task, support.numbers, key)
+            if lesson.kind == "tidy":
+                new = new[: limit - len(edits)]
             lines = {edit["line"] for edit in new if edit["op"] != "add"}
             if not new or lines & touched or len(edits) + len(new) > limit:
                 continue
             edits += new
             touched |= lines
-            about |= {lesson.attribute, lesson.other} & BY_NAME.keys()
-        if not edits:
+            about |= names
+        edits += self._taken_over(task, other, about)[: limit - len(edits)]
+        tidying = any(support.lesson.kind == "tidy" for support in gathered(task.items))
+        if not edits and not other and not tidying:
             return self._bland(task, key, "The feedback asks for more care.")[:limit]
         return edits[: max(1, limit // 2)] if task.problem else edits
 
-    def _gathered(self, task: Task, key: tuple[object, ...]) -> list[_Support]:
-        found: dict[Lesson, _Support] = {}
-        for item in task.items:
-            for lesson in lessons_in(item.text):
-                support = found.setdefault(lesson, _Support(lesson))
-                support.weight += item.times
-                support.numbers.append(item.number)
-        for lesson in self._rejected(task):
-            if lesson in found and chance(*key, "repeat", lesson) >= _REPEATS:
-                del found[lesson]
-        return sorted(found.values(), key=lambda support: (-support.weight, support.numbers[0]))
-
-    def _rejected(self, task: Task) -> set[Lesson]:
-        """What was tried before and came to nothing, as far as the request shows it."""
-        failed = [past for past in task.history if _REJECTED.search(past)]
-        return {lesson for past in failed for lesson in lessons_in(past)}
-
     def _edit(self, lesson: Lesson, task: Task, numbers: list[int], key: tuple[object, ...]) -> list[dict[str, Any]]:
-        """The edits for one lesson; none when the text says it already."""
-        if lesson.kind == "tidy":
-            return self._tidied(task, numbers, key)
+        """The edits for one lesson; none when there is nothing to do."""
         own = _line_about(lesson.attribute, task.lines)
         count = f"{len(numbers)} feedback item{' says' if len(numbers) == 1 else 's say'}"
+        now = read_instructions("\n".join(task.lines))
+        if lesson.kind == "tidy":
+            return [_edit("remove", line, "", "It says nothing new.", numbers) for line in _repeated(task.lines)]
         if lesson.kind == "format":
-            if read_instructions("\n".join(task.lines)).bare:
-                return []
-            return [_edit("add", len(task.lines), _FORMAT_LINE, f"{count} what the answer should look like.", numbers)]
+            reason = f"{count} what the answer should look like."
+            return [] if now.bare else [_edit("add", len(task.lines), _FORMAT_LINE, reason, numbers)]
         if lesson.kind == "rule":
             reason = f"{count} that {lesson.attribute} means {lesson.other}."
             if own is None:
                 return [_edit("add", len(task.lines), _worded(lesson, key), reason, numbers)]
-            if read_instructions("\n".join(task.lines)).codes.get(lesson.attribute) == lesson.other:
-                if chance(*key, "insist", lesson) >= _INSISTS:
-                    return []
-                text = f"Always give {lesson.other} to parcels {BY_NAME[lesson.attribute].spoken}."
-                return [_edit("add", len(task.lines), text, f"{count} it, although the text says so.", numbers)]
-            text = _without(lesson.attribute, task.lines[own - 1], _worded(lesson, key))
-            return [_edit("replace", own, text, reason, numbers)]
+            if now.codes.get(lesson.attribute) != lesson.other:
+                text = _without(lesson.attribute, task.lines[own - 1], _worded(lesson, key))
+                return [_edit("replace", own, text, reason, numbers)]
+            if chance(*key, "insist", lesson) >= _INSISTS:
+                return []
+            text = f"Always give {lesson.other} to parcels {BY_NAME[lesson.attribute].spoken}."
+            return [_edit("add", len(task.lines), text, f"{reason} It has to be said more clearly.", numbers)]
         if own is None:
             return []
         if lesson.kind == "remove":
@@ -201,18 +149,17 @@ class Proposer:
             _edit("add", later - 1, task.lines[own - 1], reason, numbers),
         ]
 
-    def _tidied(self, task: Task, numbers: list[int], key: tuple[object, ...]) -> list[dict[str, Any]]:
-        """Removes lines that say only what later lines say too; now and then one is overlooked."""
-        said: set[object] = set()
+    def _taken_over(self, task: Task, other: tuple[str, ...], about: set[str]) -> list[dict[str, Any]]:
+        """Lines of another text that say what this one does not."""
+        stated = read_instructions("\n".join(task.lines))
         edits = []
-        for number in range(len(task.lines), 0, -1):
-            line = task.lines[number - 1]
-            rules = {(rule.attribute, rule.code) for clause in clauses(line) for rule in rules_in(clause)}
-            own: set[object] = set(rules) or {line.strip().casefold()}
-            if line.strip() and own <= said and chance(*key, "overlooks", number) >= _OVERLOOKS:
-                edits.append(_edit("remove", number, "", "Another line says it.", numbers))
-            said |= own
-        return edits[: task.max_edits]
+        for line in other:
+            rules = read_instructions(line).rules
+            new = [name for name, _ in rules if name not in stated.codes and name not in about]
+            if new or (read_instructions(line).bare and not stated.bare):
+                about.update(new)
+                edits.append(_edit("add", len(task.lines), line, "The other version has learned this.", []))
+        return edits
 
     def _bland(self, task: Task, key: tuple[object, ...], reason: str) -> list[dict[str, Any]]:
         left = [line for line in BLAND if line not in task.lines]
@@ -262,6 +209,19 @@ def _line_about(attribute: str, lines: tuple[str, ...]) -> int | None:
         if any(rule.attribute == attribute for clause in clauses(line) for rule in rules_in(clause))
     ]
     return found[-1] if found else None
+
+
+def _repeated(lines: tuple[str, ...]) -> list[int]:
+    """The numbers of lines that add nothing to those before them: bland ones, and what was said already."""
+    said: set[object] = set()
+    found = []
+    for number, line in enumerate(lines, 1):
+        rules = {rule for clause in clauses(line) for rule in rules_in(clause)}
+        things: set[object] = {*rules} if rules else {line.strip()}
+        if things <= said or line.strip() in BLAND:
+            found.append(number)
+        said |= things
+    return found
 
 
 def _without(attribute: str, line: str, instead: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,8 +40,8 @@ class SimulatedTask:
         train, val, test: examples, dicts with ``id``, ``parcel`` and ``target``.
         seed_prompt: what `program` starts with.
         optimum_prompt: the best prompt there is.
-        optimum: the expected accuracy of `optimum_prompt` on `test`.
         world: what is true of parcels; only for looking at a result, an optimizer must not use it.
+        loss: scores an answer.
     """
 
     model: ParcelsModel
@@ -49,9 +50,13 @@ class SimulatedTask:
     test: list[dict[str, Any]]
     seed_prompt: str
     optimum_prompt: str
-    optimum: float
     world: World
     loss: nn.ExactMatch = field(default_factory=nn.ExactMatch)
+
+    @functools.cached_property
+    def optimum(self) -> float:
+        """The expected accuracy of `optimum_prompt` on `test`."""
+        return self.expected(self.optimum_prompt)
 
     def program(self) -> nn.ChatCompletion:
         """A new program with the seed prompt as its one parameter, ``system``."""
@@ -157,8 +162,4 @@ def simulated_task(
         ]
         for name, count in (("train", train), ("val", val), ("test", test))
     }
-    made = SimulatedTask(
-        model, **splits, seed_prompt=_SEED_PROMPT, optimum_prompt=optimum_prompt, optimum=0.0, world=world
-    )
-    object.__setattr__(made, "optimum", made.expected(optimum_prompt))
-    return made
+    return SimulatedTask(model, splits["train"], splits["val"], splits["test"], _SEED_PROMPT, optimum_prompt, world)

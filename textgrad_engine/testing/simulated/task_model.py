@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from textgrad_engine.llm.simulated.chance import chance, pick
+from textgrad_engine.testing.simulated.groups import Group
 from textgrad_engine.testing.simulated.instructions import Instructions, read_instructions
 from textgrad_engine.testing.simulated.vocabulary import CODES, attributes_in
 from textgrad_engine.testing.simulated.world import World
@@ -15,6 +17,7 @@ __all__ = ["Behaviour", "TaskModel", "parcel_in"]
 _PARCEL = re.compile(r"^[^\S\n]*(Parcel:[^\n]*?)[^\S\n]*$", re.MULTILINE)
 _BY_LINE = 0.015
 _DRESSED = 0.3
+_TAUGHT = 0.5
 
 
 def parcel_in(text: str) -> tuple[str, str] | None:
@@ -57,7 +60,21 @@ class TaskModel:
                 return code, name
         if group is None:
             return self.world.usual, None
-        return group.code(instructions.codes, frozenset(has), self.world.draw(parcel)), None
+        stated = self._taught(instructions, group, parcel) if instructions.examples else instructions.codes
+        return group.code(stated, frozenset(has), self.world.draw(parcel)), None
+
+    def _taught(self, instructions: Instructions, group: Group, parcel: str) -> Mapping[str, str]:
+        """What the prompt states, and what its examples teach where it states nothing.
+
+        An example teaches half of the parcels that its deciding attributes mean its code.
+        """
+        stated = dict(instructions.codes)
+        if chance(self.world.seed, "taught", parcel) < _TAUGHT:
+            for names, code in instructions.examples:
+                for name in group.attributes:
+                    if name in names:
+                        stated.setdefault(name, code)
+        return stated
 
     def slip_rate(self, instructions: Instructions) -> float:
         """How often a right answer is lost, drawn anew with each wording: half the noise, and what the length costs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ class Rule:
     code: str
 
 
+@functools.lru_cache(maxsize=8192)
 def attributes_in(text: str) -> tuple[str, ...]:
     """The names of the attributes that a text speaks of, each once, in its order.
 

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine.errors import AuthenticationFailed, ContractError, NoModelError
+from textgrad_engine.llm import Message, Request
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.contracts import contracts_for
+from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Rewrite, propose
+from textgrad_engine.optim.proposers.base import LateModel, numbered, second_parent
+from textgrad_engine.testing import ScriptedModel
+
+BRIEF = Brief(role="system prompt", text="Sort.\nBe polite.", origins=(None, None), contracts=contracts_for([], 40))
+
+
+class Fixed:
+    """Proposes the texts of a list, one after the other, and notes what it was told."""
+
+    def __init__(self, *texts: str | Exception) -> None:
+        self.texts, self.told = list(texts), list[str]()
+
+    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+        self.told.append(problem)
+        text = self.texts.pop(0)
+        if isinstance(text, Exception):
+            raise text
+        return Proposal(text, (None,) * (text.count("\n") + 1))
+
+
+def made(proposer: Fixed, brief: Brief = BRIEF) -> Proposal:
+    return asyncio.run(propose(proposer, brief, ScriptedModel([])))
+
+
+def test_a_proposal_that_breaks_a_contract_is_repaired_once() -> None:
+    """The proposer is told what was wrong, and has one more try."""
+    proposer = Fixed("word " * 60, "Sort it.")
+    assert made(proposer).text == "Sort it."
+    assert proposer.told[0] == ""
+    assert "40" in proposer.told[1]
+
+
+def test_a_second_breach_drops_it() -> None:
+    """The text stays as it was, and the last problem says why."""
+    proposer = Fixed(ContractError("there is no line 9"), "")
+    found = made(proposer)
+    assert (found.text, found.origins, found.edits) == (BRIEF.text, BRIEF.origins, ())
+    assert proposer.told == ["", "there is no line 9"]
+    assert "empty" in found.problem
+
+
+def test_what_is_no_breach_is_raised() -> None:
+    """An endpoint that refuses the key is no reason to ask again."""
+    proposer = Fixed(AuthenticationFailed("no", status=401), "Sort it.")
+    with pytest.raises(AuthenticationFailed):
+        made(proposer)
+    assert len(proposer.told) == 1
+
+
+def test_a_text_that_breaks_its_contract_already_may_stay() -> None:
+    """No change is never a breach."""
+    assert made(Fixed(BRIEF.text), Brief("", BRIEF.text, BRIEF.origins, contracts=contracts_for([], 1))).problem == ""
+
+
+def test_max_edits_of_a_proposer_goes_before_the_briefs() -> None:
+    """And it is at least one."""
+    model = ScriptedModel([{"edits": []}] * 2)
+    for proposer in (Patch(), Patch(max_edits=2)):
+        asyncio.run(propose(proposer, BRIEF, model))
+    assert ["at most 4 edits" in r.messages[-1].text for r in model.requests] == [True, False]
+    assert "at most 2 edits" in model.requests[1].messages[-1].text
+    with pytest.raises(ValueError, match="max_edits must be at least 1"):
+        Patch(max_edits=0)
+
+
+@pytest.mark.parametrize("proposer", [Patch(), Rewrite()])
+def test_examples_are_shown_whole_and_fenced(proposer: Patch | Rewrite) -> None:
+    """Good texts of other programs, which may hold anything."""
+    brief = Brief("prompt", "Sort.", (None,), examples=("You grade.\n</example>", "You route."))
+    model = ScriptedModel([{"edits": []} if isinstance(proposer, Patch) else {"text": "Sort.", "reason": ""}])
+    asyncio.run(propose(proposer, brief, model))
+    shown = model.requests[0].messages[-1].text
+    assert shown.count("<example-") == 2
+    assert "\nYou grade.\n</example>\n</example-" in shown
+
+
+def test_edits_are_named_by_their_step() -> None:
+    """So that each line can be found, and taken back, later."""
+    edit = {"op": "add", "line": 2, "text": "x", "reason": "r", "feedback": []}
+    brief = Brief("prompt", BRIEF.text, BRIEF.origins, step=7)
+    found = asyncio.run(propose(Patch(), brief, ScriptedModel([{"edits": [edit, edit]}])))
+    assert [each.id for each in found.edits] == ["7.1", "7.2"]
+    assert [origin and origin.edit for origin in found.origins] == [None, None, "7.1", "7.2"]
+
+
+def test_a_late_model_is_looked_up_when_it_is_asked() -> None:
+    """A proposer that asks nobody works where no model was named; one that does says that none was."""
+    late = LateModel()
+    request = Request(messages=(Message(role="user", content="?"),))
+    with pytest.raises(NoModelError):
+        asyncio.run(late.complete(request))
+    with tg.use_models(optimizer=ScriptedModel(["yes"], name="other")):
+        assert late.name == "other"
+        assert asyncio.run(late.complete(request)).text == "yes"
+
+
+def test_the_second_parent_is_the_best_other() -> None:
+    """Of equals the first; those that were not scored come last; without any there is nothing to merge."""
+    origin = Origin(1, "r", ())
+    others = (("a", None), ("b", 0.5), ("c\nd", 0.9), ("e", 0.9))
+    brief = Brief("prompt", "x", (None,), others=others)
+    assert second_parent(brief) == ("c\nd", (None, None))
+    known = Brief("prompt", "x", (None,), others=others, other_origins=((), (), (origin, None), ()))
+    assert second_parent(known) == ("c\nd", (origin, None))
+    with pytest.raises(ValueError, match="has none in `others`"):
+        second_parent(BRIEF)
+
+
+def test_blank_lines_are_numbered_too() -> None:
+    """The numbers are those of `text.split`, or edits would go astray."""
+    assert numbered("a\n\nb\n").split("\n") == ["1| a", "2| ", "3| b", "4| "]

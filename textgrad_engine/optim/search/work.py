@@ -1,0 +1,258 @@
+"""What the lanes of a patch search do: propose a patch, try an edit without, race rivals, from a copy of the board."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from textgrad_engine import dispatch, ops, templates
+from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.roles import model_for
+from textgrad_engine.optim.contracts import broken, contracts_for
+from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.gather import gather
+from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.patch import Edit, apply_patch
+from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
+from textgrad_engine.optim.revert import revert
+from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
+from textgrad_engine.optim.search.credit import credit, shares
+from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.race import GLANCE, Race, RaceRecord, run_race
+
+__all__ = ["Found", "Kind", "Workshop"]
+
+Kind = Literal["patch", "tidying", "ablation", "rival", "union"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a lane brings back.
+
+    Attributes:
+        number: the proposal's number.
+        kind: what was proposed.
+        base: the texts it was made for.
+        base_origins: where their lines came from.
+        texts: the texts that it makes of them.
+        origins: where the lines of these come from.
+        examples: the training examples whose feedback it answers, by position.
+        scores: their scores before.
+        feedback: how many pieces of feedback reached the parameters.
+        changes: for each parameter concerned what is proposed.
+        race: the race; None when nothing was proposed.
+        problems: answers that were not to be had, in words.
+        about: the edits that it would take out again.
+    """
+
+    number: int
+    kind: Kind
+    base: Texts
+    base_origins: Origins
+    texts: Texts
+    origins: Origins
+    examples: tuple[int, ...] = ()
+    scores: tuple[float | None, ...] = ()
+    feedback: int = 0
+    changes: tuple[Change, ...] = ()
+    race: RaceRecord | None = None
+    problems: tuple[str, ...] = ()
+    about: tuple[Accepted, ...] = ()
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What all lanes share.
+
+    Attributes:
+        variables: the parameters.
+        groups: for each parameter the settings of its group.
+        model: asks this model for patches; None stands for the optimizer of `use_models`.
+        proposer: makes the patches.
+        max_edits: at most so many edits in a patch, over all parameters.
+        momentum: so many lines of history are shown to the proposer.
+        feedback_batch_size: so many examples may share one feedback call.
+        allowance: at most so many examples in a race; None for all.
+    """
+
+    variables: tuple[Variable, ...]
+    groups: tuple[Mapping[str, Any], ...]
+    model: str | Model | None
+    proposer: Proposer
+    max_edits: int
+    momentum: int
+    feedback_batch_size: int
+    allowance: int | None
+
+    def patch(self, objective: Objective, board: Board, number: int, positions: tuple[int, ...], seed: str) -> Found:
+        """Take feedback on a minibatch, ask for a patch, race it."""
+        with ops.feedback_batch_size(self.feedback_batch_size):
+            said = objective.feedback(board.texts, positions)
+        found = replace(
+            self._nothing(board, number, "patch"),
+            examples=positions,
+            scores=said.scores,
+            feedback=sum(map(len, said.gradients)),
+            problems=said.problems,
+        )
+        history = tuple(board.history[-self.momentum :]) if self.momentum else ()
+        briefs: dict[int, Brief] = {}
+        left_out: dict[int, int] = {}
+        for n, share in enumerate(shares(credit(said.gradients), self.max_edits)):
+            if share:
+                items, left_out[n] = gather(said.gradients[n], self.groups[n]["max_feedback_tokens"])
+                briefs[n] = self._brief(board, n, tuple(items), history, share, number)
+        found = self._ask(found, briefs, left_out)
+        support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
+        first = objective.near(support or positions, board.failing)[:GLANCE]
+        return self._raced(objective, board, found, first, seed)
+
+    def tidying(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
+        """Ask to have lines removed that say the same; patches that did not know of each other were put together."""
+        said = FeedbackItem(templates.load("tidy").render(), 1, "", ())
+        concerned = dict.fromkeys(entry.parameter for entry in board.accepted)
+        briefs = {
+            n: self._brief(board, n, (said,), (), max(board.texts[n].count("\n"), 1), number) for n in sorted(concerned)
+        }
+        found = self._ask(self._nothing(board, number, "tidying"), briefs, {})
+        return self._raced(objective, board, found, (), seed, until="worse")
+
+    def ablation(
+        self, objective: Objective, board: Board, number: int, about: tuple[Accepted, ...], seed: str
+    ) -> Found:
+        """Try the texts without some edits, first on examples like those that asked for them."""
+        texts, origins = list(board.texts), list(board.origins)
+        for entry in about:
+            text, own = revert(texts[entry.parameter], origins[entry.parameter], entry.edit)
+            texts[entry.parameter], origins[entry.parameter] = text, tuple(own)
+        found = replace(
+            self._nothing(board, number, "ablation"),
+            texts=tuple(texts),
+            origins=tuple(origins),
+            changes=self._changes(board.texts, tuple(texts)),
+            about=about,
+        )
+        right = board.right
+        first = [n for entry in about for n in objective.near(entry.support, right)[:GLANCE]]
+        return self._raced(objective, board, found, first, seed, until="worse")
+
+    def rival(self, objective: Objective, board: Board, found: Found, first: Sequence[int], seed: str) -> Found:
+        """Race the best texts against themselves with another patch's way with the same lines."""
+        return self._raced(objective, board, found, first[:GLANCE], seed)
+
+    def union(self, objective: Objective, board: Board, number: int, together: tuple[Refused, ...], seed: str) -> Found:
+        """Try edits together that did no harm alone."""
+        texts, origins = list(board.texts), list(board.origins)
+        changes = []
+        for n, variable in enumerate(self.variables):
+            last = texts[n].count("\n") + 1
+            edits = [replace(entry.edit, line=last, feedback=(), id="") for entry in together if entry.parameter == n]
+            if edits:
+                texts[n], own = apply_patch(texts[n], origins[n], edits, (), number)
+                origins[n] = tuple(own)
+                changes.append(Change(variable, board.texts[n], texts[n], tuple(edits), (), 0, ""))
+        found = replace(
+            self._nothing(board, number, "union"), texts=tuple(texts), origins=tuple(origins), changes=tuple(changes)
+        )
+        return self._raced(objective, board, found, (), seed)
+
+    def problem(self, before: Texts, after: Texts) -> str:
+        """What is wrong with texts by their contracts; "" when they keep them."""
+        found = []
+        for group, old, new in zip(self.groups, before, after):
+            if new != old:
+                found.append(broken(contracts_for(group["constraints"], group["max_tokens"]), old, new) or "")
+        return "; ".join(filter(None, found))
+
+    def _nothing(self, board: Board, number: int, kind: Kind) -> Found:
+        return Found(number, kind, board.texts, board.origins, board.texts, board.origins)
+
+    def _brief(
+        self,
+        board: Board,
+        n: int,
+        items: tuple[FeedbackItem, ...],
+        history: tuple[str, ...],
+        max_edits: int,
+        number: int,
+    ) -> Brief:
+        group = self.groups[n]
+        return Brief(
+            role=self.variables[n].role,
+            text=board.texts[n],
+            origins=board.origins[n],
+            items=items,
+            history=history,
+            contracts=contracts_for(group["constraints"], group["max_tokens"]),
+            max_edits=max_edits,
+            step=number,
+        )
+
+    def _ask(self, found: Found, briefs: Mapping[int, Brief], left_out: Mapping[int, int]) -> Found:
+        """Ask for proposals for several parameters at once."""
+
+        async def ask() -> list[Proposal]:
+            model = model_for("optimizer", self.model)
+            return await asyncio.gather(*(propose(self.proposer, brief, model) for brief in briefs.values()))
+
+        if not briefs:
+            return found
+        try:
+            made = dict(zip(briefs, dispatch.run(ask, label="the proposals of a search")))
+        except UNANSWERED as error:
+            lost = f"the optimizer gave no answer: {type(error).__name__}: {error}"
+            return replace(found, problems=(*found.problems, lost))
+        texts, origins = list(found.base), list(found.base_origins)
+        changes = []
+        for n, proposal in made.items():
+            texts[n], origins[n] = proposal.text, proposal.origins
+            brief = briefs[n]
+            changes.append(
+                Change(
+                    self.variables[n],
+                    brief.text,
+                    proposal.text,
+                    proposal.edits,
+                    brief.items,
+                    left_out.get(n, 0),
+                    proposal.problem,
+                )
+            )
+        return replace(found, texts=tuple(texts), origins=tuple(origins), changes=tuple(changes))
+
+    def _changes(self, before: Texts, after: Texts) -> tuple[Change, ...]:
+        pairs = zip(self.variables, before, after)
+        return tuple(Change(variable, old, new, (), (), 0, "") for variable, old, new in pairs if old != new)
+
+    def _raced(
+        self,
+        objective: Objective,
+        board: Board,
+        found: Found,
+        first: Sequence[int],
+        seed: str,
+        until: Literal["better", "worse"] = "better",
+    ) -> Found:
+        if found.texts == found.base:
+            return found
+        race = Race(
+            board.strata(first or (board.right if until == "worse" else ()), random.Random(seed)),
+            allowance=self.allowance,
+            scale=board.scale,
+            noise=board.noise,
+            until=until,
+        )
+        both = [found.base, found.texts]
+        return replace(found, race=run_race(race, objective.val, lambda some: objective.matrix(both, some)))
+
+
+def support_of(objective: Objective, change: Change, edit: Edit) -> tuple[int, ...]:
+    """The training examples that asked for an edit, by position."""
+    names = dict.fromkeys(name for number in edit.feedback for name in change.items[number - 1].examples)
+    positions = {name: n for n, name in enumerate(objective.train)}
+    return tuple(positions[name] for name in names if name in positions)

@@ -1,0 +1,222 @@
+"""Shrinking a prompt: the lines that it does without, found by delta debugging.
+
+Prompts that were optimized say things that no longer help, and every call pays for them. The test, whether a shorter
+text is no worse, is the caller's; it is expensive, so each text is tried once, and lines that belong together are one
+unit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from textgrad_engine.llm import tokens
+from textgrad_engine.optim.contracts import Contract, broken
+
+__all__ = ["Point", "Shrunk", "pareto", "shrink", "units_of"]
+
+_OPENING = re.compile(r"<([a-z]\w*-[0-9a-f]{8})>")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A text that was tried.
+
+    Attributes:
+        text: the text.
+        tokens: how many tokens it has.
+        score: its score, higher is better; None when nobody knows.
+    """
+
+    text: str
+    tokens: int
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """What shrinking came to.
+
+    Attributes:
+        text: the shortest text found that is not worse; the one that was given when there is none.
+        removed: the numbers of the lines that it does without, from 1, in the text that was given.
+        tried: every text that was tested, in order, and the one that was given before them.
+        front: those of them with a score that no other beats: by fewer tokens or a higher score, and no loss in the
+            other of the two; from the longest to the shortest.
+        finished: False when `max_tries` ended it before every unit was tried alone.
+    """
+
+    text: str
+    removed: tuple[int, ...]
+    tried: tuple[Point, ...]
+    front: tuple[Point, ...]
+    finished: bool
+
+
+async def shrink(
+    text: str,
+    is_not_worse: Callable[[str], Awaitable[bool]],
+    *,
+    score_of: Callable[[str], float | None] | None = None,
+    contracts: Iterable[Contract] = (),
+    units: Sequence[Sequence[int]] | None = None,
+    lanes: int = 1,
+    max_tries: int | None = None,
+) -> Shrunk:
+    r"""A short text that is not worse, by leaving out lines: what is left can spare no single unit. It is never empty.
+
+    Parts of the text are left out, halves first, then quarters, and so on down to single units, and always again after
+    a success (ddmin; Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002).
+    That paper also tries each part alone; a prompt seldom does with one part, and tests cost money, so that is left
+    out, which keeps its guarantee.
+
+    Args:
+        text: the text.
+        is_not_worse: tells whether a shorter text is good enough; it is compared with the text that was given, not with
+            the last success, or small losses would add up.
+        score_of: the score of a text that was tested, for the front; None leaves the front empty.
+        contracts: what a shorter text must keep; one that does not is not tried.
+        units: which lines (numbers from 1) are left out together; lines that are in no unit stay. None takes
+            `units_of`.
+        lanes: so many texts are tested at a time. The result is the same; some tests turn out not to have been needed.
+        max_tries: at most so many tests; None sets no limit.
+
+    Raises:
+        ValueError: `lanes` or `max_tries` is less than 1, or a unit names a line that is not there or is in another.
+
+    Example:
+        >>> async def keeps_it_brief(text: str) -> bool:
+        ...     return "brief" in text
+        >>> found = asyncio.run(shrink("Sort.\nBe brief.\nBe kind.\nBe good.", keeps_it_brief))
+        >>> found.text, found.removed, len(found.tried)
+        ('Be brief.', (1, 3, 4), 4)
+    """
+    if lanes < 1 or (max_tries is not None and max_tries < 1):
+        raise ValueError(f"lanes and max_tries must be at least 1, got {lanes} and {max_tries}")
+    lines = text.split("\n")
+    left = [tuple(unit) for unit in (units_of(text) if units is None else units)]
+    _check_units(left, len(lines))
+    search = _Search(text, is_not_worse, tuple(contracts), lanes, max_tries)
+    fixed = set(range(1, len(lines) + 1)).difference(*left)
+
+    def without(part: Sequence[tuple[int, ...]]) -> str:
+        gone = {number for unit in part for number in unit}
+        kept = sorted(fixed.union(*left) - gone)
+        return "\n".join(lines[number - 1] for number in kept)
+
+    parts = min(2, len(left))
+    while parts and not search.spent:
+        cut = [left[n * len(left) // parts : (n + 1) * len(left) // parts] for n in range(parts)]
+        found = await search.first([without(part) for part in cut])
+        if found is not None:
+            left = [unit for part in cut[:found] + cut[found + 1 :] for unit in part]
+            parts = min(max(parts - 1, 2), len(left))
+        elif parts == len(left):
+            break
+        else:
+            parts = min(parts * 2, len(left))
+    shortest = without([])
+    gone = sorted(set(range(1, len(lines) + 1)) - fixed.union(*left))
+    points = [Point(each, tokens.count(each), score_of(each) if score_of else None) for each in (text, *search.tried)]
+    return Shrunk(shortest, tuple(gone), tuple(points), tuple(pareto(points)), not search.spent)
+
+
+def pareto(points: Iterable[Point]) -> list[Point]:
+    """The points that no other beats in tokens or score without losing in the other, longest first.
+
+    Points without a score are left out; of equal ones the first stays.
+
+    Example:
+        >>> points = [Point("abc", 3, 0.9), Point("ab", 2, 0.9), Point("x", 1, 0.5), Point("y", 1, 0.4)]
+        >>> [point.text for point in pareto(points)]
+        ['ab', 'x']
+    """
+    front: list[Point] = []
+    best = float("-inf")
+    scored = [(point, point.score) for point in points if point.score is not None]
+    for point, score in sorted(scored, key=lambda pair: (pair[0].tokens, -pair[1])):
+        if score > best:
+            front.append(point)
+            best = score
+    return front[::-1]
+
+
+def units_of(text: str) -> list[tuple[int, ...]]:
+    r"""The lines that only make sense together, by number: a fenced block is one unit, and so is a line with the blank
+    lines behind it.
+
+    Example:
+        >>> units_of("Sort.\n\n<examples-0a1b2c3d>\nOne\n</examples-0a1b2c3d>\nBe brief.")
+        [(1, 2), (3, 4, 5), (6,)]
+    """
+    lines = text.split("\n")
+    units: list[list[int]] = []
+    closing = ""
+    for number, line in enumerate(lines, 1):
+        if closing or (units and not line.strip()):
+            units[-1].append(number)
+            closing = "" if line == closing else closing
+            continue
+        units.append([number])
+        opened = _OPENING.fullmatch(line)
+        if opened is not None and f"</{opened[1]}>" in lines[number:]:
+            closing = f"</{opened[1]}>"
+    return [tuple(unit) for unit in units]
+
+
+class _Search:
+    """The tests: each text once, in order, and no more than allowed."""
+
+    def __init__(
+        self,
+        text: str,
+        is_not_worse: Callable[[str], Awaitable[bool]],
+        contracts: tuple[Contract, ...],
+        lanes: int,
+        max_tries: int | None,
+    ) -> None:
+        self.text, self.is_not_worse, self.contracts = text, is_not_worse, contracts
+        self.lanes, self.max_tries = lanes, max_tries
+        self.known: dict[str, bool] = {text: False, "": False}  # one is not shorter, the other no prompt
+        self.tried: list[str] = []
+        self.spent = False
+
+    async def first(self, texts: Sequence[str]) -> int | None:
+        """The position of the first text that is not worse; None when there is none, or no test is left to find out."""
+        for position, text in enumerate(texts):
+            if text not in self.known and not await self._test(texts[position:]):
+                self.spent = True
+                return None
+            if self.known[text]:
+                return position
+        return None
+
+    async def _test(self, texts: Sequence[str]) -> bool:
+        """Test the first of some texts, and those next to it in free lanes; False when no test is left."""
+        room = self.lanes
+        if self.max_tries is not None:
+            room = min(room, self.max_tries - len(self.tried))
+        batch: list[str] = []
+        for text in dict.fromkeys(texts):
+            if text in self.known:
+                continue
+            if broken(self.contracts, self.text, text) is not None:
+                self.known[text] = False
+            elif len(batch) < room:
+                batch.append(text)
+            else:
+                break
+        self.tried += batch
+        for text, found in zip(batch, await asyncio.gather(*(self.is_not_worse(text) for text in batch))):
+            self.known[text] = found
+        return texts[0] in self.known
+
+
+def _check_units(units: Sequence[tuple[int, ...]], lines: int) -> None:
+    numbers = [number for unit in units for number in unit]
+    if len(set(numbers)) < len(numbers):
+        raise ValueError("a line is in two units; each may be in one")
+    if wrong := [number for number in numbers if not 1 <= number <= lines]:
+        raise ValueError(f"a unit has line {wrong[0]}, and the text has lines 1 to {lines}")
