@@ -68,7 +68,7 @@ class Target:
             NotOffered: the server has none.
         """
         if kind not in self.server.models:
-            raise NotOffered(f"it has no way to answer so ({kind})")
+            raise NotOffered("nothing that is sent makes it do that")
         return self.server.models[kind]
 
     def model(self, kind: str = "talk", **settings: Any) -> llm.Model:
@@ -197,7 +197,10 @@ async def unknown_setting(target: Target) -> str | None:
 
 @check("structured output")
 async def structured(target: Target) -> str | None:
-    model = target.model("json")
+    return await _structured(target.model("json"))
+
+
+async def _structured(model: llm.Model) -> str:
     bare = await model.complete(ask("Judge the bicycle."))
     ways = []
     for _ in range(2):
@@ -213,7 +216,10 @@ async def structured(target: Target) -> str | None:
 
 @check("streamed equals not streamed")
 async def streamed(target: Target) -> str | None:
-    model = target.model(temperature=0)
+    return await _streamed(target.model(temperature=0))
+
+
+async def _streamed(model: llm.Model) -> str:
     whole = await model.complete(ask("Where is the bicycle?"))
     pieces: list[str | None] = []
     with llm.on_token(lambda request, piece: pieces.append(piece)):
@@ -223,6 +229,35 @@ async def streamed(target: Target) -> str | None:
     expect(len(pieces) > 1, "it came in one piece")
     counted = not (found.raw or {}).get("usage_estimated")
     return f"{len(pieces)} pieces, {'with' if counted else 'without'} usage"
+
+
+async def _by_responses(target: Target, kind: str, work: Callable[[llm.Model], Awaitable[str | None]]) -> str | None:
+    try:
+        return await work(target.model(kind, api="responses"))
+    except errors.BadRequest as error:
+        if error.status in (404, 405):
+            raise NotOffered(f"status {error.status}: it has no Responses API") from None
+        raise
+
+
+@check("Responses API: plain completion, with usage")
+async def responses_plain(target: Target) -> str | None:
+    async def work(model: llm.Model) -> None:
+        found = await model.complete(ask("Where is the bicycle?", system="Answer."))
+        expect((found.text, found.finish_reason) == (answers.TALK, "stop"), f"{found!r}")
+        expect(found.usage.output_tokens > 0 and not (found.raw or {}).get("usage_estimated"), f"{found.usage!r}")
+
+    return await _by_responses(target, "talk", work)
+
+
+@check("Responses API: structured output")
+async def responses_structured(target: Target) -> str | None:
+    return await _by_responses(target, "json", _structured)
+
+
+@check("Responses API: streamed equals not streamed")
+async def responses_streamed(target: Target) -> str | None:
+    return await _by_responses(target, "talk", _streamed)
 
 
 @check("wrong key: `AuthenticationFailed` at once, and the queue with it")

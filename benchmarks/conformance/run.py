@@ -41,6 +41,8 @@ SECONDS = 240.0
 async def outcome(title: str, server: Server) -> tuple[str, bool]:
     """What a check found out about a server, in a few words, and whether that will do."""
     target = Target(server)
+    if title in server.lacks:
+        return f"not offered: {server.lacks[title]}", True
     try:
         async with asyncio.timeout(SECONDS):
             remark = await CHECKS[title](target)

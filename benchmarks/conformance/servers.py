@@ -41,6 +41,7 @@ class Server:
             length limit, "limited" refuses with 429, "broken" with 500, "overflow" any request as too long, and "long"
             what is.
         versions: of what it is made of.
+        lacks: checks that are not made of it, with the reason.
     """
 
     name: str
@@ -48,13 +49,21 @@ class Server:
     key: str | None
     models: Mapping[str, str]
     versions: str = ""
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class Place:
-    """The folder that everything is kept in: environments, models, configs, logs."""
+    """The folder that everything is kept in: environments, models, configs, logs.
+
+    Attributes:
+        root: the folder.
+        patience: seconds that a server has to end when it is asked to.
+        environments: the interpreters so far, by name.
+    """
 
     root: Path
+    patience: float = 15.0
     environments: dict[str, Path] = field(default_factory=dict)
 
     def python(self, name: str, *requirements: str) -> Path:
@@ -116,7 +125,7 @@ class Place:
                 _wait(process, f"http://127.0.0.1:{port}{ready}", seconds, name, log)
                 yield
             finally:
-                _end(process)
+                _end(process, self.patience)
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, seconds: float, name: str, log: Path) -> None:
@@ -134,16 +143,15 @@ def _wait(process: subprocess.Popen[bytes], url: str, seconds: float, name: str,
         time.sleep(0.2)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], patience: float) -> None:
     def tell(sign: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, sign)  # it is the leader of a group of its own, made of what it has started
 
     tell(signal.SIGTERM)
     try:
-        process.wait(15)
-    except subprocess.TimeoutExpired:
-        pass
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
     finally:
         tell(signal.SIGKILL)
         process.wait()
@@ -166,7 +174,9 @@ def litellm(place: Place, upstream: Server | None = None) -> Iterator[Server]:
     """
     python = place.python("litellm", "litellm[proxy]")
     routes: dict[str, dict[str, object]]
+    streaming = "Responses API: streamed equals not streamed"
     if upstream is not None:
+        lacks = {streaming: "litellm breaks off: it wants a whole number where transformers sends `created_at` as 1.5"}
         name = "litellm in front of it"
         real = {"model": f"openai/{upstream.models['talk']}", "api_base": upstream.base_url, "api_key": "none"}
         routes = {"parrot": real, "limited": {**real, "rpm": 1}, "broken": {**real, "api_base": NOBODY}}
@@ -192,6 +202,7 @@ def litellm(place: Place, upstream: Server | None = None) -> Iterator[Server]:
         nowhere = {"api_base": NOBODY, "api_key": "none"}  # never asked, for the answer is made up before
         routes = {kind: {"model": f"openai/{kind}", **nowhere, **mock} for kind, mock in mocked.items()}
         models = {kind: kind for kind in routes}
+        lacks = {streaming: "litellm answers 500: it cannot stream a mock here"}
     config = {
         "model_list": [{"model_name": model, "litellm_params": params} for model, params in routes.items()],
         "general_settings": {"master_key": KEY},
@@ -208,7 +219,7 @@ def litellm(place: Place, upstream: Server | None = None) -> Iterator[Server]:
     command = [str(python.with_name("litellm")), "--config", str(file), "--host", "127.0.0.1", "--port", str(port)]
     with place.running(file.stem, command, port, "/health/liveliness", 180):
         versions = place.versions("litellm", "litellm")
-        yield Server(name, f"http://127.0.0.1:{port}/v1", KEY, models, versions)
+        yield Server(name, f"http://127.0.0.1:{port}/v1", KEY, models, versions, lacks)
 
 
 @contextlib.contextmanager

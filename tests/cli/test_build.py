@@ -65,6 +65,38 @@ def test_roles_of_one_name_share_one_model(small: Any) -> None:
         assert limits.calls == 5000
 
 
+def test_limits_per_minute_reach_every_model(small: Any) -> None:
+    """Who states what the endpoint allows must not be refused by it, with whatever model."""
+    rates = 'forward = "a"\nbackward = "b"\nbase_url = "http://127.0.0.1:1/v1"\nrequests_per_minute = 90\n'
+    config = load_config(small(('forward = "simulated/tickets"', rates + "tokens_per_minute = 5e4")))
+    for changed in (config, config.with_overrides(model="c")):
+        for model in build.make_models(changed).values():
+            assert "requests_per_minute=90" in repr(model)
+            assert "tokens_per_minute=50000" in repr(model)
+    embedded = load_config(
+        small(('forward = "simulated/tickets"', 'forward = "simulated/tickets"\nrequests_per_minute = 9'))
+    )
+    assert "requests_per_minute=9" in repr(build.make_models(embedded)["forward"])
+
+
+def test_the_api_is_that_of_every_endpoint(small: Any) -> None:
+    """Also of a model that the command line names; an embedded one has none."""
+    asked = 'forward = "a"\nbase_url = "http://127.0.0.1:1/v1"\napi = "responses"'
+    config = load_config(small(('forward = "simulated/tickets"', asked)))
+    for changed in (config, config.with_overrides(model="b")):
+        assert "api='responses'" in repr(build.make_models(changed)["forward"])
+    embedded = load_config(small(('forward = "simulated/tickets"', 'forward = "simulated/tickets"\napi = "responses"')))
+    assert build.make_models(embedded)
+
+
+def test_a_setting_that_the_api_lacks_is_named_with_its_line(small: Any) -> None:
+    """Not a traceback, and not a setting dropped in silence."""
+    asked = 'forward = "a"\nbase_url = "http://127.0.0.1:1/v1"\napi = "responses"\n[models.config]\nseed = 1'
+    config = load_config(small(('forward = "simulated/tickets"', asked)))
+    with pytest.raises(ConfigError, match=r":\d+: .*Responses API has no setting 'seed'"):
+        build.make_models(config)
+
+
 def test_the_seed_of_the_run_is_that_of_the_models(small: Any) -> None:
     """One seed makes the whole run repeatable."""
     inside: Any = innermost(build.make_models(load_config(small(("seed = 0", "seed = 4"))))["forward"])

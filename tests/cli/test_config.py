@@ -109,6 +109,26 @@ PROBLEMS = {
         change("forward =", "temperature = 1\nforward ="),
         r":17: .*it belongs in \[models\.config\]",
     ),
+    "no requests per minute": (
+        change("forward =", "requests_per_minute = 0\nforward ="),
+        r":17: \[models\] requests_per_minute = 0: should be greater than or equal to 1",
+    ),
+    "endless tokens per minute": (
+        change("forward =", "tokens_per_minute = inf\nforward ="),
+        r":17: \[models\] tokens_per_minute = inf: should be a finite number",
+    ),
+    "tokens per minute in words": (
+        change("forward =", 'tokens_per_minute = "2M"\nforward ='),
+        r":17: \[models\] tokens_per_minute = '2M': should be a valid number",
+    ),
+    "limit per minute of a budget": (
+        change("dollars = 1.5", "requests_per_minute = 60"),
+        r":29: \[budget\] has no key 'requests_per_minute'; it belongs in \[models\]",
+    ),
+    "limit per minute among the sampling settings": (
+        change("temperature = 0", "temperature = 0\nrequest_per_minute = 60"),
+        r":21: \[models.config\] has no key 'request_per_minute'; it knows",
+    ),
     "class_": (
         change("system =", "class_ = 'a:B'\nsystem ="),
         r":4: \[program\] has no key 'class_'; did you mean 'class'",

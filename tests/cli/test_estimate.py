@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
+from textgrad_engine.cli.estimate import seconds_at
 from textgrad_engine.cli.main import app
+from textgrad_engine.cli.settings import Models
+from textgrad_engine.train.estimate import Estimate, Range
 
 TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
 
@@ -33,3 +37,32 @@ def test_the_table_fits_a_terminal() -> None:
     assert done.exit_code == 0, done.output
     assert "At most 12 steps on simulated/tickets" in done.stdout
     assert max(map(len, done.stdout.split("\n"))) <= 80
+
+
+def test_limits_per_minute_say_how_long_it_takes_at_least(small) -> None:
+    """Who is allowed ten requests a minute wants to know that it takes hours, before it does."""
+    plain = json.loads(CliRunner().invoke(app, ["estimate", str(small()), "--json"]).stdout)
+    assert plain["seconds"] is None
+    calls, tokens = (sum(part["high"] for part in plain[key].values()) for key in ("calls", "input_tokens"))
+    tokens += sum(part["high"] for part in plain["output_tokens"].values())
+    forward = 'forward = "simulated/tickets"'
+    for rate, expected in (("requests_per_minute = 10", calls * 6), ("tokens_per_minute = 1e5", tokens * 6e-4)):
+        folder = small((forward, f"{forward}\n{rate}"))
+        found = json.loads(CliRunner().invoke(app, ["estimate", str(folder), "--json"]).stdout)
+        assert found["seconds"]["high"] == pytest.approx(expected)
+        assert 0 < found["seconds"]["low"] < found["seconds"]["high"]
+    shown = CliRunner().invoke(app, ["estimate", str(folder)]).stdout
+    assert "at the limits per minute of [models], or more" in shown
+    assert max(map(len, shown.split("\n"))) <= 80
+
+
+def test_each_model_has_its_own_limit_per_minute() -> None:
+    """Two models share no limit, so the slower of them decides, not their sum."""
+    calls = {"forward": Range(100, 200), "backward": Range(10, 90), "optimizer": Range(3, 6)}
+    none = dict.fromkeys(calls, Range(0, 0))
+    result = Estimate(calls, none, none, None, 3, "")
+    one = Models(forward="a", requests_per_minute=10)
+    two = Models(forward="a", backward="b", requests_per_minute=10)
+    assert seconds_at(one, result) == Range(113 * 6, 296 * 6)
+    assert seconds_at(two, result) == Range(103 * 6, 206 * 6)
+    assert seconds_at(Models(forward="a"), result) is None

@@ -1,12 +1,13 @@
 """Connections that hang, drip and break, in one piece and streamed."""
 
+import json
 import math
 import socket
 
 import pytest
 
 from textgrad_engine import errors
-from textgrad_engine.llm import RetryPolicy, budget, on_token
+from textgrad_engine.llm import GenerateConfig, ResponseFormat, RetryPolicy, budget, on_token
 from textgrad_engine.testing import Fault
 
 TWICE = RetryPolicy(max_attempts=2)
@@ -116,3 +117,43 @@ def test_an_endpoint_that_does_not_stream_answers_all_the_same(bench):
     with on_token(lambda request, piece: None):
         (completion,) = here.ask()
     assert (completion.text, here.server.requests) == ("late", 1)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "unheard of"}]},
+    ],
+)
+def test_an_answer_that_is_told_and_then_refused_is_taken_back(bench, last):
+    """Cut off, or ended in no known way: who shows the pieces must not leave them standing."""
+    here = bench(Fault(200, SSE, HALF + f"data: {json.dumps(last)}\n\ndata: [DONE]\n\n"))
+    pieces = []
+    with on_token(lambda request, piece: pieces.append(piece)):
+        here.ask()
+    assert pieces[:2] == ["half an", None]
+
+
+def test_an_answer_that_is_told_and_then_sent_back_to_be_mended_is_taken_back(bench):
+    """Bad JSON and the mended answer must not run into each other."""
+    wanted = ResponseFormat(name="A", json_schema={"type": "object", "required": ["a"]})
+    done = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    here = bench(Fault(200, SSE, HALF + f"data: {json.dumps(done)}\n\n"), answer=lambda request: {"a": 1})
+    pieces = []
+    with on_token(lambda request, piece: pieces.append(piece)):
+        (completion,) = here.ask(config=GenerateConfig(response_format=wanted))
+    assert pieces[:2] == ["half an", None]
+    assert "".join(pieces[2:]) == completion.text == '{"a": 1}'
+
+
+def test_an_answer_that_takes_too_long_to_tell_is_taken_back(bench):
+    """The wall deadline ends a stream in the middle of a sentence."""
+    whole = HALF * 40 + "data: [DONE]\n\n"
+    here = bench(Fault(200, SSE, whole, drip=0.1), deadline=0.6)
+    pieces = []
+    with on_token(lambda request, piece: pieces.append(piece)):
+        (completion,) = here.ask()
+    assert completion.text == "echo of hello"
+    assert pieces[0] == "half an"
+    assert "".join(pieces[pieces.index(None) + 1 :]) == "echo of hello"

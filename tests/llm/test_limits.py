@@ -306,6 +306,31 @@ def test_what_an_endpoint_says_it_has_left_is_kept_to(run, ask):
     assert sent == pytest.approx([0, 0, 2, 4])
 
 
+def test_an_endpoint_that_says_nothing_is_left_is_asked_again_after_the_longest_pause(run, ask):
+    """A day's quota in the headers must not stop a run for hours without a word; one call at a time finds out."""
+    sent = []
+
+    async def answer(request):
+        sent.append(now())
+        await asyncio.sleep(1)
+        hear.get()(
+            {
+                "x-ratelimit-limit-requests": "100",
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "86400s",
+            }
+        )
+        return "ok"
+
+    async def main():
+        limited = Limit(FunctionModel(answer), 8, max_pause=60)
+        await limited.complete(ask())
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(3)))
+
+    run(main())
+    assert sent == pytest.approx([0, 61, 122, 183])
+
+
 def test_after_a_refused_key_calls_go_out_one_by_one_until_one_succeeds(run, ask):
     """Calls that are asked for later must not become a flood of refused requests either."""
     good = {"key": False}

@@ -335,6 +335,8 @@ def test_real_requests_are_refused_in_tests_and_mocked_ones_are_not(api, ask, mo
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after": formatdate(1030, usegmt=True)}, 30.0),
         ({"retry-after": formatdate(900, usegmt=True)}, 0.0),
+        ({"llm_provider-retry-after": "60"}, 60.0),
+        ({"retry-after": "2", "llm_provider-retry-after": "60"}, 2.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),

@@ -105,7 +105,7 @@ def test_a_failure_is_the_error_that_its_code_means(code, kind):
 @pytest.mark.parametrize("error", [None, "text", {"code": None, "message": None}, {}])
 def test_a_failure_that_says_nothing_may_pass(error):
     """It is tried again like any breakdown of a server."""
-    with pytest.raises(errors.ServerFailed, match="no reason given|text"):
+    with pytest.raises(errors.ServerFailed, match=r"no reason given|text"):
         read(body(status="failed", error=error, usage=None))
 
 
@@ -182,24 +182,22 @@ def test_a_stream_that_just_ends_is_a_broken_connection(events):
         stream(*events)
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=3), inside, max_size=3),
-    max_leaves=5,
-)
-FIELDS = ("content", "text", "refusal", "annotations", "call_id", "name", "arguments", "summary", "phase")
-KINDS = ("message", "function_call", "custom_tool_call", "reasoning", "output_text", "refusal", "summary_text")
+# Few values and fields, so that their combinations are met: random JSON is refused at its first field.
+values = st.sampled_from([None, 5, "a", [], {}, [None], [{}]])
+FIELDS = ("call_id", "name", "arguments", "phase")
 parts = st.fixed_dictionaries(
-    {"type": st.sampled_from(KINDS)}, optional={name: json_values | st.just("a") for name in FIELDS}
+    {"type": st.sampled_from(["output_text", "refusal", "summary_text"]), "text": st.just("a") | values},
+    optional={"annotations": values, "refusal": values},
 )
 items = st.fixed_dictionaries(
-    {"type": st.sampled_from(KINDS)},
-    optional={name: json_values | st.just("a") | st.lists(parts, max_size=2) for name in FIELDS},
+    {"type": st.sampled_from(["message", "reasoning", "function_call", "other"])},
+    optional={"content": values | st.lists(parts, max_size=2), "summary": values | st.lists(parts, max_size=2)}
+    | dict.fromkeys(FIELDS, st.just("a") | values),
 )
 
 
 @settings(max_examples=500)
-@given(st.lists(items, max_size=3) | json_values, st.sampled_from(["completed"] * 5 + ["failed"]), json_values)
+@given(st.lists(items, max_size=2) | values, st.sampled_from(["completed"] * 5 + ["failed"]), values)
 def test_any_body_is_a_completion_or_a_typed_error(output, status, other):
     """Whatever an endpoint makes of the format."""
     found = {"status": status, "output": output, "usage": other, "error": other if status == "failed" else None}

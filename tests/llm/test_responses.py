@@ -163,6 +163,7 @@ def test_every_setting_is_passed_on_exactly(api, ask):
         "model": "gpt-5-mini",
         "input": [{"role": "user", "content": "hello"}],
         "store": False,
+        "stream": False,
         "temperature": 0.0,
         "top_p": 0.5,
         "max_output_tokens": 9,
@@ -185,7 +186,8 @@ def test_what_is_not_set_is_not_sent_and_nothing_is_stored(api, ask):
     """The endpoint's own defaults hold, except that it would keep other people's data for a month."""
     api.mock(return_value=httpx.Response(200, json=body()))
     send(model_of(), ask())
-    assert sent(api) == {"model": "gpt-5-mini", "input": [{"role": "user", "content": "hello"}], "store": False}
+    asked = {"model": "gpt-5-mini", "input": [{"role": "user", "content": "hello"}]}
+    assert sent(api) == {**asked, "store": False, "stream": False}
     assert api.calls[0].request.headers["authorization"] == f"Bearer {KEY}"
     send(model_of(extra={"store": True}), ask())
     assert sent(api)["store"] is True

@@ -57,6 +57,31 @@ def test_any_stream_is_an_answer_or_a_typed_error(lines):
     assert body["choices"][0]["message"]["content"] == "".join(pieces)
 
 
+@given(st.lists(st.text(max_size=5), max_size=5), st.integers(1, 40), st.sampled_from(["\n\n", "\r\n\r\n"]))
+def test_any_text_in_any_division_of_the_bytes_arrives(words, size, end):
+    """U+2028 and others end a line for `str.splitlines`, and so for the HTTP package; JSON holds them as they are."""
+    events = [json.dumps({"choices": [{"delta": {"content": word}}]}, ensure_ascii=False) for word in words]
+    sent = "".join(f"data: {event}{end}" for event in [*events, "[DONE]"]).encode()
+    pieces = []
+
+    async def parts():
+        for start in range(0, len(sent), size):
+            yield sent[start : start + size]
+
+    body = json.loads(asyncio.run(body_of(parts(), pieces.append, "m")))
+    assert body["choices"][0]["message"]["content"] == "".join(pieces) == "".join(words)
+
+
+def test_a_stream_that_is_no_text_is_malformed():
+    """Half a character, or another encoding: typed, like any other rubbish."""
+
+    async def parts():
+        yield b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n'
+
+    with pytest.raises(MalformedResponse, match="not JSON"):
+        asyncio.run(body_of(parts(), lambda piece: None, "m"))
+
+
 def test_tool_calls_and_usage_are_put_together():
     """Arguments come in pieces, by index; usage comes last, in an event of its own."""
     first = {"index": 0, "id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a"'}}

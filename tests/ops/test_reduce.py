@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import Variable, func, ops
 from textgrad_engine.autograd import Source
-from textgrad_engine.errors import MalformedResponse
-from textgrad_engine.testing import ScriptedModel
+from textgrad_engine.errors import ContextOverflow, MalformedResponse
+from textgrad_engine.llm import Request
+from textgrad_engine.llm.tokens import count_request
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
 def merged(*items: tuple[str, list[int]]) -> dict[str, Any]:
@@ -128,3 +131,62 @@ def test_it_can_be_differentiated_by_func_grad() -> None:
     first, second = func.grad(loss, argnums=(0, 1))("x", "y")
     assert first.data == second.data
     assert first.data.startswith("The answer is wrong")
+
+
+def merging(request: Request) -> Any:
+    """Merges neighbours into as many pieces as are allowed."""
+    user = request.messages[-1].text
+    total = int(re.search(r"Feedback, (\d+) pieces", user)[1])  # type: ignore[index]
+    most = int(re.search(r"at most (\d+) piece", user)[1])  # type: ignore[index]
+    groups = [[n + 1 for n in range(total) if n * most // total == place] for place in range(most)]
+    return merged(*[(f"merged {min(group)} to {max(group)} " + "m " * 40, group) for group in groups])
+
+
+def with_context(context: int) -> FunctionModel:
+    model = FunctionModel(merging)
+    model.context = context
+    return model
+
+
+def test_more_than_fits_is_merged_in_rounds_and_nothing_is_lost() -> None:
+    """Each piece is behind exactly what it went into, whatever the context."""
+    given_ = pieces(*[f"piece {n} " + "word " * 100 for n in range(40)])
+    model = with_context(4000)
+    few = ops.reduce(given_, max_items=3, model=model)
+    assert len(model.requests) > 3
+    assert all(count_request(request) < 2300 for request in model.requests)
+    assert len(few) == 3
+    behind = [piece for item in few for piece in item.source.because]
+    assert len(behind) == 40
+    assert {id(piece) for piece in behind} == {id(piece) for piece in given_}
+    few[0].backward("good")
+    assert [bool(piece.grad) for piece in given_] == [piece in few[0].source.because for piece in given_]
+
+
+def test_pieces_of_which_no_two_fit_are_refused() -> None:
+    """There is nothing that could be asked."""
+    with pytest.raises(ContextOverflow, match="merge two pieces of feedback is about"):
+        ops.reduce(["word " * 900, "word " * 800, "word " * 900], max_items=1, model=with_context(1500))
+
+
+def test_two_long_pieces_may_take_more_than_half_of_a_context() -> None:
+    """Better a question that may fail than none."""
+    model = with_context(1500)
+    (one,) = ops.reduce(["word " * 400, "word " * 400], max_items=1, model=model)
+    assert one.data.startswith("merged 1 to 2")
+
+
+def test_a_bad_answer_in_a_round_is_asked_for_again() -> None:
+    """One group's answer is told its problem; the others are not asked twice."""
+    answers: list[str] = []
+
+    def once(request: Request) -> Any:
+        user = request.messages[-1].text
+        answers.append("problem" if "could not be used" in user else "first")
+        return merging(request) if answers.count("first") != 1 or answers[-1] == "problem" else merged(("a", [1]))
+
+    model = FunctionModel(once)
+    model.context = 4000
+    few = ops.reduce([f"piece {n} " + "word " * 100 for n in range(20)], max_items=3, model=model)
+    assert len(few) == 3
+    assert answers.count("problem") == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ from textgrad_engine.errors import AuthenticationFailed, MalformedResponse
 from textgrad_engine.llm import Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.optim import TGD
+from textgrad_engine.optim.proposers import Brief, Proposal
+from textgrad_engine.optim.transforms import Gathered, cap, dedupe, newest_first
+from textgrad_engine.optim.transforms.base import Stateless
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
@@ -304,3 +308,159 @@ def test_the_optimizers_model_is_asked_with_its_purpose() -> None:
     with tg.use_models(forward=other, optimizer=model):
         TGD([prompt("Sort.", "wrong")]).step()
     assert [request.purpose for request in model.requests] == ["optimizer"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "message"),
+    [
+        ({"examples": "Be brief."}, TypeError, r"write \['Be brief.'\]"),
+        ({"transforms": dedupe()}, TypeError, "transforms is a sequence"),
+        ({"transforms": [print]}, TypeError, "a feedback transform has"),
+        ({"proposer": "patch"}, TypeError, r"a proposer has propose\(\), such as Patch"),
+    ],
+)
+def test_parts_are_checked_when_they_are_given(setting: dict[str, Any], error: Any, message: str) -> None:
+    """For all, and for a group."""
+    with pytest.raises(error, match=message):
+        TGD([prompt()], **setting)
+    with pytest.raises(error, match=message):
+        TGD([{"params": [prompt()], **setting}])
+
+
+def test_transforms_change_what_is_shown_and_count() -> None:
+    """Theirs instead of the usual ones; the limit of tokens comes behind them, and counts go together."""
+    text = prompt("Sort.", "first " * 5, "second", "second", "third")
+    model = ScriptedModel([patch(edit(feedback=[1]))])
+    optimizer = TGD([text], model=model, transforms=[newest_first(), cap(4)], max_feedback_tokens=2)
+    optimizer.step()
+    (change,) = optimizer.changes
+    assert [item.text for item in change.items] == ["third"]
+    assert change.left_out == 3
+    assert "second" not in shown(model)
+
+
+def test_transforms_that_leave_nothing_ask_nothing() -> None:
+    """Defect of section 9: rewriting with no feedback at all."""
+
+    class Nothing(Stateless):
+        async def update(self, gathered: Gathered, state: dict[str, Any], context: Any) -> Any:
+            return replace(gathered, items=(), left_out=len(gathered.items)), state
+
+    text = prompt("Sort.", "wrong")
+    optimizer = TGD([text], model=ScriptedModel([]), transforms=[Nothing()])
+    optimizer.step()
+    assert [(change.left_out, change.after) for change in optimizer.changes] == [(1, "Sort.")]
+
+
+def test_the_memory_of_transforms_is_saved_and_taken_back() -> None:
+    """What a step that failed had remembered is not kept; what a saved one had is."""
+    answers = [patch(edit(text="One.")), AuthenticationFailed("no", status=401), patch(edit(text="Two."))]
+    text, model = prompt("Sort.", "wrong"), ScriptedModel(answers)
+    optimizer = TGD([text], model=model, momentum=3)
+    optimizer.step()
+    optimizer.record_outcome("kept")
+    held = optimizer.state_dict()
+    with pytest.raises(AuthenticationFailed):
+        optimizer.step()
+    assert optimizer.state_dict()["state"] == held["state"]
+    second = TGD([text], model=model, momentum=3)
+    second.load_state_dict(held)
+    second.step()
+    assert "- added 'One.' — kept" in shown(model)
+
+
+def test_examples_of_good_texts_are_shown() -> None:
+    """TextGrad's in-context examples, per group."""
+    first, second = prompt("A.", "wrong"), prompt("B.", "wrong", role="other")
+    model = FunctionModel(lambda request: patch())
+    TGD([{"params": [first], "examples": ["You grade."]}, {"params": [second]}], model=model).step()
+    assert sorted("You grade." in shown(model, n) for n in range(2)) == [False, True]
+
+
+def test_feedback_is_cut_to_what_the_model_can_read() -> None:
+    """Whole items, and counted; a model that says nothing of its context gets all."""
+    said = [f"Item {n}: " + "word " * 200 for n in range(8)]
+    left = []
+    for context in (None, 4000):
+        model = FunctionModel(lambda request: patch())
+        if context is not None:
+            model.context = context  # type: ignore[attr-defined]
+        optimizer = TGD([prompt("Sort.", *said)], model=model)
+        optimizer.step()
+        left.append(optimizer.changes[0].left_out)
+    assert left[0] == 0
+    assert 0 < left[1] < 8
+
+
+def test_another_proposer_needs_no_model() -> None:
+    """One that asks nobody works where no model was named."""
+
+    class Shout:
+        async def propose(self, brief: Brief, model: Any, problem: str) -> Proposal:
+            text = brief.text.upper()
+            return Proposal(text, (None,) * len(brief.origins))
+
+    text = prompt("Sort.", "louder")
+    optimizer = TGD([text], proposer=Shout(), momentum=1)
+    optimizer.step()
+    assert text.data == "SORT."
+    optimizer.record_outcome("kept")
+    assert "the whole text was written anew" in repr(optimizer.state)
+
+
+@pytest.mark.parametrize("candidates", [0, -1])
+def test_there_is_at_least_one_candidate(candidates: int) -> None:
+    """None would change nothing, silently."""
+    with pytest.raises(ValueError, match="candidates must be at least 1"):
+        TGD([prompt()], candidates=candidates)
+
+
+def test_several_candidates_want_something_that_scores() -> None:
+    """Said before anything is paid for."""
+    model = ScriptedModel([])
+    with pytest.raises(ValueError, match=r"step\(train.Objective\(program, loss, examples\)\)"):
+        TGD([prompt("Sort.", "wrong")], model=model, candidates=3).step()
+    assert model.requests == []
+
+
+def test_the_candidate_with_the_best_score_is_taken() -> None:
+    """All parameters change together; origins and edits are those of the one that won."""
+    first, second = prompt("A.", "wrong", role="one"), prompt("B.", "wrong", role="two")
+    texts = iter(["a1", "a2", "a3"])
+
+    def model(request: Request) -> Any:
+        return patch(edit(text=next(texts)) if "is the one" in request.messages[-1].text else edit(text="b1"))
+
+    def closure() -> list[float]:
+        assert str(second.data) == "B.\nb1"
+        return [1.0 if str(first.data).endswith("a2") else 0.0, 0.5]
+
+    optimizer = TGD([first, second], model=FunctionModel(model), candidates=3)
+    assert optimizer.step(closure) == 0.75
+    assert (first.data, second.data) == ("A.\na2", "B.\nb1")
+    assert [origin and origin.edit for origin in optimizer.origins(first)] == [None, "1.1"]
+    assert [change.after for change in optimizer.changes] == ["A.\na2", "B.\nb1"]
+
+
+def test_a_single_candidate_is_not_scored() -> None:
+    """There is nothing to choose, so nothing is paid for; nor is there without feedback."""
+    model = ScriptedModel([patch(edit())] * 3)
+    text = prompt("Sort.", "wrong")
+    optimizer = TGD([text], model=model, candidates=3)
+    assert optimizer.step(lambda: pytest.fail("scored")) is None
+    assert text.data == "Sort.\nNew line."
+    text.grad = None
+    assert optimizer.step(lambda: pytest.fail("scored")) is None
+
+
+def test_nothing_changes_when_scoring_fails() -> None:
+    """Neither texts nor memory."""
+
+    def closure() -> float:
+        raise AuthenticationFailed("no", status=401)
+
+    text = prompt("Sort.", "wrong")
+    optimizer = TGD([text], model=ScriptedModel([patch(edit(text="a")), patch(edit(text="b"))]), candidates=2)
+    with pytest.raises(AuthenticationFailed):
+        optimizer.step(closure)
+    assert (text.data, optimizer.changes, optimizer.state) == ("Sort.", [], {})

@@ -275,6 +275,24 @@ def test_vmap_of_grad_is_the_list_of_grads(program: Program, rows: list[tuple[st
 
 
 @FEW
+@given(programs(), examples)
+def test_vmap_of_feedback_on_feedback_is_the_list(program: Program, rows: list[tuple[str, str]]) -> None:
+    """Also where a level above the batch records what the rules compute."""
+    texts, targets = columns(rows)
+
+    def second(prompt: Any, text: Any, target: Any) -> tg.Variable:
+        on_prompt, on_text = func.grad(program, argnums=(0, 1))(prompt, text, target)
+        return ops.text_loss(ops.join([on_prompt, on_text], "; "), "Is it concrete?")
+
+    one_by_one = func.grad_and_value(second, argnums=(0, 1))
+    together = Asked(lambda: func.vmap(one_by_one, in_dims=(None, 0, 0))("P", texts, targets))
+    apart = Asked(lambda: [one_by_one("P", text, target) for text, target in zip(texts, targets)])
+    (on_prompt, on_text), values = together.result
+    assert list(zip(zip(on_prompt, on_text), values)) == apart.result
+    assert together.requests == apart.requests
+
+
+@FEW
 @given(programs(), examples, st.lists(st.sampled_from("PQR"), min_size=1, max_size=3))
 def test_two_levels_of_vmap_are_two_loops(program: Program, rows: list[tuple[str, str]], prompts: list[str]) -> None:
     """In both orders of nesting, each the other's transpose; feedback on each prompt comes in the loop's order."""

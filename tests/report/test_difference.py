@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.optim import Edit, Evidence, Origin
+from textgrad_engine.optim.patch import Gone
 from textgrad_engine.report.difference import DiffLine, diff_of, origins_from_steps
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import ParameterChange, StepEnded
@@ -64,3 +65,10 @@ def test_a_diff_holds_both_texts(old: list[str], new: list[str]) -> None:
     found = diff_of("p", "\n".join(old), "\n".join(new), [None] * len(new), [])
     assert [line.text for line in found if line.op != "added"] == "\n".join(old).split("\n")
     assert [line.text for line in found if line.op != "removed"] == "\n".join(new).split("\n")
+
+
+def test_a_line_that_nobody_wrote_is_put_down_to_nobody() -> None:
+    """An origin of step 0 tells what is gone beside a line of the seed; it is no step."""
+    beside = Origin(0, "", (), gone=(Gone("c", None, "1.1"),))
+    lines = diff_of("p", "a\nb", "b\na", [beside, beside], [])
+    assert sorted((line.op, line.step) for line in lines) == [("added", None), ("removed", None), ("same", None)]

@@ -95,6 +95,79 @@ def test_settings_and_formats_reach_the_model():
     assert body["usage"]["prompt_tokens"] > 0
 
 
+RESPONSES = "/v1/responses"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"model": "m"},
+        {"model": "m", "input": ""},
+        {"input": "hello"},
+        {"model": "m", "input": "hello", "seed": 1},
+        {"model": "m", "input": "hello", "messages": []},
+        {"model": "m", "input": [{"type": "message", "role": "user", "content": [{"type": "text", "text": "x"}]}]},
+        {"model": "m", "input": [{"type": "unheard_of"}]},
+    ],
+)
+def test_requests_that_are_none_of_the_responses_api_are_refused(asked):
+    """Settings and parts of chat completions are no part of it, as with OpenAI."""
+    with LoopbackServer(ScriptedModel([])) as server:
+        status, body, _ = post(server, asked, RESPONSES)
+    assert status == 400
+    assert "no response" in body["error"]["message"]
+
+
+def test_the_responses_api_asks_the_same_model():
+    """Instructions, items, parts, tools and settings arrive as they would from chat completions."""
+    seen = []
+    tool = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}
+    image = {"type": "input_image", "image_url": "data:x", "detail": "low"}
+    asked = {
+        "model": "m",
+        "instructions": "Be brief.",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "Look:"}, image]},
+            {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+            {"type": "function_call", "call_id": "2", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "1", "output": "42"},
+        ],
+        "max_output_tokens": 7,
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "text": {"format": {"type": "json_schema", "name": "A", "schema": {"type": "object"}, "strict": True}},
+        "tools": [tool],
+        "tool_choice": "auto",
+        "top_k": 4,
+    }
+    answer = Completion(
+        text="", tool_calls=({"id": "3", "type": "function", "function": {"name": "f", "arguments": "{}"}},)
+    )
+    with LoopbackServer(FunctionModel(lambda request: seen.append(request) or answer)) as server:
+        status, body, _ = post(server, asked, RESPONSES)
+    (request,) = seen
+    assert (status, body["status"]) == (200, "completed")
+    assert [(item["type"], item["call_id"]) for item in body["output"]] == [("function_call", "3")]
+    assert [message.role for message in request.messages] == ["system", "user", "assistant", "tool"]
+    assert request.messages[1].content[1] == {"type": "image_url", "image_url": {"url": "data:x", "detail": "low"}}
+    assert [call["id"] for call in request.messages[2].tool_calls] == ["1", "2"]
+    config = request.config
+    assert (config.max_tokens, config.reasoning_effort, config.tool_choice) == (7, "low", "auto")
+    assert config.response_format == ResponseFormat(name="A", json_schema={"type": "object"})
+    assert config.tools[0]["function"]["name"] == "f"
+    assert config.extra == {"reasoning": {"summary": "auto"}, "top_k": 4}
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "why"), [("length", "max_output_tokens"), ("content_filter", "content_filter")]
+)
+def test_unfinished_responses_are_sent_as_such(finish_reason, why):
+    """The status says it, as the finish reason does with chat completions."""
+    with LoopbackServer(ScriptedModel([Completion(text="half", finish_reason=finish_reason)])) as server:
+        _, body, _ = post(server, {"model": "m", "input": "hello"}, RESPONSES)
+    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": why})
+    assert body["output"][0]["content"][0]["text"] == "half"
+
+
 def test_it_lists_its_model_and_keeps_connections():
     """Two requests on one connection; `GET /v1/models` is how clients look around."""
     with LoopbackServer(ScriptedModel(["one"], name="mine")) as server:

@@ -5,6 +5,14 @@ NOTE [Order of feedback]
     feedback that reaches one place is sorted by (number of the node that sent it, position of the edge), with a root's
     own gradient first. So it does not depend on which call finished first, nor on hashing or ids.
 
+NOTE [Rank]
+    Where a level above a `vmap` has recorded what rules computed for each example (see ``rules.py``), the graph holds a
+    copy of the same nodes for each example, and a walk meets what all of them share inside the first one. So that an
+    example's feedback is in the order that it would have alone, a node of a later example is sorted by the number of
+    the node that does the same for an earlier one: its rank (everywhere else a node's number is its rank). And the
+    nodes that take batches apart and put them together have no place in the order: what passes them keeps the place of
+    the node that sent it.
+
 NOTE [Zero]
     A gradient is a list of feedback items; items whose text is empty are dropped when they arrive. A node all of whose
     output gradients are empty lists is not run: it sends empty lists on. The gradient that a loss begins with (`SEED`)
@@ -21,6 +29,7 @@ import contextlib
 import queue
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from textgrad_engine import dispatch
@@ -32,7 +41,7 @@ from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNo
 from textgrad_engine.autograd.hooks import MultiGradHook, after_accumulation, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.rules import Backward, RuleCall, Sorted, run_rule
 from textgrad_engine.autograd.variable import Variable
-from textgrad_engine.autograd.walk import Visit, place_of, postorder
+from textgrad_engine.autograd.walk import Place, Visit, place_of, postorder
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
 
@@ -138,7 +147,7 @@ class Pass:
         for position, (edge, items) in enumerate(roots):
             visit = self._visits[edge.node]
             if visit.gradients:
-                visit.gradients[edge.output_nr].append(((-1, position), items))
+                visit.gradients[edge.output_nr].append(((-1, position, 0), items))
         seen: set[Node] = set()
         for edge, _ in roots:
             visit = self._visits[edge.node]
@@ -203,7 +212,7 @@ class Pass:
             visit.arrived.append(items)
             if self._captured and (edge := GradientEdge(node, number)) in self._captured:
                 self._captured[edge] = items
-        visit.gradients = []
+        sent, visit.gradients = visit.gradients, []
         if isinstance(node, AccumulateGrad) or not visit.needed:
             return
         assert isinstance(node, FunctionNode)
@@ -215,6 +224,9 @@ class Pass:
             return
         if node.ctx is None:
             raise AutogradError(f"{node.name()}: {FREED}")
+        if node.function.of_batch:
+            self._pass_examples(visit, sent)
+            return
         group = node.function.backward_group(any_context(node.ctx))
         if group is None:
             self._call_rule([visit], together=False)
@@ -316,10 +328,32 @@ class Pass:
                 continue
             target = self._visits[edge.node]
             if returned[position]:
-                target.gradients[edge.output_nr].append(((visit.number, position), returned[position]))
-            target.waits_for -= 1
-            if target.waits_for == 0:
-                self._await_forward(target)  # done by now, unless the forward behind it never read its value
+                target.gradients[edge.output_nr].append(((visit.rank, position, visit.number), returned[position]))
+            self._has_sent(target)
+
+    def _has_sent(self, target: Visit) -> None:
+        """One of the nodes that a node waits for has sent its gradients."""
+        target.waits_for -= 1
+        if target.waits_for == 0:
+            self._await_forward(target)  # done by now, unless the forward behind it never read its value
+
+    def _pass_examples(self, visit: Visit, sent: list[list[tuple[Place, Items]]]) -> None:
+        """Take a batch of feedback apart, or put it together, piece by piece; see NOTE [Rank]."""
+        by_place: dict[Place, list[Items]] = {}
+        for number, contributions in enumerate(sent):
+            for (rank, position, _), items in contributions:
+                pieces = by_place.setdefault((rank, position, visit.number), [[] for _ in sent])
+                pieces[number].extend(items)
+        edges, whole = visit.node.edges, self._rule_call(visit)
+        for place, arrived in by_place.items():
+            piece = replace(whole, arrived=arrived)
+            returned = run_rule(Backward([piece], together=False))[visit.node]
+            for edge, items in zip(edges, returned):
+                if edge is not None and self._wanted(edge) and items:
+                    self._visits[edge.node].gradients[edge.output_nr].append((place, items))
+        for edge in edges:
+            if edge is not None and self._wanted(edge):
+                self._has_sent(self._visits[edge.node])
 
     def _flush_groups(self) -> None:
         """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""

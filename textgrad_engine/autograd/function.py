@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from textgrad_engine.autograd.bottom import run_at_bottom
 from textgrad_engine.autograd.layers import LAYERS
@@ -37,7 +37,6 @@ class Function:
             still pending it is run when that is there, instead of blocking the caller.
         starts_backward: an evaluator says True: a backward pass from its outputs needs no gradient to begin with.
         collects: its output is a batch of its inputs: a pass may begin there where it may begin at each of them.
-        sees_batches: inside `vmap` its rules are given whole batches, instead of running once per example.
 
     Example:
         >>> class Shout(Function):
@@ -57,7 +56,8 @@ class Function:
     deferrable: ClassVar[bool] = False
     starts_backward: ClassVar[bool] = False
     collects: ClassVar[bool] = False
-    sees_batches: ClassVar[bool] = False
+    of_batch: ClassVar[Literal["", "apart", "together"]] = ""
+    """What only a `vmap` level does with its own values: takes them apart, or puts them together."""
     backward_is_async: ClassVar[bool] = False
     _style: ClassVar[_Style]
 

@@ -94,7 +94,7 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
     Raises:
         ConfigError: nothing answers to a name, or its endpoint has no key.
     """
-    settings = {**config.models.config.given(), **config.models.rates()}
+    settings = {**config.models.config.given(), **config.models.rates(), "context": config.models.context}
     sampling_seed = settings.pop("seed", None)  # of [models.config]: sent to any endpoint that it names
     made: dict[str, Model] = {}
     roles: dict[str, Model] = {}

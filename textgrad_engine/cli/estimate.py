@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 import typer
 
@@ -11,12 +12,13 @@ from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config, read_data
 from textgrad_engine.cli.options import BaseUrl, ConfigPath, Json, ModelName
 from textgrad_engine.cli.output import OK, checking, command, write
-from textgrad_engine.report.words import money, short
+from textgrad_engine.cli.settings import Models
+from textgrad_engine.report.words import duration, money, short
 from textgrad_engine.train.estimate import Estimate, Range
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["estimate"]
+__all__ = ["estimate", "seconds_at"]
 
 
 @command
@@ -47,14 +49,37 @@ def estimate(config: ConfigPath, model: ModelName = None, base_url: BaseUrl = No
             trainer, program, metric, optimizer, train_set, val_set, test_set, models=models, lowest_score=lowest
         )
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
+    seconds = seconds_at(found.models, result)
     if as_json:
-        write(json.dumps({"models": names, **dataclasses.asdict(result)}, ensure_ascii=False, indent=2))
+        shown = {"models": names, **dataclasses.asdict(result)}
+        shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
+        write(json.dumps(shown, ensure_ascii=False, indent=2))
     else:
-        write(_table(result, names))
+        write(_table(result, names, seconds))
     raise typer.Exit(OK)
 
 
-def _table(result: Estimate, names: list[str]) -> str:
+def seconds_at(models: Models, result: Estimate) -> Range | None:
+    """How long the limits per minute make a run take at least; None where the config states none."""
+    if not models.rates():
+        return None
+    roles = models.roles()
+    ends = []
+    for end in ("low", "high"):
+        minutes = []
+        for name in roles.values():
+            mine = [purpose for purpose in result.calls if roles.get(purpose, models.forward) == name]
+            calls = sum(getattr(result.calls[purpose], end) for purpose in mine)
+            tokens = sum(
+                getattr(part[purpose], end) for purpose in mine for part in (result.input_tokens, result.output_tokens)
+            )
+            minutes.append(calls / (models.requests_per_minute or math.inf))
+            minutes.append(tokens / (models.tokens_per_minute or math.inf))
+        ends.append(60 * max(minutes))
+    return Range(*ends)
+
+
+def _table(result: Estimate, names: list[str], seconds: Range | None) -> str:
     lines = [f"At most {result.steps} steps on {', '.join(names)}", ""]
     lines.append(f"{'':12}{'calls':>18}{'input tokens':>20}{'output tokens':>20}")
     parts = [result.calls, result.input_tokens, result.output_tokens]
@@ -66,6 +91,9 @@ def _table(result: Estimate, names: list[str]) -> str:
         else (f"{money(result.dollars.low)} to {money(result.dollars.high)}")
     )
     lines += ["", f"cost        {cost}", f"            (reasoning tokens come on top; tokens: {result.counted})"]
+    if seconds is not None:
+        least, most = duration(seconds.low), duration(seconds.high)
+        lines += ["", f"time        {least} to {most} at the limits per minute of [models], or more"]
     return "\n".join(lines)
 
 

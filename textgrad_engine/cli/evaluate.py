@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 import time
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
+from textgrad_engine.report.view import lost, size
 from textgrad_engine.report.words import count, duration, interval, money, plural, score
 from textgrad_engine.store import Run, append_evaluation, read_run
 from textgrad_engine.train import Evaluation
@@ -46,6 +48,16 @@ def evaluate(
     seed_prompt: Annotated[
         bool, typer.Option("--seed-prompt", help="Evaluate the prompt as it was before the run, not the best one.")
     ] = False,
+    repeats: Annotated[
+        int,
+        typer.Option("--repeats", metavar="N", min=1, help="Run each example so often; its score is the mean."),
+    ] = 1,
+    clusters: Annotated[
+        str | None,
+        typer.Option(
+            "--clusters", metavar="COLUMN", help="The column that says which examples belong together, if any do."
+        ),
+    ] = None,
     model: ModelName = None,
     base_url: BaseUrl = None,
     budget: BudgetLimit = None,
@@ -61,6 +73,8 @@ def evaluate(
         config = runs.config_of(found, found.seed if seed_prompt else found.best)
         config = runs.changed(config, model=model, base_url=base_url, budget=budget)
         path, dataset = _dataset(config, data)
+        if clusters is not None:
+            dataset.require(clusters)
         program = build.make_program(config)
         load_texts(program, found.seed if seed_prompt else found.best, found)
         metric = build.make_metric(config)
@@ -70,11 +84,19 @@ def evaluate(
     with (
         build.surroundings(config, models),
         meter() as used,
-        score_bar(len(dataset), quiet or as_json) as on_score,
+        score_bar(len(dataset) * repeats, quiet or as_json) as on_score,
         stopping_on_interrupt(),
     ):
         try:
-            evaluation = scored(program, dataset, metric, target=config.data.target, on_score=on_score)
+            evaluation = scored(
+                program,
+                dataset,
+                metric,
+                target=config.data.target,
+                repeats=repeats,
+                clusters=clusters,
+                on_score=on_score,
+            )
         except (Stopped, CallCancelled):
             complain("interrupted: the evaluation is not complete, so there is no score")
             raise typer.Exit(INTERRUPTED) from None
@@ -137,6 +159,8 @@ def _print(
             {"id": name, "score": value, "prediction": said}
             for name, value, said in zip(evaluation.ids, evaluation.scores, evaluation.predictions)
         ]
+        for item, samples in zip(scores, evaluation.samples):
+            item["samples"] = samples
         document = {"run": str(run.path), **entry, "test_openings": openings, "scores": scores}
         write(json.dumps(document, ensure_ascii=False, indent=2, default=str))
     elif quiet:
@@ -147,7 +171,8 @@ def _print(
             "",
             f"{run.path}: {entry['prompt']} prompt on {entry['data']} ({where})",
             "",
-            f"  score   {measured}   {plural(len(evaluation), 'example')}",
+            f"  score   {measured}   {size(evaluation)}",
+            *_spread(evaluation),
             f"  model   {', '.join(dict.fromkeys(entry['models'].values()))}",
             f"  used    {_used(used)}, {duration(entry['seconds'])}",
             *_remarks(entry, evaluation, openings),
@@ -159,14 +184,18 @@ def _used(used: Usage) -> str:
     return f"{plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}"
 
 
+def _spread(evaluation: Evaluation) -> Iterator[str]:
+    """What repeats tell: whether more of them or more examples would make the score more certain."""
+    if (spread := evaluation.spread) is not None:
+        between, within = (math.sqrt(variance) for variance in spread)
+        yield f"  spread  {score(between)} from example to example, {score(within)} from sample to sample"
+
+
 def _remarks(entry: dict[str, Any], evaluation: Evaluation, openings: int | None) -> Iterator[str]:
     """What a reader must know to judge the score."""
     remarks = []
-    if evaluation.failures:
-        name, error = next(iter(evaluation.failures.items()))
-        remarks.append(
-            f"{plural(len(evaluation.failures), 'example')} without an answer left out, e.g. {name}: {error}"
-        )
+    if evaluation.unanswered:
+        remarks.append(lost(evaluation))
     if openings is not None:
         remarks.append(
             f"The test split was opened {plural(openings, 'time')} so far, by the run and by eval. The more often one "

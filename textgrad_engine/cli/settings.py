@@ -88,7 +88,8 @@ class Models(Section):
     """Which model does what; a role that is not named falls back to `forward`.
 
     What may pass in a minute is per name: roles of one name share one limit, another name has its own. `api` says which
-    of OpenAI's two APIs the endpoint is asked by.
+    of OpenAI's two APIs the endpoint is asked by. `context` is how many tokens these models read and write at most in
+    one call, where that is not known by their names: what a critic is shown is fitted to it.
     """
 
     forward: str = Field(min_length=1)
@@ -99,6 +100,7 @@ class Models(Section):
     api: Literal["chat", "responses"] | None = None
     requests_per_minute: float | None = Field(default=None, ge=1)
     tokens_per_minute: float | None = Field(default=None, ge=1)
+    context: int | None = Field(default=None, ge=1)
     config: Sampling = Sampling()
 
     def roles(self) -> dict[str, str]:

@@ -29,7 +29,15 @@ def show(run: RunPath, as_json: Json = False) -> None:
             write(report.render_unfinished(found, width=width(), color=colors()))
         raise typer.Exit(FAILED)
     if as_json:
-        write(json.dumps({"run": str(run), **report.as_json(found.result)}, ensure_ascii=False, indent=2))
+        write(
+            json.dumps(
+                {"run": str(run), **report.as_json(found.result, runs.openings(found))}, ensure_ascii=False, indent=2
+            )
+        )
     else:
         remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
-        write("\n" + report.render(found.result, title=str(run), remark=remark, width=width(), color=colors()))
+        openings = runs.openings(found)
+        shown = report.render(
+            found.result, title=str(run), remark=remark, openings=openings, width=width(), color=colors()
+        )
+        write("\n" + shown)

@@ -100,6 +100,8 @@ def line_of(event: Event, tally: Tally) -> str:
         event: what happened.
         tally: of the run so far, this event included.
     """
+    if isinstance(event, RunStarted):
+        return "\n".join(f"warning: {sentence}" for sentence in event.overlaps)
     if isinstance(event, StepEnded):
         train = "   -" if event.train_mean is None else f"{event.train_mean:.2f}"
         dropped = any(change.problem for change in event.changes)

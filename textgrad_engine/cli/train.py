@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -95,6 +96,7 @@ def _run(
         splits = {"train": train_set, "val": val_set, "test": test_set}
         folder = RunFolder(path, config=runs.describe(config, path, splits, feedback=feedback))
     say(f"{runs.name_of(config)}: {runs.summary(config, train_set, val_set, test_set)}\nRun folder: {path}", quiet)
+    logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
     settings = config.train
     with build.surroundings(config, models, cache=cache), progress_for(quiet) as progress:
         trainer = Trainer(

@@ -2,14 +2,14 @@
 
 Two texts are equal when they are so but for case, white space and the encoding of characters. They are near when the
 sets of their runs of five characters have a Jaccard index of at least 0.8, the measure and the threshold of Lee et al.,
-"Deduplicating Training Data Makes Language Models Better" (arXiv:2107.06499); in runs of characters, so that it holds in
-every language. A text of less than 50 characters with another character in its middle is not near any more: "What is 2 +
-3?" and "What is 2 + 5?" are two questions.
+"Deduplicating Training Data Makes Language Models Better" (arXiv:2107.06499); in runs of characters, so that it holds
+in every language. A text of less than 50 characters with another character in its middle is not near any more: "What is
+2 + 3?" and "What is 2 + 5?" are two questions.
 
 Comparing all pairs would take hours for large splits. So each text is filed under the 32 smallest hashes of its runs of
 eight characters, and only those that share at least a quarter of them are compared: near texts share about 22 (the
-sketches of Broder, "On the resemblance and containment of documents", 1997). Of texts of more than 512 runs the smallest
-512 stand for all, and the index is an estimate, to within 0.03 or so.
+sketches of Broder, "On the resemblance and containment of documents", 1997). Of texts of more than 512 runs the
+smallest 512 stand for all, and the index is an estimate, to within 0.03 or so.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def overlap(
         ["val example '0' is train example 't1'"]
         >>> new = [{"ticket": "My parcel 8100 hasn't arrived after ten days, where is it now?"}, {"ticket": "Refund!"}]
         >>> [(found.kind, round(found.similarity, 2)) for found in overlap(seen, new)]
-        [('near', 0.84)]
+        [('near', 0.8)]
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"a Jaccard index is above 0 and at most 1, got threshold={threshold}")
@@ -189,31 +189,31 @@ class _Near:
 
     def __init__(self, texts: Sequence[str], threshold: float) -> None:
         self._texts, self._threshold = texts, threshold
+        self._marks = [_marks(text) for text in texts]
         self._filed: dict[int, list[int]] = defaultdict(list)
-        for index, text in enumerate(texts):
-            for mark in _marks(text):
+        for index, marks in enumerate(self._marks):
+            for mark in sorted(marks):
                 if len(self._filed[mark]) < _FILED:
                     self._filed[mark].append(index)
 
     def find(self, text: str) -> tuple[int, float] | None:
         """The position of one that is near, and how near; None when there is none."""
         marks = _marks(text)
-        found = [self._filed.get(mark, []) for mark in marks]
         shared: Counter[int] = Counter()
-        for indices in found:
-            shared.update(indices)
-        needed = max(1, len(marks) // 4 - sum(len(indices) == _FILED for indices in found))
-        for index, count in shared.most_common(_TRIED):
-            if count < needed:
-                break
+        for mark in sorted(marks):
+            shared.update(self._filed.get(mark, ()))
+        for index, _ in shared.most_common(_TRIED):
+            # Counted again, as a text need not be filed under all of its marks.
+            if len(marks & self._marks[index]) < min(len(marks), len(self._marks[index])) / 4:
+                continue
             if (similarity := _similarity(_runs(text), _runs(self._texts[index]))) >= self._threshold:
                 return index, similarity
         return None
 
 
-def _marks(text: str) -> list[int]:
+def _marks(text: str) -> frozenset[int]:
     edge = "\n" * (_MARK - 1)  # so that short texts have several, too; a line break is in none of them
-    return sorted(_hashes(edge + text + edge, _MARK))[:_MARKS]
+    return frozenset(sorted(_hashes(edge + text + edge, _MARK))[:_MARKS])
 
 
 @functools.lru_cache(maxsize=1024)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.autograd.context import ExampleContexts
 from textgrad_engine.autograd.examples import numbered
+from textgrad_engine.autograd.gradient import without_zeros
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.rules import gathered_items
 from textgrad_engine.func.levels import map_variables
@@ -49,21 +50,26 @@ class BatchSplit:
     def __init__(self, layer: VmapLayer) -> None:
         self.layer, self.start = layer, layer.start
         self._stack = LAYERS.get()
+        self._above = self._stack[self._stack.index(layer) + 1 :]
         self._parts: dict[tuple[int, int], tuple[Variable, Sequence[Any]]] = {}
         self._lock = threading.Lock()  # rules that are asynchronous meet values on another thread
 
     def part(self, tree: Any, number: int) -> Any:
-        """The tree with the values of one example."""
-        return map_variables(lambda value: self.parts(value)[number] if self._is_ours(value) else value, tree)
+        """The tree with the values of one example, also of what levels above the batch have recorded for all."""
+        return map_variables(lambda v: self.parts(v)[number] if self._is_above(v) else self.one(v, number), tree)
 
-    def _is_ours(self, value: Variable) -> bool:
-        return stands_for_each(self.layer, value)
+    def one(self, value: Variable, number: int) -> Any:
+        """The value of one example, of a value that may be a different one for each."""
+        return self.parts(value)[number] if stands_for_each(self.layer, value) else value
+
+    def _is_above(self, value: Variable) -> bool:
+        return value._layer is not None and value._layer in self._above
 
     def parts(self, value: Variable) -> Sequence[Any]:
         """A value for each example; a variable in several places is taken apart once."""
         if value._layer is self.layer:
             return list(value._inner)
-        if not self._is_ours(value):
+        if not stands_for_each(self.layer, value) and not self._is_above(value):
             return [value] * self.layer.size
         origin = value if value._origin is None else value._origin
         key = (id(origin), value._version)
@@ -79,9 +85,9 @@ class BatchSplit:
     def whole(self, values: Sequence[Variable | None]) -> Variable:
         """One value that stands for one per example; None is empty text, in the role of the others."""
         role = next((value._role for value in values if value is not None), "")
-        entries = [Variable("", role=role or "") if value is None else value for value in values]
-        above = self._stack[self._stack.index(self.layer) + 1 :]
-        if any(entry._layer is not None and entry._layer in above for entry in entries):
+        nothing = Variable("", role=role or "")
+        entries = [nothing if value is None else value for value in values]
+        if any(self._is_above(entry) for entry in entries):
             result: Variable = Gather.apply(self.layer, entries)
             return result
         return self.layer.batch(entries)
@@ -110,7 +116,7 @@ class OneExample(Layer):
 
     def process(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         """Make the call with the values of the example, sampled for it where that is wanted."""
-        given = self.split.part(args, self.number)
+        given = map_variables(lambda value: self.split.one(value, self.number), args)
         layer = self.split.layer
         if layer.samples_apart(function, given):
             given = function.resample(given, layer.start + self.number)
@@ -120,8 +126,6 @@ class OneExample(Layer):
 class _OfLayer(Function):
     """Done by a `vmap` level itself, with its own values; levels above it record it."""
 
-    sees_batches = True
-
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Remember the level."""
@@ -130,6 +134,8 @@ class _OfLayer(Function):
 
 class Unbatch(_OfLayer):
     """`Unbatch.apply(layer, value)`: for each example its value."""
+
+    of_batch = "apart"
 
     @staticmethod
     def forward(layer: VmapLayer, value: Variable) -> tuple[Any, ...]:
@@ -152,6 +158,8 @@ class Unbatch(_OfLayer):
 class Gather(_OfLayer):
     """`Gather.apply(layer, values)`: one value that stands for one per example."""
 
+    of_batch = "together"
+
     @staticmethod
     def forward(layer: VmapLayer, values: list[Variable]) -> Variable:
         """Collect them."""
@@ -159,9 +167,15 @@ class Gather(_OfLayer):
 
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
-        """To each what is said to its example."""
+        """To each what is said to its example, as words that no other example hears."""
         split = BatchSplit(ctx.layer)
-        return None, [split.part(list(grad_out.grad), number) for number in range(ctx.layer.size)]
+        size = ctx.layer.size
+
+        def only(number: int, item: Variable) -> Variable:
+            return split.whole([item if position == number else None for position in range(size)])
+
+        heard = [without_zeros(split.part(list(grad_out.grad), number)) for number in range(size)]
+        return None, [[only(number, item) for item in items] for number, items in enumerate(heard)]
 
     @staticmethod
     def jvp(ctx: Any, layer: None, edits: list[Variable | None]) -> Any:

@@ -95,7 +95,7 @@ class VmapLayer(Layer):
 
     def process(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         """Make the call once per example, or by the Function's own rule, or once when nothing in it is batched."""
-        if function.sees_batches and args[0] is self:
+        if function.of_batch and args[0] is self:
             return function.forward(*args)
         leaves, spec = pytree.flatten(args)
         different = self.samples_apart(function, args)
@@ -130,14 +130,17 @@ class VmapLayer(Layer):
 
     def run_rule(self, rule: Rule, below: Callable[[Rule], Any]) -> Any:
         """Run a rule once per example where anything in it is batched."""
-        if rule.function.sees_batches or not any(stands_for_each(self, value) for value in rule.values()):
+        if rule.function.of_batch or not any(stands_for_each(self, value) for value in rule.values()):
             return below(rule)
         split = BatchSplit(self)
         results = []
         for number in range(self.size):
-            with split.example(number):
-                part = rule.of_example(split, number)
-                results.append(None if part is None else below(part))
+            part = rule.of_example(split, number)
+            if part is None:
+                results.append(None)
+            else:
+                with split.example(number):
+                    results.append(below(part))
         return rule.gathered(split, results)
 
     def _stacked(self, results: list[Any]) -> Any:

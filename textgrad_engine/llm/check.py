@@ -18,6 +18,7 @@ from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.schema import schema_problem
+from textgrad_engine.llm.stream import void
 from textgrad_engine.llm.usage import mark
 
 __all__ = ["MAX_TEXT", "Check", "check_json", "strip_fence", "surrogate_in"]
@@ -60,6 +61,8 @@ class Check(Wrapper):
             return self._checked(request, completion)
         except AnswerError as error:
             mark(error, usage=completion.usage)
+            if completion.text:
+                void(request)
             raise
 
     def _check_request(self, request: Request) -> None:

@@ -3,10 +3,10 @@
 NOTE [What is left out]
     What belongs together stays whole: an item (a message, a piece of feedback) is shown or left out, never cut. Half of
     a context is filled; the other half is for the answer, and for the error of the estimate that tokens are counted by
-    (the tokenizer of the very model, even if it were at hand, would make requests differ from machine to machine). Items
-    are taken in the order of their worth, each that still fits: feedback on the worst score first, of equal scores the
-    newest, then messages, the newest first. Whatever was left out is said in the request and in the log. Where the size
-    of a context is not known, everything is sent.
+    (a tokenizer, where there is one, would make requests differ from machine to machine). Items are taken in the order
+    of their worth, each that still fits: feedback on the worst score first, of equal scores the newest, then messages,
+    the newest first. Whatever was left out is said in the request and in the log. Where the size of a context is not
+    known, everything is sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,19 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["LeftOut", "Room", "Sized", "by_worth", "context_window", "fit", "note_left_out", "room_for", "room_of"]
+__all__ = [
+    "LeftOut",
+    "Room",
+    "Sized",
+    "by_worth",
+    "checked_context",
+    "context_window",
+    "fit",
+    "note_left_out",
+    "on_left_out",
+    "room_for",
+    "room_of",
+]
 
 _log = logging.getLogger("textgrad_engine.llm.context")
 
@@ -61,7 +73,9 @@ def checked_context(context: int) -> int:
         ValueError: it is not positive.
     """
     if context < 1:
-        raise ValueError(f"context is the tokens that a model reads and writes at most, a positive number, got {context}")
+        raise ValueError(
+            f"context is the tokens that a model reads and writes at most, a positive number, got {context}"
+        )
     return context
 
 
@@ -108,18 +122,17 @@ class Room:
             what: what was to be sent, with the example that it is about.
             size: its estimated tokens.
         """
-        return mark(
-            ContextOverflow(
-                f"{what} is about {size:,} tokens long with everything left out that can be, and {self.model!r} has a "
-                f"context of {self.context:,}; shorten the texts, use a model with a longer context, or correct its size "
-                f"with llm.resolve({self.model!r}, context=...). Nothing was sent."
-            ),
-            sent=False,
+        error = ContextOverflow(
+            f"{what} is about {size:,} tokens long with everything left out that can be, and {self.model!r} has a "
+            f"context of {self.context:,}; shorten the texts, use a model with a longer context, or correct its size "
+            f"with llm.resolve({self.model!r}, context=...). Nothing was sent."
         )
+        mark(error, sent=False)
+        return error
 
 
 def room_of(model: Model) -> Room | None:
-    """What a request to a model may hold; None when the size of its context is not known. See NOTE [What is left out]."""
+    """What a request to a model may hold, see NOTE [What is left out]; None when its context is not known."""
     context = context_window(model)
     if context is None:
         return None

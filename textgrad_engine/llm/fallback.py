@@ -14,6 +14,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm.context import context_window
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.request import Request
@@ -70,6 +71,12 @@ class Fallback(Wrapper):
         if cooldown < 0:
             raise ValueError(f"cooldown is a time in seconds and must not be negative, got {cooldown}")
         self._rests: PerLoop[_Rest] = PerLoop(_Rest)
+
+    @property
+    def context(self) -> int | None:
+        """The smaller context of the two, since either may be asked; None when neither is known."""
+        known = [size for model in (self.inner, self.second) if (size := context_window(model)) is not None]
+        return min(known, default=None)
 
     async def complete(self, request: Request) -> Completion:
         """Ask the first, or the second while the first is down.

@@ -151,6 +151,7 @@ class _Gate:
         self._requests = None if requests_per_minute is None else Bucket(requests_per_minute)
         self._tokens = None if tokens_per_minute is None else Bucket(tokens_per_minute)
         self._said: tuple[Learned, Learned] | None = None
+        self._said_at = 0.0  # when it was said, or last tried in spite of it
         self._timer: asyncio.TimerHandle | None = None
 
     def now(self) -> float:
@@ -190,6 +191,8 @@ class _Gate:
         if self._tokens is not None:
             self._tokens.take(size, now)
         if self._said is not None:
+            if self._asked_to_wait(size, now) > 0:
+                self._said_at = now  # sent all the same, to see; the others wait for what comes of it
             self._said[0].take(1)
             self._said[1].take(size)
 
@@ -231,7 +234,7 @@ class _Gate:
         if self._said is None:
             self._said = (Learned("requests"), Learned("tokens"))
             self.counts_tokens = True
-        now = self.now()
+        now = self._said_at = self.now()
         self._said[0].hear(headers, max(0, self.in_flight - 1), now)
         self._said[1].hear(headers, self._tokens_in_flight, now)
 
@@ -250,9 +253,13 @@ class _Gate:
         if self._tokens is not None:
             waits.append(self._tokens.wait(size, now))
         if self._said is not None:  # an endpoint that wants a longer pause than we grant will say so with a 429
-            waits.append(min(self._said[0].wait(1, now), self._max_pause))
-            waits.append(min(self._said[1].wait(size, now), self._max_pause))
+            waits.append(min(self._asked_to_wait(size, now), self._said_at + self._max_pause - now))
         return max(waits)
+
+    def _asked_to_wait(self, size: int, now: float) -> float:
+        """Seconds until the headers of the endpoint allow a call of that size."""
+        assert self._said is not None
+        return max(self._said[0].wait(1, now), self._said[1].wait(size, now))
 
     def _fail_queue(self, error: APIError) -> None:
         queues, self._queues = self._queues, {}

@@ -26,12 +26,13 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm import outputs, responses, stream, wire
 from textgrad_engine.llm.check import strip_fence
+from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.rates import hear
-from textgrad_engine.llm.redact import concealed
+from textgrad_engine.llm.redact import conceal_frames, concealed
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.stream import listeners
+from textgrad_engine.llm.stream import Teller, listeners
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
 from textgrad_engine.llm.usage import mark
 
@@ -70,6 +71,7 @@ class OpenAIModel:
         timeout: seconds to wait for data that does not come.
         api: ``"responses"`` for the Responses API of endpoints that have it. Requests are written the same way; it has
             no `seed`, no `stop` and no penalties, and it is told to store nothing (`extra={"store": True}` allows it).
+        context: the tokens that it reads and writes at most in one call; without it, what genai-prices knows.
         **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
 
     Raises:
@@ -90,6 +92,7 @@ class OpenAIModel:
         *,
         timeout: float = 300.0,
         api: Api = "chat",
+        context: int | None = None,
         **config: Any,
     ) -> None:
         api_key = concealed(api_key)  # first of all: debuggers and `pytest -l` show the locals of a frame that raised
@@ -104,6 +107,7 @@ class OpenAIModel:
         self.name = name
         self.max_in_flight = max_in_flight
         self.timeout = timeout
+        self.context = None if context is None else checked_context(context)
         self.defaults = GenerateConfig(**config)
         self.api = api
         if api == "responses":
@@ -166,6 +170,7 @@ class OpenAIModel:
         started = time.perf_counter()
         failure: ModelError
         clients.in_flight += 1
+        teller = Teller(request)
         # Raised outside the except block: the SDK's own error may quote the key, and must not hang on to ours.
         try:
             # By the SDK's own door for whatever it has no method for: its methods for these walk through the types of
@@ -179,44 +184,38 @@ class OpenAIModel:
                 stream_cls=clients.events,
             )
             if streamed:
-                body = await self._read(response, request)
+                body = await self._read(response, teller.tell)
             else:
                 body = response.content
             body = _redacted(body, key)
-        except ModelError as error:  # of a body that is too long, or of a stream
+            latency = time.perf_counter() - started
+            _tell(response.headers)
+            return self._wire.completion_of(body, request, self._sent_name, latency)
+        except ModelError as error:  # of a body that is too long, or no answer
             error.args = tuple([_redacted(str(said).encode("utf-8", "replace"), key).decode() for said in error.args])
             failure = error
         except Exception as error:
             translated = self._translated(error, key)
             if translated is None:
+                conceal_frames(error)
+                teller.take_back()
                 raise
             failure = translated
-        else:
-            latency = time.perf_counter() - started
-            _tell(response.headers)
-            return self._wire.completion_of(body, request, self._sent_name, latency)
+        except BaseException as error:  # the call was given up
+            conceal_frames(error)
+            teller.take_back()
+            raise
         finally:
             clients.in_flight -= 1
+        teller.take_back()
         raise failure.with_traceback(None)  # the locals of the SDK's frames are not ours to show
 
-    async def _read(self, response: Any, request: Request) -> bytes:
-        told = False
-
-        def tell(piece: str | None) -> None:
-            nonlocal told
-            told = piece is not None
-            for listener in listeners():
-                listener(request, piece)
-
+    async def _read(self, response: Any, tell: Callable[[str], None]) -> bytes:
         try:
             if "event-stream" not in response.headers.get("content-type", ""):
                 whole: bytes = await response.aread()  # it does not stream, and answers in one piece
                 return whole
             return await self._wire.body_of(response.aiter_bytes(), tell, self._sent_name)
-        except Exception:
-            if told:
-                tell(None)
-            raise
         finally:
             await response.aclose()
 

@@ -154,7 +154,7 @@ def _usage(parsed: Mapping[str, Any], request: Request, text: str, model: str) -
 
 def _failure(error: Any, model: str) -> ModelError:
     """The error that an endpoint reports after it had accepted a request."""
-    given = error if isinstance(error, dict) else {}
+    given = error if isinstance(error, dict) else {"message": error or ""}
     code, said = str(given.get("code") or ""), str(given.get("message") or "")[:1000]
     about = f"{model!r} accepted a request and then failed: {said or 'no reason given'}{f' ({code})' if code else ''}"
     kind: type[ModelError]

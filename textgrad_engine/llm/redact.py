@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from types import TracebackType
 from typing import Any
 
 from pydantic import SecretStr
 
 from textgrad_engine.llm.model import Model, innermost
 
-__all__ = ["HIDDEN", "concealed", "redacted", "secrets_of", "without_password"]
+__all__ = ["HIDDEN", "conceal_frames", "concealed", "redacted", "secrets_of", "without_password"]
 
 HIDDEN = "[redacted]"
 """What stands where a secret was."""
@@ -26,6 +27,7 @@ _LOOKS_SECRET = re.compile(
     r"|(?<=://)[^/\s@\"'<>]+(?=@)"  # name and password in an address
 )
 _FIELD = re.compile(r"(?i)(?:proxy-)?authorization|(?:x-)?api[-_]?key|access[-_]token|client[-_]secret|password")
+_TRANSPORTS = ("aiohttp", "anyio", "h11", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "requests", "urllib3")
 _VARIABLE = re.compile(r".*_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
 
 
@@ -69,6 +71,25 @@ def concealed(key: str | SecretStr | None) -> SecretStr | None:
     return SecretStr(key) if isinstance(key, str) else key
 
 
+def conceal_frames(error: BaseException) -> None:
+    """Take the frames of HTTP packages out of an error's traceback, and out of those of the errors it came from.
+
+    Their local variables hold the headers that are sent, and so the key. What is cancelled while a request is written
+    would show it to whatever lists the locals of a traceback: `pytest -l`, rich's tracebacks, error trackers.
+    """
+    waiting, seen = [error], set[int]()
+    while waiting:
+        each = waiting.pop()
+        seen.add(id(each))
+        kept: TracebackType | None = None
+        for entry in reversed(list(_entries(each.__traceback__))):
+            if entry.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _TRANSPORTS:
+                kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+        each.__traceback__ = kept
+        behind = (each.__cause__, each.__context__)
+        waiting += [other for other in behind if other is not None and id(other) not in seen]
+
+
 def secrets_of(model: Model) -> list[str]:
     """The secrets known here, longest first: those that a model holds, and those in the environment by their names."""
     parts = getattr(innermost(model), "__dict__", {})
@@ -92,6 +113,12 @@ def without_password(address: str) -> str:
     before, mark, after = address.partition("://")
     host, slash, path = after.partition("/")
     return before + mark + host.rpartition("@")[2] + slash + path
+
+
+def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
 
 
 def _by_length(secret: str) -> tuple[int, str]:

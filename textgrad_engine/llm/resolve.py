@@ -12,6 +12,7 @@ from textgrad_engine.errors import UnknownModelError
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cache import Cache, Cached, open_cache
 from textgrad_engine.llm.check import Check
+from textgrad_engine.llm.context import Sized
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.openai import Api, OpenAIModel
@@ -68,6 +69,7 @@ def resolve(
     tokens_per_minute: float | None = None,
     policy: RetryPolicy | None = None,
     cache: Cache | str | os.PathLike[str] | Literal[False] | None = None,
+    context: int | None = None,
     **config: Any,
 ) -> Model:
     """The model of that name, or that model, with the usual wrappers around it.
@@ -90,6 +92,8 @@ def resolve(
         policy: when failed calls are tried again, and how long one may take.
         cache: a cache, or its folder, that this model always uses; False for none at all; None for that of the
             `caching` block around a call, if there is one.
+        context: the tokens that it reads and writes at most in one call, for a model whose context is not in the table
+            of genai-prices, or is smaller on this server; what a critic or optimizer is sent is fitted to it.
         **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
 
     Raises:
@@ -110,13 +114,15 @@ def resolve(
             raise TypeError(f"base_url, api_key and api belong to a model's name; {model!r} is a model already")
         given = config if seed is None else {**config, "seed": seed}
         if _holds(model, Metered) or _holds(model, Retry):
-            limits = (max_in_flight, requests_per_minute, tokens_per_minute, policy, cache)
+            limits = (max_in_flight, requests_per_minute, tokens_per_minute, policy, cache, context)
             if given or any(setting is not None for setting in limits):
                 raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
             return model if _holds(model, Metered) else _outer(model)
         if not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {model!r}")
         inside = Defaults(model, GenerateConfig(**given)) if given else model
+    if context is not None:
+        inside = Sized(inside, context)
     return _stack(inside, max_in_flight, (requests_per_minute, tokens_per_minute), policy or RetryPolicy(), cache)
 
 

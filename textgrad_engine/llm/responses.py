@@ -72,8 +72,7 @@ def arguments(
         sent["tools"] = [_tool(tool) for tool in config.tools]
     if config.tool_choice is not None:
         sent["tool_choice"] = config.tool_choice if isinstance(config.tool_choice, str) else _choice(config.tool_choice)
-    if stream:
-        sent["stream"] = True
+    sent["stream"] = stream  # said either way: `transformers serve` streams when nothing is said
     for name, value in config.extra.items():
         known = sent.get(name)
         if isinstance(known, dict) and isinstance(value, Mapping):  # "text" and "reasoning" hold several settings each

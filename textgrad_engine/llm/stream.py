@@ -11,7 +11,7 @@ from typing import Any
 from textgrad_engine.errors import ConnectionFailed, MalformedResponse
 from textgrad_engine.llm.request import Request
 
-__all__ = ["body_of", "broken_off", "events_of", "listeners", "on_token"]
+__all__ = ["Teller", "body_of", "broken_off", "events_of", "listeners", "on_token", "void"]
 
 Listener = Callable[[Request, str | None], None]
 
@@ -25,8 +25,8 @@ def on_token(callback: Listener) -> Iterator[None]:
     call.
 
     Args:
-        callback: called with the request and a piece of the answer's text; with None when what came so far is void
-            (the connection broke), and the text begins anew or the call fails.
+        callback: called with the request and a piece of the answer's text; with None when what came so far is void (the
+            connection broke, or the answer was refused), and the text begins anew or the call fails.
 
     Example:
         >>> with on_token(lambda request, piece: None):
@@ -43,6 +43,36 @@ def on_token(callback: Listener) -> Iterator[None]:
 def listeners() -> tuple[Listener, ...]:
     """Those who want to see the pieces of calls made here."""
     return _listeners.get()
+
+
+class Teller:
+    """Tells those who listen here what one call is answered.
+
+    Args:
+        request: what is asked.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._told = False
+
+    def tell(self, piece: str) -> None:
+        """Pass on a piece of the answer's text."""
+        self._told = True
+        for listener in listeners():
+            listener(self._request, piece)
+
+    def take_back(self) -> None:
+        """Say that what was told is void; if anything was."""
+        if self._told:
+            self._told = False
+            void(self._request)
+
+
+def void(request: Request) -> None:
+    """Tell those who listen here that what they heard of a request's answer is void, for it is refused."""
+    for listener in listeners():
+        listener(request, None)
 
 
 async def events_of(parts: AsyncIterator[bytes], model: str) -> AsyncIterator[dict[str, Any] | None]:

@@ -57,6 +57,11 @@ _REASONS: dict[str, FinishReason] = {
     "tool_use": "tool_calls",
 }
 
+_TOO_LONG = (
+    "send less, or use a model with a longer context; what a critic or an optimizer is shown is fitted to the size of "
+    "the context where it is known: state it with context=... (llm.resolve, OpenAIModel, or the config's [models])"
+)
+
 _OVERFLOW = (
     "context_length_exceeded",
     "maximum context length",
@@ -333,7 +338,7 @@ def error_of(status: int, text: str, headers: Mapping[str, str], model: str, whe
     elif status == 404:
         kind, repair = BadRequest, "check the model's name and the base_url"
     elif status in (400, 413, 422) and any(sign in low for sign in _OVERFLOW):
-        kind, repair = ContextOverflow, "send less, or use a model with a longer context"
+        kind, repair = ContextOverflow, _TOO_LONG
     elif status == 429:
         kind, repair = RateLimited, ""
     elif status == 408:
@@ -371,7 +376,8 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
         >>> retry_after({"retry-after": "2"}), retry_after({"retry-after-ms": "250"}), retry_after({})
         (2.0, 0.25, None)
     """
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+    # the last is what litellm's proxy makes of the header of the endpoint behind it
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0), ("llm_provider-retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
             continue

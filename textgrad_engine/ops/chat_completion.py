@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from textgrad_engine import templates
-from textgrad_engine.autograd import Function, Variable, example
+from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.model import Model
@@ -74,8 +74,7 @@ class ChatCompletion(Function):
     @staticmethod
     def describe_output(ctx: Any) -> str:
         """The answer."""
-        answer = ctx.saved_variables[-1]
-        return "" if answer._layer is not None else str(answer.data)
+        return str(ctx.saved_variables[-1].data)
 
     @staticmethod
     def backward_group(ctx: Any) -> Any:
@@ -102,15 +101,14 @@ class ChatCompletion(Function):
         for ctx, (grad_out,) in zip(ctxs, grad_outputs):
             *values, answer = ctx.saved_variables
             assert grad_out is not None
-            if grad_out._layer is None and not grad_out.data:
+            if not grad_out.data:
                 raise AutogradError(
                     f"a backward pass without words reached {answer.role or 'a chat completion'!r}: it began at a "
                     "number that was computed from text by no evaluator. Begin with feedback in words, or use a loss "
                     "(nn.ExactMatch, …)."
                 )
-            cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, list(grad_out.grad)))
-        with example(", ".join(dict.fromkeys(ctx.example for ctx in ctxs if ctx.example))):
-            feedback = feedback_on(cases, ask)
+            cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, list(grad_out.grad), ctx.example))
+        feedback = feedback_on(cases, ask)
         return [
             (None, None, *(by_position.get(position) for position in range(len(case.values))))
             for case, by_position in zip(cases, feedback)

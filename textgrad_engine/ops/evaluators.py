@@ -78,14 +78,13 @@ def feedback_of(score: Variable | None, explanation: Variable, grad_outs: Sequen
     """The explanation, and behind it what was said about the evaluator's own outputs."""
     said = [item for grad in grad_outs if grad.grad and not is_seed(grad) for item in grad.grad]
     if explanation._layer is not None or (is_grad_enabled() and explanation.requires_grad):
-        item = Compute.apply(_same, explanation, _FEEDBACK_ROLE)  # keeps its graph, and may be a batch
+        item = Compute.apply(_same, explanation, _FEEDBACK_ROLE)  # keeps its graph
     elif explanation._says_nothing():
         return said or None
     else:
         item = Variable(explanation.data, role=_FEEDBACK_ROLE)
-    if explanation._layer is None:
-        number = None if score is None or isinstance(explanation.data, list) else score.data  # no entry's own score
-        item.source = Source(score=float(number) if isinstance(number, int | float) else None)
+    number = None if score is None or isinstance(explanation.data, list) else score.data  # no entry's own score
+    item.source = Source(score=float(number) if isinstance(number, int | float) else None)
     return [item, *said]
 
 

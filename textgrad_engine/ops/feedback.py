@@ -16,8 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine import pytree, templates
-from textgrad_engine.autograd import Function, Variable
-from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.autograd import Function, Variable, example
+from textgrad_engine.errors import MalformedResponse, ModelError
+from textgrad_engine.llm.context import Room, room_of
+from textgrad_engine.llm.roles import model_for
+from textgrad_engine.llm.tokens import count
+from textgrad_engine.ops.fitting import Shown, View, fitted
 from textgrad_engine.ops.messages import Hole, Plan
 from textgrad_engine.ops.text import Compute, share_of_edit
 
@@ -28,9 +32,11 @@ __all__ = [
     "Part",
     "case_of",
     "critic",
+    "critic_room",
     "feedback_batch_size",
     "feedback_on",
     "object_schema",
+    "view_of",
 ]
 
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
@@ -114,6 +120,7 @@ class Case:
         keys: for each message, the keys of the parts in it.
         answer: what the model answered.
         feedback: the items of feedback on the answer.
+        example: the example that it belongs to, "" when that is not known.
     """
 
     plan: Plan
@@ -122,9 +129,17 @@ class Case:
     keys: list[list[str]]
     answer: Variable
     feedback: list[Variable]
+    example: str = ""
 
 
-def case_of(plan: Plan, values: list[Any], needs: Sequence[bool], answer: Variable, feedback: list[Variable]) -> Case:
+def case_of(
+    plan: Plan,
+    values: list[Any],
+    needs: Sequence[bool],
+    answer: Variable,
+    feedback: list[Variable],
+    example: str = "",
+) -> Case:
     """One call as the critic sees it: one variable in several places is asked about once."""
     parts: list[Part] = []
     known: dict[int, str] = {}
@@ -155,7 +170,7 @@ def case_of(plan: Plan, values: list[Any], needs: Sequence[bool], answer: Variab
                 inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
             inside.extend(by_input[name] for name in filled if name in by_input)
         keys.append(list(dict.fromkeys(inside)))
-    return Case(plan, values, parts, keys, answer, feedback)
+    return Case(plan, values, parts, keys, answer, feedback, example)
 
 
 def _keys_in(part: Any, needs: Sequence[bool], key_of: Callable[[int, bool], str], alone: bool) -> list[str]:
@@ -168,14 +183,29 @@ def _keys_in(part: Any, needs: Sequence[bool], key_of: Callable[[int, bool], str
 def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[int, Variable]]:
     """Ask the critic once about all cases; for each case its feedback by position of the value, pending.
 
+    What does not fit the critic's context together is asked about in several requests, and of one case as much is left
+    out as NOTE [What is left out] in `llm.context` says.
+
     Args:
         cases: the calls that feedback is wanted on.
         ask: `chat_completion.ask`, handed in because that file stands above this one.
     """
+    room, beside = critic_room(), _size(_critic.get())
+    if room is not None and len(cases) > 1 and not _fit_together(cases, room.tokens - beside):
+        half = len(cases) // 2
+        return [*feedback_on(cases[:half], ask), *feedback_on(cases[half:], ask)]
+    about = ", ".join(dict.fromkeys(case.example for case in cases if case.example))
+    with example(about):
+        return _asked(cases, ask, functools.partial(_render, cases, room=room, beside=beside, about=about))
+
+
+def _asked(
+    cases: list[Case], ask: Callable[..., Variable], render: Callable[[list[Any]], str]
+) -> list[dict[int, Variable]]:
     names = [f"case_{number}" for number in range(1, len(cases) + 1)]
     fields = {name: object_schema({part.key: _STRING for part in case.parts}) for name, case in zip(names, cases)}
     values = [[case.values, case.answer, case.feedback] for case in cases]
-    user = Compute.apply(lambda data: _render(cases, data), values, "request to the critic")
+    user = Compute.apply(render, values, "request to the critic")
     answer = ask(
         "feedback",
         user,
@@ -257,18 +287,61 @@ class Extract(Function):
         return tuple([share_of_edit(edit, f"`{'.'.join(path)}`") for path in ctx.paths])
 
 
-def _render(cases: list[Case], data: list[Any]) -> str:
-    """The user part of the request, from the data of each case: its values, its answer, the feedback on it.
+def critic_room() -> Room | None:
+    """What the critic has room for; None when its context, or who it is, is not known."""
+    try:
+        return room_of(model_for("backward"))
+    except ModelError:  # it is raised where the critic would be asked
+        return None
 
-    Messages that all cases begin with are shown once.
-    """
-    shown = [
-        [
-            {"role": role, "keys": ", ".join(f"`{key}`" for key in keys), "text": text}
-            for (role, _), keys, text in zip(case.plan.messages, case.keys, case.plan.texts(values))
-        ]
-        for case, (values, _, _) in zip(cases, data)
-    ]
+
+def _size(instructions: Variable | str | None) -> int:
+    """The tokens of what the critic is told besides the cases."""
+    text = templates.load("feedback").system if instructions is None else _plain(instructions)
+    return count(text if isinstance(text, str) else "")
+
+
+def _plain(value: Any) -> Any:
+    """What a value holds, None where that is not known yet."""
+    if not isinstance(value, Variable):
+        return value
+    return value.data if value._layer is None and value.done() else None
+
+
+def _fit_together(cases: list[Case], room: int) -> bool:
+    """Whether a request with all these cases has no more tokens than there is room for."""
+    data = [[[_plain(v) for v in c.values], _plain(c.answer), [_plain(item) for item in c.feedback]] for c in cases]
+    return count(_rendered(cases, data, [view_of(case, *of) for case, of in zip(cases, data)])) <= room
+
+
+def _render(cases: list[Case], data: list[Any], *, room: Room | None, beside: int, about: str) -> str:
+    """The user part of the request, from the data of each case: its values, its answer, the feedback on it."""
+    views = [view_of(case, *of) for case, of in zip(cases, data)]
+    if room is None:
+        return _rendered(cases, data, views)
+    what = f"feedback on {about or 'an answer'}"
+    return fitted(views, functools.partial(_rendered, cases, data), room, beside, what)
+
+
+def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:
+    """A call as the critic sees it, from what is in it: its values, its answer, the feedback on it."""
+    said = [(str(text), item.source) for text, item in zip(feedback, case.feedback) if text]
+    return View(
+        messages=tuple(
+            [
+                Shown(role, ", ".join(f"`{key}`" for key in keys), text)
+                for (role, _), keys, text in zip(case.plan.messages, case.keys, case.plan.texts(values))
+            ]
+        ),
+        answer=answer,
+        feedback=tuple([text for text, _ in said]),
+        scores=tuple([None if source is None else source.score for _, source in said]),
+    )
+
+
+def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
+    """The request about these views of some cases; messages that all cases begin with are shown once."""
+    shown = [view.messages for view in views]
     common = 0
     if len(cases) > 1:
         while all(len(m) > common for m in shown) and all(m[common] == shown[0][common] for m in shown):
@@ -283,10 +356,10 @@ def _render(cases: list[Case], data: list[Any]) -> str:
             {**entry, "text": next(iter(entry["texts"])) if len(entry["texts"]) == 1 else None}
             for entry in inputs.values()
         ],
-        shared=shown[0][:common],
+        shared=[vars(message) for message in shown[0][:common]],
         cases=[
-            {"messages": messages[common:], "answer": answer, "feedback": [str(text) for text in feedback if text]}
-            for messages, (_, answer, feedback) in zip(shown, data)
+            {**vars(view), "messages": [vars(message) for message in view.messages[common:]], "feedback": view.feedback}
+            for view in views
         ],
         example=json.dumps({f"case_{n}": {part.key: "..." for part in case.parts} for n, case in enumerate(cases, 1)}),
     )

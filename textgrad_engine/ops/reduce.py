@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, no_grad
 from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.llm.context import room_of
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Purpose
+from textgrad_engine.llm.roles import model_for
+from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.text import Compute, edit_of_parts
 
-__all__ = ["MERGE_ATTEMPTS", "MERGE_SCHEMA", "merge_problem", "merge_slots", "merged_items", "reduce", "unusable"]
+__all__ = [
+    "MERGE_ATTEMPTS",
+    "MERGE_SCHEMA",
+    "Merged",
+    "Piece",
+    "in_rounds",
+    "merge_problem",
+    "merge_slots",
+    "merged_items",
+    "reduce",
+    "unusable",
+]
 
 MERGE_ATTEMPTS = 2
 """How often the model is asked: a second time with what was wrong with the first answer."""
@@ -23,6 +38,15 @@ MERGE_ATTEMPTS = 2
 _ITEM = object_schema({"text": {"type": "string"}, "numbers": {"type": "array", "items": {"type": "integer"}}})
 MERGE_SCHEMA = object_schema({"items": {"type": "array", "items": _ITEM}})
 """What the prompt ``reduce`` is answered with."""
+
+Piece: TypeAlias = tuple[str, str, int]
+"""The role and the text of a piece, and how often it was said."""
+
+Merged: TypeAlias = tuple[str, list[int]]
+"""The text of a merged piece, and the numbers of those that it stands for."""
+
+_AROUND = 40
+"""Tokens of what stands around a piece in the prompt, and of the prompt's own sentences."""
 
 
 def reduce(
@@ -43,11 +67,12 @@ def reduce(
     Returns:
         At most `max_items` Variables, the most important first: the pieces themselves when there are few enough, else
         new ones. The `source.because` of a new one is the tuple of the pieces that it stands for, and feedback on it
-        flows to these.
+        flows to these. Where the context of the model has no room for all, they are merged in rounds.
 
     Raises:
         ValueError: max_items is below 1.
         TypeError: a piece is a batch.
+        ContextOverflow: two pieces together are longer than the context of the model.
         MalformedResponse: twice the model named a number that there is not, left one out, or gave too many pieces.
 
     Example:
@@ -66,26 +91,111 @@ def reduce(
     pieces = [piece for piece in pieces if str(piece.data).strip()]
     if len(pieces) <= max_items:
         return pieces
-    return [
-        _merged(text, [pieces[n - 1] for n in numbers]) for text, numbers in _ask(pieces, max_items, model, purpose)
-    ]
+    work = in_rounds([(piece.role, str(piece.data), 1) for piece in pieces], max_items, model_for(purpose, model))
+    groups = next(work)
+    while True:
+        started = [_start(group, most, "", model, purpose) for group, most in groups]  # all of a round at the same time
+        found = [_finish(answer, group, most, model, purpose) for answer, (group, most) in zip(started, groups)]
+        try:
+            groups = work.send(found)
+        except StopIteration as finished:
+            return [_merged(text, [pieces[n - 1] for n in numbers]) for text, numbers in finished.value]
 
 
-def _ask(
-    pieces: list[Variable], max_items: int, model: str | Model | None, purpose: Purpose
-) -> list[tuple[str, list[int]]]:
-    """For each merged piece its text and the numbers that it stands for, from 1."""
-    problem, answer = "", None
-    for _ in range(MERGE_ATTEMPTS):
-        slots = merge_slots([(piece.role, piece.data, 1) for piece in pieces], max_items, problem)
-        with no_grad():  # feedback on a merged piece goes to the pieces themselves, not through the model
-            user = Compute.apply(_render, slots, "request to merge feedback")
-            answer = ask("reduce", user, MERGE_SCHEMA, purpose=purpose, role="merged feedback", model=model)
+def in_rounds(
+    pieces: Sequence[Piece], max_items: int, model: Model
+) -> Generator[list[tuple[list[Piece], int]], list[list[Merged]], list[Merged]]:
+    """What a model is to be asked so that many pieces become few: in one request where its context has room for all.
+
+    Where it has not, neighbours that fit together are merged first, each group into half as many, and what comes of
+    that is merged again. Nothing is left out.
+
+    Args:
+        pieces: the pieces.
+        max_items: how many may be left.
+        model: who will be asked.
+
+    Yields:
+        Groups of pieces, and how many of each may be left; wants to be sent the merged pieces of each, with numbers
+        that count from 1 within the group.
+
+    Returns:
+        The merged pieces, with the numbers of the pieces that they stand for, from 1.
+
+    Raises:
+        ContextOverflow: two pieces are longer together than the model's context.
+    """
+    room = room_of(model)
+    beside = count(templates.load("reduce").system) + _AROUND
+    current = [(piece, [number]) for number, piece in enumerate(pieces, 1)]
+    while True:
+        groups = [[*range(len(current))]]
+        if room is not None:
+            costs = [count(role) + count(text) + _AROUND for (role, text, _), _ in current]
+            groups = _neighbours(costs, room.tokens - beside)
+            if len(groups) == len(costs) > 1:  # of long ones, more than half of the context
+                groups = _neighbours(costs, room.most - beside)
+            if len(groups) == len(costs) > 1:
+                pair = min(map(sum, pairwise(costs)))
+                raise room.overflow("a request to merge two pieces of feedback", beside + pair)
+        if len(groups) == 1:
+            (found,) = yield [([piece for piece, _ in current], max_items)]
+            return [(text, _behind(current, groups[0], numbers)) for text, numbers in found]
+        asked = [group for group in groups if len(group) > 1]
+        shares = [max(len(group) // 2, -(-max_items * len(group) // len(current))) for group in asked]
+        jobs = [([current[n][0] for n in group], min(share, len(group) - 1)) for group, share in zip(asked, shares)]
+        answers = iter((yield jobs))
+        merged: list[tuple[Piece, list[int]]] = []
+        for group in groups:
+            if len(group) == 1:
+                merged.append(current[group[0]])
+                continue
+            for text, numbers in next(answers):
+                members = [current[group[n - 1]][0] for n in numbers]
+                role = " and ".join(dict.fromkeys(role for role, _, _ in members if role))
+                piece = (role, text, sum(times for _, _, times in members))
+                merged.append((piece, _behind(current, group, numbers)))
+        current = merged
+        if len(current) <= max_items:
+            return [(text, numbers) for (_, text, _), numbers in current]
+
+
+def _neighbours(costs: list[int], room: int) -> list[list[int]]:
+    """Positions in groups, each as many neighbours as there is room for."""
+    groups: list[list[int]] = []
+    spent = 0
+    for position, cost in enumerate(costs):
+        if groups and spent + cost <= room:
+            groups[-1].append(position)
+            spent += cost
+        else:
+            groups.append([position])
+            spent = cost
+    return groups
+
+
+def _behind(current: list[tuple[Piece, list[int]]], group: list[int], numbers: list[int]) -> list[int]:
+    """The numbers of the first pieces that some pieces of a group stand for."""
+    return list(dict.fromkeys(first for number in numbers for first in current[group[number - 1]][1]))
+
+
+def _start(pieces: list[Piece], max_items: int, problem: str, model: str | Model | None, purpose: Purpose) -> Variable:
+    with no_grad():  # feedback on a merged piece goes to the pieces themselves, not through the model
+        user = Compute.apply(_render, merge_slots(pieces, max_items, problem), "request to merge feedback")
+        return ask("reduce", user, MERGE_SCHEMA, purpose=purpose, role="merged feedback", model=model)
+
+
+def _finish(
+    answer: Variable, pieces: list[Piece], max_items: int, model: str | Model | None, purpose: Purpose
+) -> list[Merged]:
+    """What an answer says; where it cannot be used, what the next one says, which is told the problem."""
+    for attempt in range(1, MERGE_ATTEMPTS + 1):
         found = merged_items(answer.data)
         problem = merge_problem(found, len(pieces), max_items)
         if not problem:
             return found
-    assert answer is not None
+        if attempt < MERGE_ATTEMPTS:
+            answer = _start(pieces, max_items, problem, model, purpose)
     raise unusable(len(pieces), max_items, problem, answer.data)
 
 
@@ -93,7 +203,7 @@ def _render(slots: dict[str, Any]) -> str:
     return templates.load("reduce").render(**slots)
 
 
-def merge_slots(pieces: Sequence[tuple[str, str, int]], max_items: int, problem: str) -> dict[str, Any]:
+def merge_slots(pieces: Sequence[Piece], max_items: int, problem: str) -> dict[str, Any]:
     """The slots of the prompt ``reduce``.
 
     Args:
@@ -105,7 +215,7 @@ def merge_slots(pieces: Sequence[tuple[str, str, int]], max_items: int, problem:
     return {"feedback": feedback, "max_items": max_items, "problem": problem}
 
 
-def merged_items(answer: str) -> list[tuple[str, list[int]]]:
+def merged_items(answer: str) -> list[Merged]:
     """For each merged piece of an answer its text and the numbers that it stands for, from 1.
 
     Raises:
@@ -118,7 +228,7 @@ def merged_items(answer: str) -> list[tuple[str, list[int]]]:
         raise MalformedResponse(f"the answer holds no merged feedback ({error!r}): {answer!r:.200}") from error
 
 
-def merge_problem(items: list[tuple[str, list[int]]], count: int, max_items: int) -> str:
+def merge_problem(items: list[Merged], total: int, max_items: int) -> str:
     """What is wrong with an answer about so many pieces, in words for the model; "" when nothing is."""
     if len(items) > max_items:
         return f"it has {len(items)} pieces, and at most {max_items} are allowed"
@@ -127,18 +237,18 @@ def merge_problem(items: list[tuple[str, list[int]]], count: int, max_items: int
             return f"piece {position} has no text"
         if not numbers:
             return f"piece {position} names no numbers"
-        if unknown := [number for number in numbers if not 1 <= number <= count]:
-            return f"piece {position} names number {unknown[0]}, and there are 1 to {count}"
+        if unknown := [number for number in numbers if not 1 <= number <= total]:
+            return f"piece {position} names number {unknown[0]}, and there are 1 to {total}"
     named = {number for _, numbers in items for number in numbers}
-    if missing := [str(number) for number in range(1, count + 1) if number not in named]:
+    if missing := [str(number) for number in range(1, total + 1) if number not in named]:
         return f"it leaves out {'number' if len(missing) == 1 else 'numbers'} {', '.join(missing)}"
     return ""
 
 
-def unusable(count: int, max_items: int, problem: str, answer: str) -> MalformedResponse:
+def unusable(total: int, max_items: int, problem: str, answer: str) -> MalformedResponse:
     """The error about the last answer when no attempt is left."""
     return MalformedResponse(
-        f"reduce: the model was asked {MERGE_ATTEMPTS} times to merge {count} pieces of feedback into {max_items}, "
+        f"reduce: the model was asked {MERGE_ATTEMPTS} times to merge {total} pieces of feedback into {max_items}, "
         f"and its last answer could not be used: {problem}: {answer!r:.200}"
     )
 

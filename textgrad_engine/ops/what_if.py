@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.ops.feedback import Case, Extract, case_of, object_schema
+from textgrad_engine.llm.tokens import count
+from textgrad_engine.ops.feedback import Case, Extract, case_of, critic_room, object_schema, view_of
+from textgrad_engine.ops.fitting import View, fitted
 from textgrad_engine.ops.messages import Plan
 from textgrad_engine.ops.text import Compute
 
@@ -55,6 +58,15 @@ def what_if(
 
 
 def _render(case: Case, values: list[Any], answer: str, edits: list[str]) -> str:
+    room, whole = critic_room(), view_of(case, values, answer, [])
+    if room is None:
+        return _rendered(case, values, edits, [whole])
+    beside = count(templates.load("what_if").system)
+    return fitted([whole], functools.partial(_rendered, case, values, edits), room, beside, "a question about an edit")
+
+
+def _rendered(case: Case, values: list[Any], edits: list[str], views: Sequence[View]) -> str:
+    (view,) = views
     return templates.load("what_if").render(
         inputs=[
             {
@@ -66,11 +78,8 @@ def _render(case: Case, values: list[Any], answer: str, edits: list[str]) -> str
             for part, edit in zip(case.parts, edits)
             if edit
         ],
-        messages=[
-            {"role": role, "keys": ", ".join(f"`{key}`" for key in keys), "text": text}
-            for (role, _), keys, text in zip(case.plan.messages, case.keys, case.plan.texts(values))
-        ],
-        answer=answer,
+        messages=[vars(message) for message in view.messages],
+        answer=view.answer,
     )
 
 

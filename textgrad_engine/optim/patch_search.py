@@ -422,6 +422,7 @@ class PatchSearch(Searcher):
             board.accepted = [entry for entry in board.accepted if entry not in found.about]
         if found.kind in ("patch", "rival", "union"):
             board.kept += 1
+            board.tries.clear()  # what was given up may be within reach of the new texts
             for change in found.changes:
                 for edit in stamped(change.edits, found.number):
                     support = support_of(objective, change, edit)

@@ -209,8 +209,13 @@ class _Search:
             else:
                 break
         self.tried += batch
-        for text, found in zip(batch, await asyncio.gather(*(self.is_not_worse(text) for text in batch))):
-            self.known[text] = found
+        tests = [asyncio.ensure_future(self.is_not_worse(text)) for text in batch]
+        try:
+            for text, found in zip(batch, await asyncio.gather(*tests)):
+                self.known[text] = found
+        finally:
+            for test in tests:  # when one failed, the others are of no use
+                test.cancel()
         return texts[0] in self.known
 
 

@@ -51,7 +51,8 @@ class TGD(Optimizer):
         mode: ``"patch"`` for edits of lines, ``"rewrite"`` for the whole text anew.
         max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time.
         max_tokens: at most so many tokens in a parameter.
-        max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
+        max_feedback_tokens: at most so many tokens of feedback are shown, and no more than the model's context has room
+            for, where its size is known; whole items are left out beyond it.
         use_feedback: False withholds the feedback: a control, which shows what rewriting alone does.
         examples: texts for other programs that work well, which the model is shown (TextGrad's in-context examples).
         transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), newest_first()]``; None is
@@ -201,7 +202,7 @@ class TGD(Optimizer):
     async def _propose(self, variable: Variable, group: dict[str, Any]) -> _Found:
         """The proposals for a parameter; without feedback a single one that changes nothing."""
         before, origins = str(variable.data), tuple(self.origins(variable))
-        transforms = _transforms_of(group)
+        model, transforms = LateModel(self.model), _transforms_of(group)
         state = self._remembered(variable, transforms)
         shown = collect(variable.grad)
         said = bool(shown.items)  # more than white space
@@ -209,7 +210,8 @@ class TGD(Optimizer):
             given = shown if group["use_feedback"] else Gathered(())
             context = Context(before, variable.role, self.model, self.steps)
             shown, state = await transforms.update(given, state, context)
-            shown = cap(group["max_feedback_tokens"]).apply(shown)
+            beside = [before, *shown.history, *group["examples"], templates.load("optimizer_patch").system]
+            shown = cap(model.room(group["max_feedback_tokens"], beside)).apply(shown)
             said = bool(shown.items) or not group["use_feedback"]
         brief = Brief(
             role=variable.role,
@@ -226,7 +228,7 @@ class TGD(Optimizer):
         if said:
             one = group["proposer"] or (Patch() if group["mode"] == "patch" else Rewrite())
             proposer = one if self.candidates == 1 else Several(one, self.candidates)
-            many = await propose_many(proposer, brief, LateModel(self.model))
+            many = await propose_many(proposer, brief, model)
         proposed = [
             (Change(variable, before, made.text, made.edits, brief.items, shown.left_out, made.problem), made)
             for made in many

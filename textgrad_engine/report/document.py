@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -12,11 +13,12 @@ from textgrad_engine.train import Evaluation, TrainResult
 __all__ = ["as_json", "evaluation_as_json", "usage_as_json"]
 
 
-def as_json(result: TrainResult) -> dict[str, Any]:
-    """The report as plain JSON values; what was not measured is null.
+def as_json(result: TrainResult, openings: int | None = None) -> dict[str, Any]:
+    """The report as plain JSON values; what was not measured, or is infinite, is null.
 
     Args:
         result: of a run, or read back from its folder.
+        openings: how often the test set was opened, evaluations since the run included; None for the run's own.
     """
     found = result.comparison
     return {
@@ -24,7 +26,9 @@ def as_json(result: TrainResult) -> dict[str, Any]:
         "verdict": None if found is None or result.seed == result.best else found.verdict,
         "val": {"seed": evaluation_as_json(result.seed_val), "best": evaluation_as_json(result.best_val)},
         "test": {"seed": evaluation_as_json(result.seed_test), "best": evaluation_as_json(result.best_test)},
-        "comparison": None if found is None else {"on": result.compared_on, **asdict(found)},
+        "comparison": None if found is None else {"on": result.compared_on, **_finite(asdict(found))},
+        "test_openings": result.openings if openings is None else openings,
+        "overlaps": list(result.overlaps),
         "candidates": result.candidates,
         "usage": {purpose: usage_as_json(usage) for purpose, usage in result.usage.items()},
         "total": usage_as_json(result.total),
@@ -58,15 +62,31 @@ def as_json(result: TrainResult) -> dict[str, Any]:
 
 
 def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
-    """Mean, 95% interval and size; the scores themselves are in the run folder."""
+    """Mean, 95% interval and size, with bounds where answers are missing; the scores are in the run folder."""
     if evaluation is None:
         return None
-    return {
+    found: dict[str, Any] = {
         "mean": evaluation.mean,
-        "interval": list(evaluation.interval),
+        "interval": _finite(list(evaluation.interval)),
         "examples": len(evaluation),
-        "unanswered": len(evaluation.failures),
+        "unanswered": evaluation.unanswered,
     }
+    if evaluation.unanswered:
+        found["bounds"] = None if evaluation.bounds is None else list(evaluation.bounds)
+    if evaluation.samples:
+        found["repeats"] = len(evaluation.samples[0])
+    if evaluation.clusters:
+        found["clusters"] = len(set(evaluation.clusters))
+    return found
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for infinite numbers, which JSON has not."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def usage_as_json(usage: Usage) -> dict[str, Any]:

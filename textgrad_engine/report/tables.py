@@ -32,17 +32,26 @@ SHOWN_ITEMS = 4
 SHOWN_CHARACTERS = 320
 
 
-def render(result: TrainResult, *, title: str = "", remark: str = "", width: int = 80, color: bool = False) -> str:
+def render(
+    result: TrainResult,
+    *,
+    title: str = "",
+    remark: str = "",
+    openings: int | None = None,
+    width: int = 80,
+    color: bool = False,
+) -> str:
     """The report as text: scores and verdict, cost, and the prompt's diff with what asked for each line.
 
     Args:
         result: of a run, or read back from its folder.
         title: what the report is about, e.g. the run folder.
         remark: what was special about it, e.g. that it is a control.
+        openings: how often the test set was opened, evaluations since the run included; None for the run's own.
         width: columns.
         color: with the terminal's codes for colors.
     """
-    view = view_of(result)
+    view = view_of(result, openings)
     headline = f"{view.headline}; {remark}" if remark else view.headline
     parts: list[RenderableType] = [*_headline(title, headline), "", _scores(view), ""]
     parts += [_indented(note, 2, "dim") for note in view.notes]

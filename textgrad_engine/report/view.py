@@ -10,7 +10,7 @@ from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
 
-__all__ = ["ParameterView", "ScoreRow", "UsageRow", "View", "view_of"]
+__all__ = ["ParameterView", "ScoreRow", "UsageRow", "View", "lost", "size", "view_of"]
 
 Tone = Literal["good", "bad", "plain"]
 
@@ -84,11 +84,12 @@ class View:
     problems: tuple[str, ...]
 
 
-def view_of(result: TrainResult) -> View:
+def view_of(result: TrainResult, openings: int | None = None) -> View:
     """What a report on a run says.
 
     Args:
         result: of a run, or read back from its folder.
+        openings: how often the test set was opened, evaluations since the run included; None for the run's own.
     """
     verdict, tone = _verdict(result)
     rows = [UsageRow(purpose, usage) for purpose, usage in result.usage.items()]
@@ -100,7 +101,7 @@ def view_of(result: TrainResult) -> View:
         ),
         verdict=verdict,
         tone=tone,
-        notes=_notes(result),
+        notes=_notes(result, max(result.openings, 0 if openings is None else openings)),
         usage=(*rows, UsageRow("all", result.total)),
         seconds=result.seconds,
         parameters=tuple(
@@ -122,7 +123,15 @@ def _headline(result: TrainResult) -> str:
 
 def _row(name: str, seed: Evaluation | None, best: Evaluation | None) -> ScoreRow:
     known = best or seed
-    return ScoreRow(name, _measured(seed), _measured(best), "" if known is None else plural(len(known), "example"))
+    return ScoreRow(name, _measured(seed), _measured(best), "" if known is None else size(known))
+
+
+def size(evaluation: Evaluation) -> str:
+    """How much was measured, in words: examples, the clusters they come in, samples of each."""
+    found = plural(len(evaluation), "example")
+    if evaluation.clusters:
+        found += f" in {plural(len(set(evaluation.clusters)), 'cluster')}"
+    return f"{found}, {len(evaluation.samples[0])} samples each" if evaluation.samples else found
 
 
 def _measured(evaluation: Evaluation | None) -> str:
@@ -147,31 +156,57 @@ _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain
 
 def _said(found: Comparison) -> str:
     word = {"not shown": "no difference shown"}.get(found.verdict, found.verdict)
-    return f"{word}: {score(found.difference, True)} {interval(found.interval, True)}, {p_value(found.p_value)},"
+    chance = p_value(found.p_value)
+    if found.adjusted is not None:
+        chance = f"{p_value(found.adjusted)} for the best of {found.candidates}"
+    return f"{word}: {score(found.difference, True)} {interval(found.interval, True)}, {chance},"
 
 
-def _notes(result: TrainResult) -> tuple[str, ...]:
+def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
+    found = result.comparison if result.seed != result.best else None
     notes = []
+    if found is not None and found.remark:
+        notes.append(f"{found.remark[:1].upper()}{found.remark[1:]} (found 4 times in 5).")
     if result.candidates:
         notes.append(
             f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
             "with the seed prompt, so its score there flatters it."
         )
-    if result.best_test is not None and result.seed != result.best:
-        notes.append("The test set chose nothing: each of the two prompts saw it once, at the end.")
-    elif result.seed != result.best:
+    if openings > 1:
+        notes.append(
+            f"The test set was opened {openings} times, by the run at its end and by evaluations since. The more often "
+            "one looks at it and then chooses, the more its score flatters."
+        )
+    elif result.best_test is not None and result.seed != result.best:
+        notes.append("The test set was opened once, at the end, for these two prompts, and chose nothing.")
+    if result.best_test is None and result.seed != result.best:
         notes.append("Without a test score, nobody knows how much of the gain is luck.")
+    notes += [f"{sentence}." for sentence in result.overlaps]
     for which, evaluation in (
         ("seed prompt, validation", result.seed_val),
         ("best prompt, validation", result.best_val),
         ("seed prompt, test", result.seed_test),
         ("best prompt, test", result.best_test),
     ):
-        if evaluation is not None and evaluation.failures:
-            lost = plural(len(evaluation.failures), "example")
-            name, error = next(iter(evaluation.failures.items()))
-            notes.append(f"{which}: {lost} without an answer left out, e.g. {name}: {error}.")
+        if evaluation is not None and evaluation.unanswered:
+            notes.append(f"{which}: {lost(evaluation)}")
+    if found is not None and found.bounds is not None:
+        low, high = (score(bound, True) for bound in found.bounds)
+        notes.append(f"Whatever the missing answers would have scored, the difference is between {low} and {high}.")
     return tuple(notes)
+
+
+def lost(evaluation: Evaluation) -> str:
+    """What is known of the answers that an evaluation lacks, in words: how many, why, and what they could change."""
+    if evaluation.failures:
+        name, error = next(iter(evaluation.failures.items()))
+        said = f"{plural(len(evaluation.failures), 'example')} without an answer left out, e.g. {name}: {error}."
+    else:
+        said = f"{plural(evaluation.unanswered, 'sample')} without an answer left out."
+    if evaluation.bounds is not None:
+        low, high = map(score, evaluation.bounds)
+        said += f" Had they scored lowest, the mean would be {low}, and had they scored highest, {high}."
+    return said
 
 
 def _problems(result: TrainResult) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import DataError
 from textgrad_engine.func.pmap import pmap
 
-__all__ = ["fields_named_by", "run_scored", "run_together", "target_for"]
+__all__ = ["fields_named_by", "inputs_of", "run_scored", "run_together", "target_for"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,14 +31,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     Raises:
         DataError: (from the function) the example lacks a field that forward has no default for.
     """
-    forward = getattr(program, "forward", program)
-    parameters = inspect.signature(forward).parameters.values()
-    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    required = [p.name for p in named if p.default is p.empty]
-    optional = [p.name for p in named if p.default is not p.empty]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        required.extend(getattr(program, "slots", ()))
-        optional.extend(getattr(program, "optional_slots", ()))
+    required, optional = inputs_of(program)
 
     def pick(example: dict[str, Any], name: str) -> dict[str, Any]:
         for field in required:
@@ -50,6 +43,27 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         return {field: example[field] for field in (*required, *optional) if field in example}
 
     return pick
+
+
+def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
+    """The fields of an example that a program is called with: those it needs, and those it can do without.
+
+    Args:
+        program: as for `fields_named_by`.
+
+    Example:
+        >>> inputs_of(lambda ticket, customer=None: ticket)
+        (['ticket'], ['customer'])
+    """
+    forward = getattr(program, "forward", program)
+    parameters = inspect.signature(forward).parameters.values()
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    required = [p.name for p in named if p.default is p.empty]
+    optional = [p.name for p in named if p.default is not p.empty]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        required.extend(getattr(program, "slots", ()))
+        optional.extend(getattr(program, "optional_slots", ()))
+    return required, optional
 
 
 def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any], str], Any]:

@@ -47,6 +47,7 @@ class RunStarted:
         val: how many to validate on.
         test: how many to test on, 0 for none.
         steps: how many optimizer steps there will be at most; None where that is not known, as in a search.
+        overlaps: which examples are in two sets, exactly or nearly, in words.
     """
 
     parameters: dict[str, str]
@@ -54,6 +55,7 @@ class RunStarted:
     val: int
     test: int
     steps: int | None
+    overlaps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

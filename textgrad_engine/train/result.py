@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,7 @@ from textgrad_engine.optim import Origin
 from textgrad_engine.train.evaluator import Comparison, Evaluation
 from textgrad_engine.train.events import Status, StepEnded
 
-__all__ = ["TrainResult"]
+__all__ = ["TrainResult", "tried"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class TrainResult:
         steps: every step, in order.
         usage: what the run used, by the purpose of the calls.
         seconds: how long it took.
+        openings: how often the test set was opened by the run.
+        overlaps: which examples are in two sets, exactly or nearly, in words.
     """
 
     status: Status
@@ -46,6 +49,8 @@ class TrainResult:
     steps: tuple[StepEnded, ...]
     usage: dict[str, Usage]
     seconds: float
+    openings: int = 0
+    overlaps: tuple[str, ...] = ()
 
     @property
     def total(self) -> Usage:
@@ -55,7 +60,7 @@ class TrainResult:
     @property
     def candidates(self) -> int:
         """How many changed texts were validated; the more there were, the more the best of them is flattered."""
-        return sum(step.val_mean is not None for step in self.steps)
+        return sum(step.val_mean is not None or step.race is not None for step in self.steps)
 
     def __str__(self) -> str:
         parts = [f"{self.status} after {len(self.steps)} steps"]
@@ -65,3 +70,25 @@ class TrainResult:
         if self.comparison is not None:
             parts.append(f"{self.comparison} ({self.compared_on})")
         return "; ".join(parts)
+
+
+def tried(seed: Evaluation, steps: Sequence[StepEnded]) -> list[Evaluation]:
+    """What is known of the candidates that were raced on the validation set and not taken in the end.
+
+    Args:
+        seed: the seed texts on the validation set.
+        steps: of the run.
+
+    Returns:
+        Their scores, None for examples that they were not run on; of the step kept last there is none, as its texts are
+        the best ones. For ``compare(seed, best, candidates=...)``.
+    """
+    last = max((number for number, step in enumerate(steps) if step.kept), default=-1)
+    found = []
+    for number, step in enumerate(steps):
+        if step.race is None or number == last:
+            continue
+        known = dict(zip(step.race.examples, step.race.after))
+        scores = tuple(known.get(name) for name in seed.ids)
+        found.append(Evaluation(seed.ids, scores, (None,) * len(scores), {}, clusters=seed.clusters, scale=seed.scale))
+    return found

@@ -41,7 +41,9 @@ from textgrad_engine.train.events import (
 )
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 from textgrad_engine.train.objective import Objective, note_lost
-from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.result import TrainResult, tried
+from textgrad_engine.train.sealed import SealedTest
+from textgrad_engine.train.splits import warn_of_overlaps
 
 if TYPE_CHECKING:
     from textgrad_engine.train.trainer import Trainer
@@ -69,7 +71,9 @@ class Run:
         callbacks: list[Callback],
     ) -> None:
         self.trainer, self.program, self.loss, self.optimizer = trainer, program, loss, optimizer
-        self.loader, self.val, self.test, self.callbacks = loader, val, test, callbacks
+        self.loader, self.val, self.callbacks = loader, val, callbacks
+        self.test = None if test is None else SealedTest(test)
+        self.overlaps = warn_of_overlaps(program, loader.dataset, val, test)
         self.train_ids = ids_of(loader.dataset)
         self.pick, self.target_of = fields_named_by(program), target_for(loss, trainer.target)
         self.trained = {name: p for name, p in program.named_parameters() if p.requires_grad}
@@ -130,7 +134,9 @@ class Run:
             try:
                 self.train()
                 self.load(self.best)
-                self.evaluate_test()
+                if self.test is not None:
+                    self.test.end_training()
+                    self.evaluate_test(self.test.open())
             except (Stopped, CallCancelled):
                 if not stop.is_set:
                     raise
@@ -148,7 +154,7 @@ class Run:
     def started(self) -> RunStarted:
         """The first event."""
         tests = 0 if self.test is None else len(self.test)
-        return RunStarted(dict(self.seed), len(self.train_ids), len(self.val), tests, self.most_steps())
+        return RunStarted(dict(self.seed), len(self.train_ids), len(self.val), tests, self.most_steps(), self.overlaps)
 
     def most_steps(self) -> int | None:
         """How many optimizer steps there will be at most."""
@@ -309,16 +315,14 @@ class Run:
             for change in self.optimizer.changes
         )
 
-    def evaluate_test(self) -> None:
-        """Open the test set: the seed texts, and the best ones when they differ."""
-        if self.test is None:
-            return
-        self.best_test = self.evaluate("test", self.test, len(self.steps))
+    def evaluate_test(self, rows: Examples) -> None:
+        """Score the best texts on the test set, and the seed texts when they differ."""
+        self.best_test = self.evaluate("test", rows, len(self.steps))
         if self.best == self.seed:
             self.seed_test = self.best_test
             return
         self.load(self.seed)
-        self.seed_test = self.evaluate("test", self.test, len(self.steps))
+        self.seed_test = self.evaluate("test", rows, len(self.steps))
 
     def evaluated(self, texts: Texts, step: int) -> Evaluation:
         """The validation scores of some texts; what is known of them is not paid for again."""
@@ -399,7 +403,8 @@ class Run:
         ]
         for name, seed, best in sets:
             if seed is not None and best is not None:
-                comparison, compared_on = compare(seed, best), name
+                candidates = tried(seed, self.steps) if name == "val" else ()  # the test set chose nothing
+                comparison, compared_on = compare(seed, best, candidates=candidates), name
                 break
         return TrainResult(
             status=status,
@@ -415,6 +420,8 @@ class Run:
             steps=tuple(self.steps),
             usage=used.by_purpose,
             seconds=seconds,
+            openings=0 if self.test is None else self.test.openings,
+            overlaps=self.overlaps,
         )
 
 

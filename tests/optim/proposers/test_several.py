@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,7 @@ def test_each_is_a_sample_of_its_own_for_the_cache(tmp_path: Path) -> None:
 
         async def complete(self, request: Request) -> Completion:
             self.calls += 1
-            text = '{"edits": [{"op": "add", "line": 1, "text": "%s", "reason": "", "feedback": []}]}' % self.calls
-            return Completion(text=text, usage=Usage(calls=1), model=self.name)
+            return Completion(text=json.dumps(patch(str(self.calls))), usage=Usage(calls=1), model=self.name)
 
     model = Counting()
     brief = Brief("prompt", "Sort.", (None,))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from textgrad_engine import templates
-from textgrad_engine.errors import ContractError
+from textgrad_engine.errors import ContractError, NoModelError
+from textgrad_engine.llm.context import room_for
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
@@ -146,6 +148,13 @@ class LateModel:
             NoModelError: none was named.
         """
         return await model_for("optimizer", self.override).complete(request)
+
+    def room(self, at_most: int, beside: Iterable[str]) -> int:
+        """A budget in tokens, cut to what the model has room for beside other texts; whole where no model was named."""
+        try:
+            return room_for(model_for("optimizer", self.override), at_most, beside)
+        except NoModelError:
+            return at_most
 
 
 def second_parent(brief: Brief) -> tuple[str, tuple[Origin | None, ...]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from textgrad_engine.errors import ConfigError, ContractError
+from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import Edit, apply_patch, edits_from, stamped
 from textgrad_engine.optim.proposers.base import Brief, Proposal, numbered
@@ -26,8 +27,11 @@ _COMMAND = re.compile(r"(?P<op>[+=-])\s*(?P<line>\d{1,9})(?: (?P<text>.*))?", re
 _OPS = {"+": "add", "=": "replace", "-": "remove"}
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
+_turns: PerLoop[asyncio.Lock] = PerLoop(asyncio.Lock)
+"""There is one terminal: several parameters are asked about one after the other, in order."""
+
 _terminal = threading.Lock()
-"""There is one terminal: several parameters are asked about one after the other."""
+"""Held by a thread that reads: one that was given up still waits for its line."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ class Human:
                 "Human() asks in a terminal, and standard input is none (a pipe, a job, a notebook); run the script in "
                 "a terminal, give Human(input=..., output=...) streams to talk through, or take another proposer"
             )
-        edits = await _in_thread(lambda: _dialog(brief, problem, source, shown))
+        async with _turns.get():
+            edits = await _in_thread(lambda: _dialog(brief, problem, source, shown))
         text, origins = apply_patch(brief.text, brief.origins, edits, (), brief.step)
         return Proposal(text, tuple(origins), tuple(edits))
 

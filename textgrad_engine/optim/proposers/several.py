@@ -19,7 +19,7 @@ class Several:
 
     Each is a sample of its own for the cache (`llm.repeat`). What makes them differ is the model's temperature, and the
     order of the feedback: each sees it rotated by another part, so that another item stands first. The first sees it as
-    it is.
+    it is. Their edits are numbered alike, by the brief's step: at most one of them may be put into a text.
 
     Args:
         proposer: who proposes.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from textgrad_engine.optim.patch import Edit, Origin
@@ -174,7 +173,17 @@ class Board:
 
     def snapshot(self) -> Board:
         """A copy for work that goes on beside this one."""
-        return copy.copy(self).__class__(**{**vars(self), "val": dict(self.val), "train": dict(self.train)})
+        return replace(
+            self,
+            val=dict(self.val),
+            train=dict(self.train),
+            tries=dict(self.tries),
+            busy=set(self.busy),
+            accepted=list(self.accepted),
+            tested=dict(self.tested),
+            refused=list(self.refused),
+            history=list(self.history),
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """All of it as plain data, but for what is under way."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.llm import tokens
-from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.simulated.critic import reads_as_instructions
 from textgrad_engine.llm.simulated.judge import judge, text_loss
@@ -16,11 +16,21 @@ from textgrad_engine.llm.simulated.model import kind_of
 from textgrad_engine.llm.simulated.reading import blocks, expected_in, read_feedback_request, read_optimizer_request
 from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.testing.simulated.critic import Critic
+from textgrad_engine.testing.simulated.foreign import Part, answer_foreign, part_of
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.reducer import most_items, reduce_items
 from textgrad_engine.testing.simulated.task_model import TaskModel, parcel_in
 
 __all__ = ["ParcelsModel"]
+
+_PURPOSES: dict[str, Purpose] = {
+    "feedback": "backward",
+    "reduce": "backward",
+    "criticism": "judge",
+    "judge": "judge",
+    "patch": "optimizer",
+    "rewrite": "optimizer",
+}
 
 
 @dataclass(frozen=True)
@@ -50,21 +60,23 @@ class ParcelsModel:
         )
         return Completion(text=text, usage=usage, model=self.name)
 
-    def _answer(self, request: Request) -> str:
-        form = request.config.response_format
-        schema = None if form is None else form.json_schema
-        kind = "reduce" if form is not None and form.name == "reduce" else kind_of(request)
-        user = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
-        if kind == "task":
-            word = self._code(request, user)
-            return word if schema is None else json.dumps(fit(schema, {}, word))
-        answer = self._part(kind, user, schema)
-        return json.dumps(answer if schema is None else fit(schema, answer), ensure_ascii=False)
+    def purpose_of(self, request: Request) -> Purpose:
+        """What a request is for, read from what it asks; over HTTP nothing else tells."""
+        asked = _Asked.of(request)
+        if asked.foreign is not None:
+            return asked.foreign.kind
+        return _PURPOSES.get(asked.kind, "forward")
 
-    def _code(self, request: Request, user: str) -> str:
-        system = "\n".join(message.text for message in request.messages if message.role in ("system", "developer"))
-        before, parcel = parcel_in(user) or ("", user)
-        return self.task.answer("\n".join(part for part in (system, before) if part), parcel)
+    def _answer(self, request: Request) -> str:
+        asked = _Asked.of(request)
+        if asked.foreign is not None:
+            return answer_foreign(asked.foreign, asked.user, self.critic, self.proposer)
+        if asked.kind == "task":
+            before, parcel = parcel_in(asked.user) or ("", asked.user)
+            word = self.task.answer("\n".join(part for part in (asked.system, before) if part), parcel)
+            return word if asked.schema is None else json.dumps(fit(asked.schema, {}, word))
+        answer = self._part(asked.kind, asked.user, asked.schema)
+        return json.dumps(answer if asked.schema is None else fit(asked.schema, answer), ensure_ascii=False)
 
     def _part(self, kind: str, user: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
         if kind == "patch":
@@ -93,6 +105,27 @@ class ParcelsModel:
                 key: said if reads_as_instructions(key, inputs.get(key, ""), case) else "" for key in keys
             }
         return answer
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request, taken apart: its kind, its messages, its schema, and whose wording it is if it is not ours."""
+
+    kind: str
+    system: str
+    user: str
+    schema: Mapping[str, Any] | None
+    foreign: Part | None
+
+    @classmethod
+    def of(cls, request: Request) -> _Asked:
+        form = request.config.response_format
+        user = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
+        system = "\n".join(message.text for message in request.messages if message.role in ("system", "developer"))
+        merging = '{"items": [{"text":' in blocks(user)[-1][0] if form is None else form.name == "reduce"
+        kind = "reduce" if merging else kind_of(request)
+        foreign = part_of(system, user) if form is None and kind == "task" else None
+        return cls(kind, system, user, None if form is None else form.json_schema, foreign)
 
 
 def _lacking(user: str) -> tuple[str, ...]:

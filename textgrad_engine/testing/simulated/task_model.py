@@ -12,9 +12,11 @@ from textgrad_engine.testing.simulated.instructions import Instructions, read_in
 from textgrad_engine.testing.simulated.vocabulary import CODES, attributes_in
 from textgrad_engine.testing.simulated.world import World
 
-__all__ = ["Behaviour", "TaskModel", "parcel_in"]
+__all__ = ["PARCEL", "Behaviour", "TaskModel", "parcel_in"]
 
-_PARCEL = re.compile(r"^[^\S\n]*(Parcel:[^\n]*?)[^\S\n]*$", re.MULTILINE)
+PARCEL = re.compile(r"(Parcel: [^\n<]*\bfor [A-Z]\w+ [A-Z]\w+)")
+"""A parcel's line, wherever it stands in a text."""
+
 _BY_LINE = 0.015
 _DRESSED = 0.3
 _TAUGHT = 0.5
@@ -22,7 +24,7 @@ _TAUGHT = 0.5
 
 def parcel_in(text: str) -> tuple[str, str] | None:
     """What stands before the last parcel line of a text, and the line; None when there is none."""
-    found = list(_PARCEL.finditer(text))
+    found = list(PARCEL.finditer(text))
     return (text[: found[-1].start()].strip(), found[-1][1]) if found else None
 
 

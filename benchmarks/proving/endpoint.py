@@ -1,0 +1,91 @@
+"""The simulated task as an endpoint: an HTTP server in a process of its own that writes down what it is asked."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from textgrad_engine.llm import Completion, Request
+from textgrad_engine.testing import LoopbackServer, simulated_task
+from textgrad_engine.testing.simulated import ParcelsModel
+
+
+@dataclass(frozen=True)
+class Call:
+    """One answered request.
+
+    Attributes:
+        at: when it was answered, in seconds since the epoch.
+        purpose: what it was for, as its words say.
+        tokens: of the request and of the answer.
+    """
+
+    at: float
+    purpose: str
+    tokens: int
+
+
+class _Noting:
+    """The model, with a list of what it was asked."""
+
+    name = "parcels"
+    free = True
+
+    def __init__(self, model: ParcelsModel) -> None:
+        self.model = model
+        self.calls: list[Call] = []
+
+    async def complete(self, request: Request) -> Completion:
+        """Answer and note."""
+        completion = await self.model.complete(request)
+        used = completion.usage.input_tokens + completion.usage.output_tokens
+        self.calls.append(Call(time.time(), self.model.purpose_of(request), used))
+        return completion
+
+
+class Endpoint:
+    """A running endpoint.
+
+    Attributes:
+        base_url: its address.
+    """
+
+    def __init__(self, base_url: str, pipe: Connection) -> None:
+        self.base_url = base_url
+        self._pipe = pipe
+
+    def calls(self) -> list[Call]:
+        """What was asked since the last time."""
+        self._pipe.send("calls")
+        found: list[Call] = self._pipe.recv()
+        return found
+
+
+@contextmanager
+def endpoint(settings: dict[str, Any], latency: float) -> Iterator[Endpoint]:
+    """Serve the model of `simulated_task(**settings)` inside the block; every answer takes `latency` seconds."""
+    spawn = multiprocessing.get_context("spawn")  # a fork would inherit the event-loop thread's locks
+    here, there = spawn.Pipe()
+    process = spawn.Process(target=_serve, args=(there, settings, latency), daemon=True)
+    process.start()
+    try:
+        yield Endpoint(here.recv(), here)
+        here.send("stop")
+        process.join(10)
+    finally:
+        if process.is_alive():
+            process.terminate()
+
+
+def _serve(pipe: Connection, settings: dict[str, Any], latency: float) -> None:
+    noting = _Noting(simulated_task(**settings).model)
+    with LoopbackServer(noting, latency=latency) as server:
+        pipe.send(server.base_url)
+        while pipe.recv() == "calls":
+            calls, noting.calls = noting.calls, []
+            pipe.send(calls)

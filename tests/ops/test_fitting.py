@@ -1,0 +1,220 @@
+"""What a critic is shown is fitted to what it reads."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, func, nn, ops
+from textgrad_engine.autograd import Source, example
+from textgrad_engine.errors import ContextOverflow
+from textgrad_engine.llm import Request
+from textgrad_engine.llm.context import LeftOut, Room, on_left_out
+from textgrad_engine.llm.simulated.reading import read_feedback_request
+from textgrad_engine.llm.tokens import count
+from textgrad_engine.ops.fitting import Shown, View, fitted
+from textgrad_engine.testing import FunctionModel
+
+
+def answering(request: Request) -> Any:
+    if request.purpose != "backward":
+        return "wrong"
+    schema = request.config.response_format.json_schema["properties"]
+    if "change" in schema:
+        return {"change": "it would be longer"}
+    return {case: {key: f"{key} of {case}" for key in part["properties"]} for case, part in schema.items()}
+
+
+def small(context: int | None) -> FunctionModel:
+    """A critic with a context of so many tokens."""
+    model = FunctionModel(answering, name="small")
+    model.context = context
+    return model
+
+
+def users(model: FunctionModel) -> list[str]:
+    return [request.messages[-1].text for request in model.requests if request.purpose == "backward"]
+
+
+def chat(turns: list[str], prompt: Any = "Be kind.") -> tuple[Variable, Variable]:
+    """The answer to a conversation that begins with a trained prompt, and the prompt."""
+    system = Variable(prompt, role="system prompt", requires_grad=True)
+    roles = ["user", "assistant"] * len(turns)
+    said = [{"role": role, "content": text} for role, text in zip(roles, turns)]
+    return ops.chat_completion(None, [{"role": "system", "content": system}, *said]), system
+
+
+def scored(text: str, score: float | None) -> Variable:
+    item = Variable(text, role="feedback")
+    item.source = Source(score=score)
+    return item
+
+
+def test_what_cannot_be_fitted_is_an_error_that_names_the_example() -> None:
+    """Half a prompt would be judged as if it were the whole; nothing is sent and nothing is left behind."""
+    model = small(2000)
+    with tg.use_models(forward=model), example("train/17"):
+        answer, system = chat(["Hello."], prompt="A rule that is long. " * 500)
+        with pytest.raises(ContextOverflow, match=r"feedback on train/17 is about 2,\d\d\d tokens long .* of 2,000"):
+            answer.backward("too cold")
+    assert users(model) == []
+    assert system.grad == []
+
+
+def test_old_messages_are_left_out_first_and_the_request_and_the_log_say_so(caplog: Any) -> None:
+    """Of a long conversation the critic sees the newest; trained prompt, last message and answer are whole."""
+    model = small(2600)
+    turns = [f"turn {n} " + "word " * 200 for n in range(9)]
+    told: list[LeftOut] = []
+    logged = caplog.at_level(logging.WARNING, logger="textgrad_engine")
+    with tg.use_models(forward=model), example("train/3"), on_left_out(told.append), logged:
+        answer, system = chat(turns)
+        answer.backward("too cold")
+    (user,) = users(model)
+    _, (case,) = read_feedback_request(user)
+    assert [text.split(" word")[0] for _, _, text in case.messages] == ["Be kind.", "turn 6", "turn 7", "turn 8"]
+    assert [text for _, _, text in case.messages[1:]] == turns[6:]
+    assert (case.answer, case.feedback) == ("wrong", ["too cold"])
+    assert "Messages left out here, for want of room: 6." in user
+    assert told == [LeftOut("feedback on train/3", "small", 6, 0)]
+    assert [record.getMessage() for record in caplog.records] == [
+        "feedback on train/3: 6 messages left out, for which the context of 'small' (2600 tokens) has no room"
+    ]
+    assert [item.data for item in system.grad] == ["system of case_1"]
+
+
+def test_of_much_feedback_the_worst_and_newest_is_shown() -> None:
+    """Whole pieces, in their order; the number of the others is said."""
+    model = small(2200)
+    pad = " word" * 100
+    with tg.use_models(forward=model):
+        answer, _ = chat(["Hello."])
+        items = [scored(f"{name}{pad}", score) for name, score in zip("abcdefghij", [1, 0, 0, 1, None, 0, 0, 1, 0, 0])]
+        for item in items[:-1]:
+            answer.backward(item, retain_graph=True)
+        tg.backward([answer] * len(items), items)
+    user = users(model)[-1]
+    _, (case,) = read_feedback_request(user)
+    assert [piece[0] for piece in case.feedback] == ["c", "f", "g", "i", "j"]
+    assert "Pieces of it left out here, for want of room: 5." in user
+
+
+def test_an_unknown_context_shows_everything() -> None:
+    """Nothing is left out on a guess."""
+    model = small(None)
+    turns = ["word " * 5000] * 5
+    with tg.use_models(forward=model):
+        answer, _ = chat(turns)
+        answer.backward("too cold")
+    (user,) = users(model)
+    assert user.count("word") == 25_000
+    assert "left out" not in user
+
+
+def test_examples_that_do_not_fit_together_are_asked_about_apart() -> None:
+    """Sharing a call saves tokens; where there is no room for it, no example may lose its feedback."""
+    model = small(3000)
+    program = nn.ChatCompletion("{text}", system=nn.Parameter("Be kind.", role="system prompt"))
+    told: list[LeftOut] = []
+    with tg.use_models(forward=model), ops.feedback_batch_size(4), on_left_out(told.append):
+        losses = []
+        for n in range(4):
+            with example(f"train/{n}"):
+                losses.append(nn.ExactMatch()(program(text=f"{n} " + "word " * 400), "right"))
+        tg.backward(losses)
+    requests = [request for request in model.requests if request.purpose == "backward"]
+    shown = [[case.last_user[0] for case in read_feedback_request(user)[1]] for user in users(model)]
+    assert shown == [["0", "1"], ["2", "3"]]
+    assert all(count(text) <= 1500 for text in users(model))
+    assert [item.data for item in program.system.grad] == ["system of case_1", "system of case_2"] * 2
+    assert [item.source.example for item in program.system.grad] == [f"train/{n}" for n in range(4)]
+    assert told == []
+    assert len(requests) == 2
+
+
+def test_a_critic_of_ones_own_counts_too() -> None:
+    """Its instructions take room from what it is shown."""
+    instructions = Variable("Quote the words to add. " * 300, role="critic", requires_grad=True)
+    told: list[LeftOut] = []
+    for size in (5000, 6000):
+        model = small(size)
+        with tg.use_models(forward=model), ops.critic(instructions), on_left_out(told.append):
+            answer, _ = chat(["old " * 700, "newer " * 50, "new"])
+            answer.backward("too cold")
+        assert model.requests[-1].messages[0].text == instructions.data
+    assert [left.messages for left in told] == [1]
+
+
+def test_a_question_about_an_edit_is_fitted_too() -> None:
+    """Forward mode asks with the same messages."""
+    model = small(2600)
+    turns = [f"turn {n} " + "word " * 200 for n in range(9)]
+    told: list[LeftOut] = []
+
+    def program(prompt: Variable) -> Variable:
+        roles = ["user", "assistant"] * 5
+        said = [{"role": role, "content": text} for role, text in zip(roles, turns)]
+        return ops.chat_completion(None, [{"role": "system", "content": prompt}, *said])
+
+    with tg.use_models(forward=model), on_left_out(told.append):
+        prompt = Variable("Be kind.", role="system prompt")
+        _, change = func.jvp(program, (prompt,), (Variable("add: and brief"),))
+        assert change.data == "it would be longer"
+    (user,) = users(model)
+    assert "turn 8" in user
+    assert "turn 1 " not in user
+    assert [(left.what, left.messages) for left in told] == [("a question about an edit", 6)]
+
+
+WORDS = st.integers(0, 60).map(lambda n: "word " * n)
+MESSAGE = st.builds(Shown, st.sampled_from(["user", "assistant"]), st.sampled_from(["", "", "`system`"]), WORDS)
+SCORED = st.lists(st.tuples(WORDS, st.none() | st.floats(0, 1)), min_size=1, max_size=5)
+VIEW = st.builds(
+    lambda messages, answer, said: View(
+        tuple(messages), answer, tuple(text for text, _ in said), tuple(score for _, score in said)
+    ),
+    st.lists(MESSAGE, min_size=1, max_size=6),
+    WORDS,
+    SCORED,
+)
+
+
+@settings(deadline=None)
+@given(st.lists(VIEW, min_size=1, max_size=3), st.integers(60, 2000))
+def test_what_is_shown_is_whole_in_order_and_as_much_as_fits(views: list[View], tokens: int) -> None:
+    """Law: what is left out is counted, what must be shown is, and only what is too long is touched."""
+    seen: list[list[View]] = []
+
+    def render(views: Any) -> str:
+        seen.append(list(views))
+        texts = [text for v in views for text in (*[m.text for m in v.messages], v.answer, *v.feedback)]
+        return "\n".join(texts)
+
+    room = Room("small", 2 * tokens, tokens, 2 * tokens)
+    before = count(render(views))
+    seen.clear()
+    try:
+        text = fitted(views, render, room, 10, "a test")
+    except ContextOverflow:
+        assert count(render(seen[-1])) + 10 > room.most
+        return
+    assert count(text) + 10 <= room.most
+    shown = seen[-1]
+    if before + 10 <= tokens:
+        assert shown == views
+    for old, new in zip(views, shown):
+        assert new.answer == old.answer
+        assert new.messages[-1] == old.messages[-1]
+        assert [m for m in new.messages if m.keys] == [m for m in old.messages if m.keys]
+        assert len(new.messages) + new.left_out_messages == len(old.messages)
+        assert len(new.feedback) + new.left_out_feedback == len(old.feedback)
+        assert new.feedback
+        rest = iter(old.messages)
+        assert all(message in rest for message in new.messages)
+    droppable = any(len(v.feedback) > 1 or any(not m.keys for m in v.messages[:-1]) for v in shown)
+    assert count(text) + 10 <= room.tokens or not droppable

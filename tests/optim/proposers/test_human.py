@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import threading
+from typing import Any
+
+import pytest
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import ConfigError
+from textgrad_engine.optim import TGD
+from textgrad_engine.optim.contracts import contracts_for
+from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.proposers import Brief, Human, Proposal, propose
+from textgrad_engine.testing import ScriptedModel
+
+ITEMS = (FeedbackItem("Be brief.", 2, "", ()), FeedbackItem("Be kind.", 1, "It is \x1b[2Jbilling.", ()))
+BRIEF = Brief(
+    role="system prompt",
+    text="Sort.\n\nThe mail: {mail}",
+    origins=(None,) * 3,
+    items=ITEMS,
+    history=("added 'x' — taken back",),
+    contracts=contracts_for(["Plain English."], 60),
+    max_edits=2,
+    step=5,
+)
+
+
+def dialog(*lines: str, brief: Brief = BRIEF) -> tuple[Proposal, str]:
+    shown = io.StringIO()
+    typed = io.StringIO("".join(f"{line}\n" for line in lines))
+    return asyncio.run(propose(Human(typed, shown), brief, ScriptedModel([]))), shown.getvalue()
+
+
+def test_where_there_is_no_terminal_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job in the night does not wait for somebody to type."""
+    read, write = os.pipe()
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        monkeypatch.setattr("sys.stdin", pipe)
+        with pytest.raises(ConfigError, match="standard input is none"):
+            asyncio.run(propose(Human(), BRIEF, ScriptedModel([])))
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ConfigError, match="another proposer"):
+        asyncio.run(propose(Human(), BRIEF, ScriptedModel([])))
+
+
+def test_everything_that_a_model_would_see_is_shown() -> None:
+    """Numbered lines, each item with its count and answer, the past, the contracts and the limit."""
+    _, shown = dialog("")
+    assert "The system prompt, step 5:\n1| Sort.\n2| \n3| The mail: {mail}\n" in shown
+    assert "[1] (2 times) Be brief.\n[2] Be kind.\n    The answer was: It is " in shown
+    assert "Tried before: added 'x' — taken back\n" in shown
+    assert "Keep to this: Plain English.\n" in shown
+    assert "At most 2 edits." in shown
+
+
+def test_a_terminal_obeys_no_feedback() -> None:
+    """Escape sequences, and characters that turn the writing round, are shown as what they are."""
+    brief = Brief("prompt", "a\rb\u202ec", (None,), ITEMS)
+    _, shown = dialog("", brief=brief)
+    assert "a\\rb\\u202ec" in shown
+    assert "It is \\x1b[2Jbilling." in shown
+    assert not set(shown) & {"\x1b", "\r", "\u202e"}
+
+
+def test_edits_are_read_until_an_empty_line() -> None:
+    """With one reason for all, which goes into the record."""
+    made, _ = dialog("+1  Be brief.", "=1 Sort it.", "", "asked for")
+    assert made.text == "Sort it.\n Be brief.\n\nThe mail: {mail}"
+    assert [(edit.id, edit.reason) for edit in made.edits] == [("5.1", "asked for"), ("5.2", "asked for")]
+    assert [origin.step if origin else None for origin in made.origins] == [5, 5, None, None]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("add 1 x", "that is no edit"),
+        ("+9 x", "there is no line 9 to add; the text has lines 0 to 3"),
+        ("+1", "the edit of line 1 has no text"),
+        ("-1 x", "-1 removes the line and takes no text; =1 TEXT replaces it"),
+        ("=1x", "that is no edit"),
+        ("+" + "9" * 30 + " x", "that is no edit"),
+    ],
+)
+def test_what_cannot_be_done_is_said_at_once(typed: str, said: str) -> None:
+    """And the next line is read; what was typed before is not lost."""
+    made, shown = dialog("+1 first", typed, "", "")
+    assert said in shown
+    assert made.text == "Sort.\nfirst\n\nThe mail: {mail}"
+    assert made.edits[0].reason == "by hand"
+
+
+def test_more_edits_than_allowed_are_not_taken() -> None:
+    """The limit holds for people too."""
+    made, shown = dialog("+1 a", "+1 b", "+1 c", "", "")
+    assert "there are 3 edits, and 2 are allowed" in shown
+    assert made.text == "Sort.\na\nb\n\nThe mail: {mail}"
+
+
+def test_a_breach_of_a_contract_is_asked_about_once_more() -> None:
+    """The placeholder is missed, and the question comes again with that said."""
+    made, shown = dialog("-3", "", "", "=3 Mail: {mail}", "", "")
+    assert "Your last edits could not be used:" in shown
+    assert "{mail}" in shown.split("could not be used:")[1]
+    assert made.text == "Sort.\n\nMail: {mail}"
+
+
+def test_the_end_of_the_input_is_the_end_of_the_edits() -> None:
+    """Ctrl-D leaves the text as it is, or takes what was typed."""
+    assert dialog()[0].text == BRIEF.text
+    assert dialog("+0 Hello.")[0].text.startswith("Hello.\nSort.")
+
+
+def test_several_parameters_are_asked_about_one_after_the_other() -> None:
+    """There is one terminal: questions do not get mixed up, and no model need be named."""
+    typed = io.StringIO("+1 for the first\n\n\n+1 for the second\n\n\n")
+    shown = io.StringIO()
+    prompts = [Variable(name, role=name, requires_grad=True) for name in ("first", "second")]
+    for prompt in prompts:
+        prompt.grad = Variable(f"about the {prompt.data}")
+    TGD(prompts, proposer=Human(typed, shown)).step()
+    assert [prompt.data for prompt in prompts] == ["first\nfor the first", "second\nfor the second"]
+    assert shown.getvalue().index("about the first") < shown.getvalue().index("about the second")
+
+
+def test_the_loop_runs_on_while_it_waits() -> None:
+    """Calls of models that are under way go on while somebody thinks."""
+    going_on = threading.Event()
+
+    class Slow(io.StringIO):
+        def readline(self, *args: Any) -> str:
+            assert going_on.wait(30)
+            return ""
+
+    async def both() -> None:
+        asking = asyncio.ensure_future(propose(Human(Slow(), io.StringIO()), BRIEF, ScriptedModel([])))
+        await asyncio.sleep(0)
+        going_on.set()
+        await asking
+
+    asyncio.run(both())
+
+
+def test_a_broken_terminal_is_no_answer() -> None:
+    """What goes wrong while reading is raised where it was asked."""
+
+    class Broken(io.StringIO):
+        def readline(self, *args: Any) -> str:
+            raise OSError("the terminal is gone")
+
+    with pytest.raises(OSError, match="gone"):
+        asyncio.run(propose(Human(Broken(), io.StringIO()), BRIEF, ScriptedModel([])))

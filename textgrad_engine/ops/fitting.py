@@ -1,0 +1,119 @@
+"""Fitting what a critic is shown to what it reads: see NOTE [What is left out] in `llm.context`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from textgrad_engine.llm.context import LeftOut, Room, by_worth, fit, note_left_out
+from textgrad_engine.llm.tokens import count
+
+__all__ = ["Shown", "View", "fitted"]
+
+_MARK = 40
+"""Tokens of the sentences that say what was left out of a case."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A message as the critic sees it.
+
+    Attributes:
+        role: who said it.
+        keys: the names of the inputs in it that want feedback, "" for none; what holds one is always shown.
+        text: what it says.
+    """
+
+    role: str
+    keys: str
+    text: str
+
+
+@dataclass(frozen=True)
+class View:
+    """A call of a model as the critic sees it.
+
+    Attributes:
+        messages: what was said to the model; the last one is always shown.
+        answer: what it answered.
+        feedback: the pieces of feedback on that; one of them is always shown.
+        scores: the score that each piece is about, as far as it is known.
+        left_out_messages: how many messages are not in `messages`.
+        left_out_feedback: how many pieces are not in `feedback`.
+    """
+
+    messages: tuple[Shown, ...]
+    answer: str
+    feedback: tuple[str, ...] = ()
+    scores: tuple[float | None, ...] = ()
+    left_out_messages: int = 0
+    left_out_feedback: int = 0
+
+
+def fitted(views: Sequence[View], render: Callable[[Sequence[View]], str], room: Room, beside: int, what: str) -> str:
+    """A request that shows some calls, with as much left out as it takes to fit.
+
+    Args:
+        views: the calls.
+        render: makes the request of them.
+        room: what there is room for.
+        beside: tokens that go along with it, such as those of a system message.
+        what: what it is, with the examples that it is about, for the log and for errors.
+
+    Raises:
+        ContextOverflow: it is longer than the model's context with everything left out that can be.
+    """
+    text = render(views)
+    if len(text) + beside <= room.tokens:  # no text has more tokens than characters, as we estimate them
+        return text
+    over = count(text) + beside - room.tokens
+    if over > 0:
+        smaller = _without(views, over)
+        if smaller != list(views):
+            text = render(smaller)
+            messages, feedback = (
+                sum(after - before for before, after in zip(*numbers))
+                for numbers in (
+                    ([v.left_out_messages for v in views], [v.left_out_messages for v in smaller]),
+                    ([v.left_out_feedback for v in views], [v.left_out_feedback for v in smaller]),
+                )
+            )
+            note_left_out(LeftOut(what, room.model, messages, feedback), room)
+        if (size := count(text) + beside) > room.most:
+            raise room.overflow(what, size)
+    return text
+
+
+def _without(views: Sequence[View], over: int) -> list[View]:
+    """The views without the items of least worth, so many that about `over` tokens go."""
+    items: list[tuple[int, str, int]] = []  # the most valuable first: view, kind, position
+    for number, view in enumerate(views):
+        items += [(number, "feedback", position) for position in by_worth(view.scores)[1:]]
+    for number, view in enumerate(views):
+        items += [
+            (number, "messages", position)
+            for position in range(len(view.messages) - 2, -1, -1)
+            if not view.messages[position].keys
+        ]
+    if not items:
+        return list(views)
+    costs = [
+        count(views[number].feedback[position] if kind == "feedback" else views[number].messages[position].text)
+        for number, kind, position in items
+    ]
+    kept = set(fit(costs, sum(costs) - over - _MARK * len(views)))
+    gone = {item for n, item in enumerate(items) if n not in kept}
+    return [_kept(view, number, gone) for number, view in enumerate(views)]
+
+
+def _kept(view: View, number: int, gone: set[tuple[int, str, int]]) -> View:
+    messages = [each for n, each in enumerate(view.messages) if (number, "messages", n) not in gone]
+    positions = [n for n in range(len(view.feedback)) if (number, "feedback", n) not in gone]
+    return replace(
+        view,
+        messages=tuple(messages),
+        feedback=tuple([view.feedback[n] for n in positions]),
+        scores=tuple([view.scores[n] for n in positions]),
+        left_out_messages=view.left_out_messages + len(view.messages) - len(messages),
+        left_out_feedback=view.left_out_feedback + len(view.feedback) - len(positions),
+    )
