@@ -183,7 +183,7 @@ async def unknown_setting(target: Target) -> str | None:
     try:
         target.model(wobble=1)
     except TypeError:
-        ours = "ours: `TypeError`, nothing sent"
+        ours = "`TypeError`, nothing sent"
     else:
         raise AssertionError("resolve(wobble=1) was accepted")
     model, counted = target.counted(target.name("talk"))
@@ -191,8 +191,8 @@ async def unknown_setting(target: Target) -> str | None:
         await model.complete(ask("Where?", extra={"wobble": 1}))
     except errors.BadRequest as error:
         expect(counted.sent == 1, f"{counted.sent} requests")
-        return f"{ours}; with `extra`: status {error.status}"
-    return f"{ours}; with `extra`: passed on, and not minded"
+        return f"{ours}; in `extra`: status {error.status}"
+    return f"{ours}; in `extra`: sent, and ignored there"
 
 
 @check("structured output")
@@ -211,7 +211,7 @@ async def _structured(model: llm.Model) -> str:
     expect(ways in ([1, 1], [2, 1]), f"{ways} attempts: it should learn after the first what the server ignores")
     if found.usage.input_tokens < bare.usage.input_tokens + IN_WORDS:
         return "at once"
-    return f"`response_format` {'ignored' if ways == [2, 1] else 'refused'}; asked in words, and from then on at once"
+    return f"format {'ignored' if ways == [2, 1] else 'refused'}: asked in words from then on"
 
 
 @check("streamed equals not streamed")

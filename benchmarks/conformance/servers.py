@@ -177,7 +177,7 @@ def litellm(place: Place, upstream: Server | None = None) -> Iterator[Server]:
     streaming = "Responses API: streamed equals not streamed"
     if upstream is not None:
         lacks = {streaming: "litellm breaks off: it wants a whole number where transformers sends `created_at` as 1.5"}
-        name = "litellm in front of it"
+        name = "litellm, transformers behind it"
         real = {"model": f"openai/{upstream.models['talk']}", "api_base": upstream.base_url, "api_key": "none"}
         routes = {"parrot": real, "limited": {**real, "rpm": 1}, "broken": {**real, "api_base": NOBODY}}
         models = dict.fromkeys(PARROT, "parrot") | {"limited": "limited", "broken": "broken"}

@@ -9,7 +9,16 @@ import pytest
 import respx
 
 from textgrad_engine import errors
-from textgrad_engine.llm import Check, GenerateConfig, Message, OpenAIModel, Request, ResponseFormat, resolve
+from textgrad_engine.llm import (
+    Check,
+    GenerateConfig,
+    Message,
+    OpenAIModel,
+    Request,
+    ResponseFormat,
+    innermost,
+    resolve,
+)
 from textgrad_engine.llm.openai import REFUSE_REQUESTS
 from textgrad_engine.llm.usage import usage_of, was_sent
 from textgrad_engine.llm.wire import retry_after
@@ -396,6 +405,50 @@ def test_one_model_works_on_one_loop_after_the_other_and_cleans_up(ask):
                 await asyncio.sleep(0)
 
         asyncio.run(dropped())
+
+
+def test_image_parts_are_sent_as_they_are(api):
+    """Pictures beside text, by address or in base64, with whatever else the part holds."""
+    api.mock(return_value=httpx.Response(200, json=body()))
+    parts = [
+        {"type": "text", "text": "What is it?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+    ]
+    send(OpenAIModel("m", api_key=KEY), Request(messages=(Message(role="user", content=parts),)))
+    assert sent(api)["messages"] == [{"role": "user", "content": parts}]
+
+
+@pytest.mark.parametrize(("of_the_model", "of_the_request", "arrives"), [(7, None, 7), (7, 0, 0), (None, 3, 3)])
+def test_a_seed_reaches_the_endpoint(api, ask, of_the_model, of_the_request, arrives):
+    """Zero is a seed; that of the request goes before that of the model."""
+    api.mock(return_value=httpx.Response(200, json=body()))
+    model = resolve("openai/m", api_key=KEY, seed=of_the_model)
+
+    async def main():
+        await model.complete(ask(config=GenerateConfig(seed=of_the_request)))
+        await innermost(model).aclose()
+
+    asyncio.run(main())
+    assert sent(api)["seed"] == arrives
+
+
+@pytest.mark.parametrize("part", [object(), float("nan"), {1, 2}, lambda: None])
+def test_what_is_no_json_is_refused_before_it_is_sent(api, ask, part):
+    """A typed error, not the transport's TypeError from the depths."""
+    api.mock(return_value=httpx.Response(200, json=body()))
+    with pytest.raises(errors.RequestRefused, match="no JSON") as caught:
+        send(OpenAIModel("m", api_key=KEY), ask(config=GenerateConfig(extra={"x": part})))
+    assert not was_sent(caught.value)
+    assert api.call_count == 0
+
+
+def test_a_schema_that_cannot_be_held_to_is_sent_as_a_loose_one(api, ask):
+    """Endpoints refuse a strict schema with free keys; the answer is checked here either way."""
+    api.mock(return_value=httpx.Response(200, json=body("{}")))
+    for schema, strict in (({"type": "object"}, False), (FORMAT.json_schema, True)):
+        send(OpenAIModel("m", api_key=KEY, response_format=schema), ask())
+        assert sent(api)["response_format"]["json_schema"]["strict"] is strict
 
 
 def test_tool_messages_keep_the_call_they_answer(api):

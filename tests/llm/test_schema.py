@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from textgrad_engine.llm import ResponseFormat
-from textgrad_engine.llm.schema import schema_problem
+from textgrad_engine.llm.schema import is_strict, schema_problem
 
 
 class Edit(BaseModel):
@@ -84,3 +84,48 @@ def test_strict_formats_close_every_object_and_keep_names_that_look_like_keyword
     assert schema["required"] == ["default", "inner"]
     assert schema["additionalProperties"] is False
     assert schema["$defs"]["Edit"]["required"] == ["op", "line"]
+
+
+CLOSED = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        CLOSED | {"properties": {"a": {"type": "string"}}},
+        CLOSED | {"additionalProperties": {"type": "number"}},
+        CLOSED | {"properties": {"a": {"type": "object"}}, "required": ["a"]},
+        CLOSED | {"properties": {"a": {"type": "array", "items": {"type": "object"}}}, "required": ["a"]},
+        CLOSED | {"properties": {"a": {"anyOf": [{"type": "object"}, {"type": "null"}]}}, "required": ["a"]},
+        CLOSED | {"properties": {"a": {"type": "string", "minLength": 1}}, "required": ["a"]},
+        CLOSED | {"$defs": {"A": {"type": "object"}}},
+        CLOSED | {"oneOf": [CLOSED]},
+    ],
+)
+def test_a_schema_that_endpoints_refuse_as_a_strict_one_is_known(schema):
+    """It is sent as a loose one instead: the answer is checked here either way."""
+    assert not is_strict(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        CLOSED,
+        CLOSED
+        | {
+            "properties": {"properties": {"type": "string"}, "not": {"type": "null"}},
+            "required": ["not", "properties"],
+        },
+        CLOSED | {"properties": {"a": {"enum": ["oneOf", {"type": "object"}]}}, "required": ["a"]},
+    ],
+)
+def test_a_closed_schema_is_strict(schema):
+    """Names and values of the user's are no keywords."""
+    assert is_strict(schema)
+
+
+def test_a_plain_pydantic_model_is_strict_and_one_with_free_keys_is_not():
+    """The usual case is held to its schema by the endpoint; `dict[str, float]` cannot be."""
+    assert is_strict(ResponseFormat.of(Edit).json_schema)
+    assert not is_strict(ResponseFormat.of(Patch).json_schema)

@@ -60,6 +60,19 @@ def test_a_pydantic_class_as_response_format() -> None:
     assert model.requests[0].config.response_format == ResponseFormat.of(Queue)
 
 
+def test_a_json_schema_as_response_format() -> None:
+    """For who has a schema and no class; a schema that describes no object is refused where the module is made."""
+    schema = {"type": "object", "properties": {"queue": {"type": "string"}}, "required": ["queue"]}
+    model = ScriptedModel([{"queue": "billing"}])
+    answer = nn.ChatCompletion("{a}", model=model, response_format=schema)(a="x")
+    assert answer.data == '{"queue": "billing"}'
+    form = model.requests[0].config.response_format
+    assert form is not None
+    assert form.json_schema == schema
+    with pytest.raises(ValueError, match="JSON schema of an object"):
+        nn.ChatCompletion("{a}", model=model, response_format={"type": "array"})
+
+
 def test_parameters_are_registered_and_hear_feedback() -> None:
     """System prompt and user template of one module, each its own feedback, from one call."""
 

@@ -2,12 +2,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pydantic
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, ops
-from textgrad_engine.errors import AuthenticationFailed, AutogradError, NoModelError, UnknownModelError
-from textgrad_engine.llm import Request
+from textgrad_engine import Variable, llm, ops
+from textgrad_engine.errors import (
+    AuthenticationFailed,
+    AutogradError,
+    MalformedResponse,
+    NoModelError,
+    UnknownModelError,
+)
+from textgrad_engine.llm import Request, ResponseFormat
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 USER = [{"role": "user", "content": "Hello {name}."}]
@@ -41,6 +48,27 @@ def test_an_unknown_setting_raises_before_anything_is_sent() -> None:
     with pytest.raises(TypeError, match=r"unknown sampling setting 'temprature'.*extra="):
         ops.chat_completion(model, USER, temprature=0.5)
     assert model.requests == []
+
+
+class Verdict(pydantic.BaseModel):
+    score: int
+
+
+SCHEMA = {"type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"]}
+
+
+@pytest.mark.parametrize("wanted", [Verdict, SCHEMA, ResponseFormat.of(Verdict)])
+def test_structured_output_is_asked_for_by_a_pydantic_model_or_a_json_schema(wanted: Any) -> None:
+    """The answer is JSON of that form, and one that is not does not come through."""
+    model = ScriptedModel([{"score": 3}])
+    answer = ops.chat_completion(model, USER, response_format=wanted)
+    assert Verdict.model_validate_json(str(answer)).score == 3
+    form = model.requests[0].config.response_format
+    assert form is not None
+    assert form.json_schema["properties"]["score"]["type"] == "integer"
+    bad = llm.Retry(llm.Check(ScriptedModel([llm.Completion(text='{"score": "high"}')] * 3)), llm.RetryPolicy(base=0.0))
+    with pytest.raises(MalformedResponse, match=r"\$.score: expected integer"):
+        str(ops.chat_completion(bad, USER, response_format=wanted))
 
 
 def test_a_setting_out_of_range_raises_at_once() -> None:

@@ -217,14 +217,17 @@ class Backward(Rule):
         return Backward(calls, self.together) if calls else None
 
     def gathered(self, split: Split, results: list[Any]) -> Sorted | Call:
-        """Batches of the items: the first of each example, the second of each, and so on."""
-        if not (pending := [result for result in results if isinstance(result, Call)]):
+        """Batches of the items, when these are there: the first of each example, the second of each, and so on."""
+        if not any(isinstance(result, Call) or _pending_in(result) for result in results):
             return self._gathered(split, results)
 
-        def when_done() -> Sorted:
-            return self._gathered(split, [r.result() if isinstance(r, Call) else r for r in results])
+        async def when_there() -> Sorted:
+            found = [await result if isinstance(result, Call) else result for result in results]
+            for call in [call for result in found for call in _pending_in(result)]:
+                await call
+            return self._gathered(split, found)
 
-        return dispatch.submit(when_done, pending, label=self.calls[0].node.name())
+        return dispatch.submit(when_there, label=self.calls[0].node.name())
 
     def _gathered(self, split: Split, results: list[Sorted | None]) -> Sorted:
         return {
@@ -239,6 +242,14 @@ class Backward(Rule):
         }
 
 
+def _pending_in(result: Sorted | None) -> list[Call]:
+    """The calls that items wait for."""
+    items = [item for by_edge in (result or {}).values() for items in by_edge for item in items]
+    return [
+        call for item in items if item._call is not None for call in item._pending() if not call.done or call.failed
+    ]
+
+
 def _context_of(ctx: Context, split: Split, number: int) -> Context:
     """The context for one example; of a call that is the same for all, under the example's name."""
     if isinstance(ctx, ExampleContexts):
@@ -249,10 +260,10 @@ def _context_of(ctx: Context, split: Split, number: int) -> Context:
 
 
 def gathered_items(split: Split, by_example: list[Items]) -> Items:
-    """The items that each example has, as batches; the start of a pass stays apart from words."""
+    """The items that say something to each example, as batches; the start of a pass stays apart from words."""
     found: Items = []
     for start in (False, True):
-        rows = [[item for item in items if is_start(item) is start] for items in by_example]
+        rows = [[item for item in without_zeros(items) if is_start(item) is start] for items in by_example]
         for place in range(max(map(len, rows))):
             found.append(split.whole([row[place] if place < len(row) else None for row in rows]))
     return found

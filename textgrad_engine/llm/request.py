@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 __all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat", "unknown_setting"]
 
@@ -63,19 +64,45 @@ class ResponseFormat(_Frozen):
     json_schema: Mapping[str, Any]
 
     @classmethod
-    def of(cls, model: type[BaseModel]) -> ResponseFormat:
-        """The format that a pydantic model describes.
+    def of(cls, wanted: type[BaseModel] | Mapping[str, Any]) -> ResponseFormat:
+        """The format that a pydantic model, or a JSON schema, describes.
 
-        Strict structured output wants closed objects whose every property is required, so a field with a default is
-        required in the schema too.
+        Strict structured output wants closed objects whose every property is required, so a field of a pydantic model
+        that has a default is required in the schema too. A schema is taken as it is.
+
+        Args:
+            wanted: a pydantic model; a JSON schema of an object, named by its ``title``; or what OpenAI's API takes as
+                ``response_format``.
+
+        Raises:
+            ValueError: it is none of these.
 
         Example:
             >>> class Verdict(BaseModel):
             ...     score: int = 0
             >>> ResponseFormat.of(Verdict).json_schema["required"]
             ['score']
+            >>> ResponseFormat.of({"type": "object", "properties": {"score": {"type": "integer"}}}).name
+            'answer'
         """
-        return cls(name=model.__name__, json_schema=_strict(model.model_json_schema()))
+        if isinstance(wanted, type) and issubclass(wanted, BaseModel):
+            return cls(name=_identifier(wanted.__name__), json_schema=_strict(wanted.model_json_schema()))
+        given: Mapping[str, Any] = wanted if isinstance(wanted, Mapping) else {}
+        if given.get("type") == "json_schema":
+            described = given.get("json_schema", given)  # nested in chat completions, flat in the Responses API
+            name, schema = (
+                (described.get("name"), described.get("schema")) if isinstance(described, Mapping) else ("", 0)
+            )
+        elif "json_schema" in given:
+            return cls(**given)
+        else:
+            name, schema = given.get("title"), given
+        if not isinstance(schema, Mapping) or schema.get("type", "object") != "object" or not _ROOTS & schema.keys():
+            raise ValueError(
+                f"expected a pydantic model or the JSON schema of an object, got {str(wanted)[:200]}; a list or a "
+                "number goes into a property of an object, and what only one endpoint knows into extra={...}"
+            )
+        return cls(name=_identifier(name if isinstance(name, str) else "answer"), json_schema=schema)
 
 
 class GenerateConfig(_Frozen):
@@ -86,6 +113,8 @@ class GenerateConfig(_Frozen):
 
     Attributes:
         max_tokens: the most tokens an answer may have.
+        response_format: structured output: a `ResponseFormat`, or what `ResponseFormat.of` makes one of (a pydantic
+            model, a JSON schema).
         extra: settings of one endpoint, passed on by name exactly as they are.
     """
 
@@ -101,6 +130,11 @@ class GenerateConfig(_Frozen):
     tools: tuple[Mapping[str, Any], ...] | None = None
     tool_choice: str | Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = Field(default_factory=dict)
+
+    @field_validator("response_format", mode="before")
+    @classmethod
+    def _format_of(cls, given: Any) -> Any:
+        return given if given is None or isinstance(given, ResponseFormat) else ResponseFormat.of(given)
 
     @model_validator(mode="before")
     @classmethod
@@ -156,6 +190,14 @@ class Request(_Frozen):
     messages: tuple[Message, ...]
     config: GenerateConfig = GenerateConfig()
     purpose: Purpose = "forward"
+
+
+_ROOTS = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf"}
+
+
+def _identifier(name: str) -> str:
+    """A name as endpoints take it; that of a generic pydantic model has brackets."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:64] or "answer"
 
 
 def _strict(schema: Any) -> Any:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["schema_problem"]
+__all__ = ["is_strict", "schema_problem"]
 
 
 def schema_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
@@ -22,6 +22,46 @@ def schema_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
         '$.score: expected integer, got the string "high"'
     """
     return next(_problems(value, schema, "$", schema), None)
+
+
+_LOOSE = (
+    "allOf",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "maxLength",
+    "minLength",
+    "not",
+    "oneOf",
+    "patternProperties",
+    "then",
+)
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether endpoints can hold a model to a schema while it writes: OpenAI refuses others as strict ones.
+
+    Objects must be closed and require all their properties, and some keywords are not allowed (OpenAI's guide
+    "Structured Outputs", "Supported schemas").
+
+    Example:
+        >>> is_strict({"type": "object", "properties": {"a": {"type": "string"}}})
+        False
+    """
+    if isinstance(schema, list):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if any(key in schema for key in _LOOSE):
+        return False
+    if schema.get("type") == "object" or "properties" in schema:
+        named = schema.get("properties", {})
+        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(named):
+            return False
+    below = [value for key, value in schema.items() if key not in ("enum", "const", "required", "properties", "$defs")]
+    inside = [each for key in ("properties", "$defs") for each in schema.get(key, {}).values()]
+    return all(map(is_strict, (*below, *inside)))
 
 
 def _problems(value: Any, schema: Any, where: str, root: Mapping[str, Any]) -> Iterator[str]:

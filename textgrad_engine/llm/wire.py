@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
 from textgrad_engine.errors import (
     APIError,
     AuthenticationFailed,
@@ -26,6 +24,7 @@ from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.inwords import words_for
 from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
+from textgrad_engine.llm.schema import is_strict
 from textgrad_engine.llm.tokens import count, count_request
 from textgrad_engine.llm.usage import mark
 
@@ -123,7 +122,8 @@ def arguments(
         sent["tool_choice"] = config.tool_choice if isinstance(config.tool_choice, str) else dict(config.tool_choice)
     if config.response_format is not None and not no_format:
         wanted = config.response_format
-        described = {"name": wanted.name, "schema": dict(wanted.json_schema), "strict": True}
+        schema = dict(wanted.json_schema)
+        described = {"name": wanted.name, "schema": schema, "strict": is_strict(schema)}
         sent["response_format"] = {"type": "json_schema", "json_schema": described}
     if stream:
         sent["stream"] = True
@@ -155,15 +155,19 @@ def encoded(sent: dict[str, Any], request: Request) -> bytes:
         RequestRefused: a part of it is no JSON, or no text.
     """
     try:
-        return json.dumps(
-            sent, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=to_jsonable_python
-        ).encode()
+        return json.dumps(sent, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_as_dict).encode()
     except UnicodeEncodeError:
         where = surrogate_in(request) or "a setting or a schema"
         problem = f"{where} holds a lone surrogate, which is no text and cannot be sent"
     except (TypeError, ValueError, RecursionError) as error:
         problem = f"a part of the request is no JSON: {error}"
     raise mark(RequestRefused(problem), sent=False)
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r} is of the type {type(value).__name__}")
 
 
 def _message(message: Message) -> dict[str, Any]:

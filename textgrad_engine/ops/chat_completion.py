@@ -143,7 +143,8 @@ def chat_completion(
         inputs: values for the ``{slots}`` in the messages' texts; a list is a batch.
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
-        config: sampling settings of `GenerateConfig` (temperature, max_tokens, response_format, …).
+        config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic
+            model, a JSON schema, or a `ResponseFormat`.
 
     Raises:
         TypeError: a sampling setting is unknown.
@@ -232,8 +233,4 @@ def config_from(settings: Mapping[str, Any]) -> GenerateConfig:
     known = GenerateConfig.model_fields
     if unknown := [name for name in settings if name not in known]:
         raise TypeError(unknown_setting(unknown[0]))
-    given = dict(settings)
-    wanted = given.get("response_format")
-    if isinstance(wanted, type):
-        given["response_format"] = ResponseFormat.of(wanted)
-    return GenerateConfig(**given)
+    return GenerateConfig(**settings)

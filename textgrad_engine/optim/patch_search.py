@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
+from textgrad_engine.func import pmap
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.optimizer import Change
@@ -239,14 +240,17 @@ class PatchSearch(Searcher):
         """Race on more validation examples when few of those in use are failed, as only these can show a gain."""
         board = self.board
         while self._waiting and (not board.val or len(board.failing) < FEWEST_FAILING):
-            first = not board.val
             more, self._waiting = self._waiting[: self.pool], self._waiting[self.pool :]
-            board.val |= {n: s for n, s in zip(more, objective.scores(board.texts, more)) if s is not None}
-            if first:
-                some = list(board.val)[:MEASURED]
-                again = objective.scores(board.texts, some, repeat=1)
-                squares = [(score - board.val[n]) ** 2 for n, score in zip(some, again) if score is not None]
-                board.noise = sum(squares) / 2 / len(squares) if squares else 0.0
+            twice = [] if board.val else more[:MEASURED]
+            once, again = pmap(functools.partial(self._sampled, objective))([(more, 0), (twice, 1)])
+            board.val |= {n: score for n, score in zip(more, once) if score is not None}
+            squares = [(b - board.val[n]) ** 2 for n, b in zip(twice, again) if b is not None and n in board.val]
+            if squares:
+                board.noise = sum(squares) / 2 / len(squares)
+
+    def _sampled(self, objective: Objective, asked: tuple[list[int], int]) -> list[float | None]:
+        positions, index = asked
+        return objective.scores(self.board.texts, positions, repeat=index)
 
     # What to try next. Only the board decides, and it changes in the order of the proposals.
 

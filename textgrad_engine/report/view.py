@@ -214,6 +214,11 @@ def _problems(result: TrainResult) -> tuple[str, ...]:
     for step in result.steps:
         if step.unanswered:
             found.append(f"step {step.step}: {plural(step.unanswered, 'example')} of the minibatch had no answer")
+        if step.left_out:
+            pieces = plural(step.left_out, "message or piece", "messages or pieces")
+            found.append(
+                f"step {step.step}: the critic's context had no room for {pieces} of feedback, named in the log"
+            )
         found += [
             f"step {step.step}: the proposal for {change.name} was dropped: {change.problem}"
             for change in step.changes

@@ -159,6 +159,8 @@ class StepEnded:
         kept: whether the new texts are kept.
         best_val: the best validation score so far; in a search what it is expected to be.
         problems: answers of the critic or the optimizer that were not to be had, in words.
+        left_out: how many messages and pieces of feedback the critic's context had no room for, in a step of an
+            optimizer that goes step by step; the log names them.
         kind: what a search proposed, such as ``"patch"`` or ``"ablation"``; "" elsewhere.
         why: in a few words why it was kept or not.
         race: the paired race that decided; None when there was none.
@@ -176,6 +178,7 @@ class StepEnded:
     kept: bool
     best_val: float
     problems: tuple[str, ...] = ()
+    left_out: int = 0
     kind: str = ""
     why: str = ""
     race: RaceRecord | None = None

@@ -173,7 +173,7 @@ def mcnemar_power(n: int, effect: float, discordance: float, alpha: float = 0.05
             ((effect - 1 / n) * math.sqrt(n) + normal_quantile(alpha / 2) * math.sqrt(discordance)) / spread
         )
     right = (discordance + effect) / (2 * discordance)  # of the changed examples, how many the better program solves
-    middle, reach = n * discordance, 8 * math.sqrt(n * discordance * (1 - discordance)) + 1
+    middle, reach = n * discordance, 8 * math.sqrt(n * discordance * (1 - discordance)) + 20
     total = 0.0
     for changed in range(max(1, math.floor(middle - reach)), min(n, math.ceil(middle + reach)) + 1):
         lost = _most_lost(changed, alpha)

@@ -22,7 +22,8 @@ class TrainResult:
         status: how it ended.
         seed: the trained texts by dotted name, before the run.
         best: the texts that were selected on the validation set; the program holds them after `fit`.
-        origins: for each line of the best texts, the step, reason and feedback that wrote it; None for seed lines.
+        origins: for each line of the best texts, the step, reason and feedback that wrote it; None, or step 0 where a
+            line beside it is gone, for seed lines.
         seed_val: the seed texts on the validation set; None when the run ended before that.
         best_val: the best texts on the validation set. Selected on it, so it flatters them.
         seed_test: the seed texts on the test set; None without a test set, or when the run ended before it was opened.

@@ -14,6 +14,7 @@ from textgrad_engine.autograd import Variable, backward, example, no_grad
 from textgrad_engine.autograd.engine import forgiving
 from textgrad_engine.data import DataLoader, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, ModelError, Stopped
+from textgrad_engine.llm.context import LeftOut, on_left_out
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
@@ -98,6 +99,7 @@ class Run:
         self.phases = 0
         self.proposals: dict[int, int] = {}
         self.lost_steps = 0
+        self.left_out: list[LeftOut] = []
         self._emitting = threading.Lock()
 
     def texts(self) -> dict[str, str]:
@@ -128,6 +130,7 @@ class Run:
         with contextlib.ExitStack() as stack:
             used = stack.enter_context(meter())
             stack.enter_context(observe(self.on_call))
+            stack.enter_context(on_left_out(self.left_out.append))
             stack.enter_context(sharing_feedback(self.trainer.feedback_batch_size))
             stop = stack.enter_context(stopping_on_interrupt())
             self.emit(self.started())
@@ -184,7 +187,9 @@ class Run:
         number = len(self.steps) + 1
         names = tuple(self.train_ids[position] for position in positions)
         self.optimizer.zero_grad()
+        self.left_out.clear()
         scores, problems = self.forward_and_backward(number, names, rows)
+        left_out = sum(each.messages + each.feedback for each in self.left_out)
         feedback = sum(len(parameter.grad) for parameter in self.trained.values())
         held = self.optimizer.state_dict()
         with self.phase("optimize", number, 1) as advance:
@@ -210,6 +215,7 @@ class Run:
             kept=kept,
             best_val=self.best_val.mean,
             problems=tuple(problems),
+            left_out=left_out,
             race=race,
         )
         self.steps.append(ended)
