@@ -13,7 +13,7 @@ from typing import Any
 import textgrad_engine as tg
 from textgrad_engine import func, ops
 from textgrad_engine.autograd import Layer
-from textgrad_engine.ops.text import Compute
+from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.testing import FunctionModel
 
 EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")

@@ -24,6 +24,9 @@ __all__ = ["Prompt", "fence", "fill", "load", "slots_of", "use_prompts"]
 _PACKAGED = Path(__file__).parent / "prompts"
 _CHECKOUT = Path(__file__).parent.parent / "prompts"
 _folder: ContextVar[Path | None] = ContextVar("textgrad_engine_prompts", default=None)
+_REMEMBERED = 20_000
+"""Characters above which the slots of a template are not remembered, with the template, for the next time."""
+
 _SLOT = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 
 
@@ -131,7 +134,6 @@ def fence(text: object, label: str = "text") -> str:
     return f"<{label}-{nonce}>\n{content}\n</{label}-{nonce}>"
 
 
-@functools.lru_cache(maxsize=1024)
 def slots_of(template: str) -> tuple[str, ...]:
     """The names of the ``{slot}`` placeholders of a user's template, in order, each once.
 
@@ -139,6 +141,11 @@ def slots_of(template: str) -> tuple[str, ...]:
         >>> slots_of('Answer {question} as {"json": 1}, not as {{question}}.')
         ('question',)
     """
+    return _slots_of(template) if len(template) <= _REMEMBERED else _slots_of.__wrapped__(template)
+
+
+@functools.lru_cache(maxsize=1024)
+def _slots_of(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match[2] for match in _SLOT.finditer(template) if match[2]))
 
 

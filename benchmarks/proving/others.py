@@ -5,7 +5,8 @@ interpreter of its own: it imports nothing of textgrad_engine.
 
 The job (JSON on standard input): ``base_url``, ``prompt``, ``train`` and ``val`` (rows with ``parcel`` and ``target``),
 ``seed``, ``calls`` (how many examples may be run at most) and ``width`` (how many at once). Each line on standard output
-is JSON: the texts that did best on the validation set so far with the time, then ``{"done": ...}``.
+is JSON: when it began (all is imported by then), each text that did best on the validation set so far with the time, when
+it was done.
 
 The settings are the best of those tried on seeds that the benchmark does not use; what was tried is in the docstrings.
 """
@@ -30,6 +31,7 @@ class Asking:
     def __init__(self, job: dict[str, Any]) -> None:
         self.client = openai.OpenAI(base_url=job["base_url"], api_key="none", max_retries=5, timeout=60)
         self.pool = ThreadPoolExecutor(job["width"])
+        print(json.dumps({"began": time.time()}), flush=True)
 
     def say(self, messages: list[dict[str, str]]) -> str:
         """One answer."""
@@ -132,9 +134,7 @@ def textgrad(job: dict[str, Any]) -> None:
 
     engine = Engine()
     library.set_backward_engine(engine, override=True)
-    prompt = library.Variable(
-        job["prompt"], requires_grad=True, role_description="system prompt to the language model"
-    )
+    prompt = library.Variable(job["prompt"], requires_grad=True, role_description="system prompt to the language model")
     model = library.BlackboxLLM(engine, prompt)
     optimizer = library.TextualGradientDescent(engine=engine, parameters=[prompt])
     check = StringBasedFunction(

@@ -9,7 +9,7 @@ import textgrad_engine as tg
 from textgrad_engine import func, nn, ops
 from textgrad_engine.errors import AutogradError, MalformedResponse, ServerFailed
 from textgrad_engine.llm import Completion, Request, RetryPolicy, resolve
-from textgrad_engine.ops.text import Compute
+from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.testing import FunctionModel
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from textgrad_engine.errors import (
     ContentFiltered,
     DataError,
 )
-from textgrad_engine.llm import Request
+from textgrad_engine.llm import Request, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train import Evaluation, compare, evaluate
 
@@ -214,3 +216,123 @@ def test_a_small_difference_is_not_shown_and_a_large_one_has_a_direction() -> No
     ]
     assert compare(scored(0.0, 1.0, 0.0), scored(1.0, 1.0, 0.0)).verdict == "not shown"
     assert str(compare(low, high)).startswith("better: +1.000 [")
+
+
+# repeats and clusters
+
+
+def test_an_example_runs_at_least_once() -> None:
+    """Before anything is asked."""
+    model = ScriptedModel([])
+    with pytest.raises(ValueError, match="repeats=0"):
+        scores(model, 2, repeats=0)
+    assert model.requests == []
+
+
+def test_the_score_of_an_example_is_the_mean_of_its_samples() -> None:
+    """Each example is run as often as asked for, and counts once."""
+    said = {"0": ["0", "0", "0"], "1": ["1", "no", "1"], "2": ["no", "no", "no"]}
+    found = scores(FunctionModel(lambda request: said[word(request)].pop(0)), 3, repeats=3)
+    assert found.scores == pytest.approx((1.0, 2 / 3, 0.0))
+    assert sorted(found.samples[1]) == [0.0, 1.0, 1.0]
+    assert sorted(found.predictions[1]) == ["1", "1", "no"]
+    assert (len(found), found.failures, found.unanswered) == (3, {}, 0)
+    assert found.spread is not None
+
+
+def test_a_lost_sample_leaves_the_others_their_score() -> None:
+    """An example is unanswered when all of its samples are."""
+    said: dict[str, list[Any]] = {
+        "0": ["0", "0"],
+        "1": [ContentFiltered("once"), "1"],
+        "2": [ContentFiltered("always")] * 2,
+        "3": ["no", "3"],
+    }
+
+    def answer(request: Request) -> str:
+        given = said[word(request)].pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return str(given)
+
+    found = scores(FunctionModel(answer), 4, repeats=2)
+    assert found.scores == (1.0, 1.0, None, 0.5)
+    assert found.failures == {"2": "ContentFiltered: always"}
+    assert found.unanswered == 3
+    assert found.bounds == ((1 + 0.5 + 0 + 0.5) / 4, (1 + 1 + 1 + 0.5) / 4)
+
+
+def test_more_than_half_of_the_samples_lost_says_nothing() -> None:
+    """Samples are what is counted."""
+    with pytest.raises(ContentFiltered) as caught:
+        scores(echo({"0": ContentFiltered("a"), "1": ContentFiltered("b")}), 3, repeats=2)
+    assert "4 of 6 samples went unanswered" in "".join(caught.value.__notes__)
+
+
+def test_samples_are_samples_in_the_cache_too(tmp_path: Path) -> None:
+    """Each is asked once and kept; the first is the one that an evaluation without repeats has."""
+    counter = itertools.count()
+    model = FunctionModel(lambda request: f"{word(request)} {next(counter)}")
+    model.cache_key = "counting"  # type: ignore[attr-defined]
+
+    def run(repeats: int) -> Evaluation:
+        return scores(resolve(model, cache=tmp_path), 2, repeats=repeats)
+
+    first, third = run(1), run(3)
+    assert len(model.requests) == 6
+    assert [row[0] for row in third.predictions] == list(first.predictions)
+    assert len({said for row in third.predictions for said in row}) == 6
+    assert run(3) == third
+    assert len(model.requests) == 6
+
+
+def test_a_program_that_samples_has_its_own_samples_in_each_repeat(tmp_path: Path) -> None:
+    """Repeats nest: two repeats of a program that asks twice are four answers."""
+    counter = itertools.count()
+    model = FunctionModel(lambda request: str(next(counter)))
+    model.cache_key = "nested"  # type: ignore[attr-defined]
+    chat = nn.ChatCompletion("{word}", model=resolve(model, cache=tmp_path))
+
+    def program(word: str) -> str:
+        answers = []
+        for index in range(2):
+            with repeat(index):
+                answers.append(chat(word=word))
+        return " ".join(str(answer.data) for answer in answers)
+
+    found = evaluate(program, rows(1), nn.ExactMatch(), repeats=2)
+    again = evaluate(program, rows(1), nn.ExactMatch(), repeats=2)
+    assert len(set(" ".join(found.predictions[0]).split())) == 4
+    assert again == found
+
+
+def test_every_sample_is_told_by_the_place_of_its_example() -> None:
+    """A bar over examples times repeats comes to its end."""
+    told: list[int] = []
+    scores(echo(), 3, repeats=2, on_score=told.append)
+    assert sorted(told) == [0, 0, 1, 1, 2, 2]
+
+
+def test_clusters_are_a_field_of_the_data() -> None:
+    """They are named before anything is asked, and go into interval and comparison."""
+    model = ScriptedModel([])
+    program = nn.ChatCompletion("{word}", model=model)
+    with pytest.raises(DataError, match=r"example '1' has no field 'page'.*it has word, target"):
+        evaluate(program, [*rows(1, page=1), *rows(1)], nn.ExactMatch(), clusters="page")
+    assert model.requests == []
+    data = [{**row, "page": 1 + n // 2} for n, row in enumerate(rows(6))]
+    found = evaluate(
+        nn.ChatCompletion("{word}", model=echo(wrong=("0", "1", "4"))), data, nn.ExactMatch(), clusters="page"
+    )
+    assert found.clusters == ("1", "1", "2", "2", "3", "3")
+    better = evaluate(nn.ChatCompletion("{word}", model=echo()), data, nn.ExactMatch(), clusters="page")
+    assert compare(found, better).clusters == 3
+
+
+@pytest.mark.parametrize("scale", [(1, 5), (0.0, 10.0), None, (5, 1), "1-5", (1, 2, 3)])
+def test_the_scale_is_that_of_the_loss(scale: Any) -> None:
+    """A judge's scale bounds what is missing; what is no scale is not taken for one."""
+    loss = nn.Metric(lambda said, target: 3.0, "a number")
+    loss.scale = scale
+    found = evaluate(nn.ChatCompletion("{word}", model=echo()), rows(2), loss)
+    assert found.scale == (tuple(map(float, scale)) if scale in ((1, 5), (0.0, 10.0)) else None)

@@ -9,7 +9,7 @@ from itertools import repeat
 from typing import Any
 
 from textgrad_engine.autograd.gradient import Items
-from textgrad_engine.autograd.graph import FunctionNode, GradientEdge, Node
+from textgrad_engine.autograd.graph import FunctionNode, Node
 
 __all__ = ["Place", "Visit", "place_of", "postorder"]
 

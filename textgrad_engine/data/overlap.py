@@ -34,8 +34,8 @@ _RUN = 5  # characters; of these the Jaccard index is taken
 _KEPT = 512  # runs that stand for a text; texts of up to so many runs are compared exactly
 _MARK = 8  # characters; longer runs are rarer, so few texts are filed under one by chance
 _MARKS = 32  # that a text is filed under
-_FILED = 200  # texts under one mark, at most: what more share is a template, and the marks of the rest decide
-_TRIED = 64  # texts that one is compared with, at most, those with the most marks in common first
+_FILED = 200  # texts under one mark, at most
+_TRIED = 64  # texts that one is compared with, at most, by rare and by common marks, those with the most of them first
 
 Rows = Sequence[dict[str, Any]]
 
@@ -199,10 +199,12 @@ class _Near:
     def find(self, text: str) -> tuple[int, float] | None:
         """The position of one that is near, and how near; None when there is none."""
         marks = _marks(text)
-        shared: Counter[int] = Counter()
+        rare: Counter[int] = Counter()
+        common: Counter[int] = Counter()  # by marks that more texts have than are filed there, as those of a template
         for mark in sorted(marks):
-            shared.update(self._filed.get(mark, ()))
-        for index, _ in shared.most_common(_TRIED):
+            filed = self._filed.get(mark, ())
+            (rare if len(filed) < _FILED else common).update(filed)
+        for index, _ in (*rare.most_common(_TRIED), *common.most_common(_TRIED)):
             # Counted again, as a text need not be filed under all of its marks.
             if len(marks & self._marks[index]) < min(len(marks), len(self._marks[index])) / 4:
                 continue

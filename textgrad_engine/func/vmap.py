@@ -133,7 +133,7 @@ class VmapLayer(Layer):
         if rule.function.of_batch or not any(stands_for_each(self, value) for value in rule.values()):
             return below(rule)
         split = BatchSplit(self)
-        results = []
+        results: list[Any] = []
         for number in range(self.size):
             part = rule.of_example(split, number)
             if part is None:

@@ -12,10 +12,9 @@ import sys
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
@@ -28,6 +27,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import unless_stopped
 from textgrad_engine.llm.usage import mark
+from textgrad_engine.llm.worker import Worker
 
 __all__ = ["DEFAULT_BYTES", "FOLDER", "Cache", "Cached", "cache_folder", "caching", "open_cache", "repeat"]
 
@@ -42,8 +42,6 @@ _OWN_FAILURE = (Stopped, BudgetExceeded, UnknownPriceError)
 """What fails for reasons of the caller's own, so that those who asked the same must try themselves."""
 
 _log = logging.getLogger("textgrad_engine.llm.cache")
-
-R = TypeVar("R")
 
 
 class Cache:
@@ -78,7 +76,7 @@ class Cache:
         self.lease = lease
         self._flights: PerLoop[_Flights] = PerLoop(_Flights)
         self._lock = threading.Lock()
-        self._worker = _Worker(self._file())
+        self._worker = _Files(self._file())
         self._end = weakref.finalize(self, self._worker.close)
 
     def _file(self) -> CacheFile:
@@ -144,14 +142,14 @@ class Cache:
             if not done:  # also when this call was cancelled while the claim was on its way
                 worker.post(worker.file.release, key, flights.owner)
 
-    def _current(self) -> _Worker:
+    def _current(self) -> _Files:
         if self._worker.pid == os.getpid():
             return self._worker
         with self._lock:
             if self._worker.pid != os.getpid():  # forked: neither the thread nor the file may be used here
                 _left_behind.append(self._worker)
                 self._end.detach()
-                self._worker = _Worker(self._file())
+                self._worker = _Files(self._file())
                 self._end = weakref.finalize(self, self._worker.close)
         return self._worker
 
@@ -178,8 +176,8 @@ class Cache:
     def close(self) -> None:
         """Finish what is being written and close the file; the cache cannot be used afterwards."""
         if not self.closed:
-            self._worker.run_here(self._worker.file.close)
             self._end()
+            self._worker.join()
 
     def __repr__(self) -> str:
         return f"Cache({str(self.path)!r})"
@@ -285,7 +283,7 @@ class _Flights:
         self._held: set[bytes] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def hold(self, key: bytes, worker: _Worker) -> None:
+    def hold(self, key: bytes, worker: _Files) -> None:
         self._held.add(key)
         if self._timer is None:
             self._wait(worker)
@@ -296,41 +294,20 @@ class _Flights:
             self._timer.cancel()
             self._timer = None
 
-    def _wait(self, worker: _Worker) -> None:
+    def _wait(self, worker: _Files) -> None:
         self._timer = asyncio.get_running_loop().call_later(worker.file.lease / 3, self._renew, worker)
 
-    def _renew(self, worker: _Worker) -> None:
+    def _renew(self, worker: _Files) -> None:
         worker.post(worker.file.renew, self.owner)
         self._wait(worker)
 
 
-class _Worker:
+class _Files(Worker):
     """The thread on which a file is read and written."""
 
     def __init__(self, file: CacheFile) -> None:
+        super().__init__("textgrad_engine-cache", file.close)
         self.file = file
-        self.pid = os.getpid()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="textgrad_engine-cache")
-
-    async def run(self, work: Callable[..., R], *args: Any) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
-
-    def run_here(self, work: Callable[..., R]) -> R:
-        return self._thread.submit(work).result()
-
-    def post(self, work: Callable[..., object], *args: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # closed, or the interpreter is ending: leases run out by themselves
-            self._thread.submit(work, *args)
-
-    def close(self) -> None:
-        """Close the file behind what is still to be done; does not wait, as the garbage collector may call it."""
-        if self.pid != os.getpid():
-            return
-        try:
-            self._thread.submit(self.file.close)
-        except RuntimeError:  # the interpreter is ending, and the thread has done its work
-            self.file.close()
-        self._thread.shutdown(wait=False)
 
 
 def _body(completion: Completion) -> str | None:
@@ -362,5 +339,5 @@ def _own_copy(error: ModelError) -> ModelError:
 _block: ContextVar[Cache | None] = ContextVar("textgrad_engine_cache", default=None)
 _opening = threading.Lock()
 _open: weakref.WeakValueDictionary[tuple[Path, int], Cache] = weakref.WeakValueDictionary()
-_left_behind: list[_Worker] = []
+_left_behind: list[_Files] = []
 """Workers of the process that this one was forked from: closing their files here could disturb that process."""

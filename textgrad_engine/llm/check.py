@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, NoReturn
 
 from textgrad_engine.errors import (
@@ -24,9 +23,8 @@ from textgrad_engine.llm.usage import mark
 __all__ = ["MAX_TEXT", "Check", "check_json", "strip_fence", "surrogate_in"]
 
 MAX_TEXT = 5_000_000
-"""Characters of text that a request may have; more than any model reads (a million tokens are about four million)."""
-
-_FENCE = re.compile(r"\s*```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
+"""Characters of text that a request or an answer may have; more than any model reads (a million tokens are about four
+million)."""
 
 
 class Check(Wrapper):
@@ -37,7 +35,7 @@ class Check(Wrapper):
 
     Args:
         inner: the model that is wrapped.
-        max_text: characters of text that a request may have.
+        max_text: characters of text that a request or an answer may have.
     """
 
     def __init__(self, inner: Model, max_text: int = MAX_TEXT) -> None:
@@ -53,7 +51,7 @@ class Check(Wrapper):
             TruncatedResponse: it stopped at its length limit.
             ContentFiltered: it was withheld.
             EmptyResponse: it has neither text nor a tool call.
-            MalformedResponse: it is not JSON that fits the schema, or holds what is no text.
+            MalformedResponse: it is not JSON that fits the schema, holds what is no text, or is longer than `max_text`.
         """
         self._check_request(request)
         completion = await self.inner.complete(request)
@@ -92,6 +90,11 @@ class Check(Wrapper):
             return completion
         if not completion.text.strip():
             raise EmptyResponse(f"{self.name!r} answered a {request.purpose} call with no text and no tool call")
+        if len(completion.text) > self.max_text:
+            raise MalformedResponse(
+                f"the answer of {self.name!r} to a {request.purpose} call has {len(completion.text):,} characters, and "
+                f"the limit is {self.max_text:,}"
+            )
         if not completion.text.isascii():
             self._reject_surrogates(completion.text)
         if wanted is None:
@@ -128,8 +131,13 @@ def strip_fence(text: str) -> str:
         >>> strip_fence('```json\n{"a": 1}\n```')
         '{"a": 1}'
     """
-    match = _FENCE.fullmatch(text)
-    return match[1] if match else text
+    # No pattern does it in linear time: models that lose the thread fill an answer with white space.
+    bare = text.strip()
+    head, line_end, inside = bare[3:-3].partition("\n")
+    kind = head.removesuffix("\r").rstrip(" \t")
+    if not (bare.startswith("```") and bare.endswith("```") and line_end and kind in ("", "json", "JSON")):
+        return text
+    return inside.rstrip(" \t").removesuffix("\n").removesuffix("\r")
 
 
 def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str:

@@ -11,7 +11,7 @@ from typing import Any, Self
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.nn.parameter import Parameter
-from textgrad_engine.ops.text import Compute
+from textgrad_engine.ops.pass_on import Compute
 
 __all__ = ["Module"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from textgrad_engine.autograd import Function, Variable
-from textgrad_engine.autograd.gradient import SEED, PartSeed, is_start
-from textgrad_engine.ops.text import joined_role
+from textgrad_engine.autograd.gradient import SEED, Items, PartSeed, combine, is_start
+from textgrad_engine.ops.roles import joined_role
 
-__all__ = ["Entry", "Stack", "Unbind", "parts_of_feedback"]
+__all__ = ["Entry", "Stack", "Unbind", "batch_of_feedback", "parts_of_items"]
 
 
 class Stack(Function):
@@ -35,7 +35,7 @@ class Stack(Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
         """To each entry its part of the feedback."""
-        return (parts_of_feedback(grad_out, ctx.count),)
+        return (parts_of_items(grad_out.grad, ctx.count),)
 
     @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None]) -> Any:
@@ -43,9 +43,17 @@ class Stack(Function):
         return Stack.apply([Variable("") if edit is None else edit for edit in edits])
 
 
-def parts_of_feedback(feedback: Variable, count: int) -> list[list[Variable]]:
-    """The items of feedback on a batch, for each of its entries."""
-    return [[part for item in feedback.grad for part in _part(item, number)] for number in range(count)]
+def parts_of_items(items: Items, count: int) -> list[Items]:
+    """Items of feedback on a batch, for each of its entries."""
+    return [[part for item in items for part in _part(item, number)] for number in range(count)]
+
+
+def batch_of_feedback(by_entry: list[Items]) -> Items:
+    """Items of feedback on the entries of a batch, as feedback on the batch: one list with a text for each entry."""
+    feedback = Stack.apply([combine(items) for items in by_entry])
+    feedback.role = next((items[0].role for items in by_entry if items), "feedback")
+    starts = [[item for item in items if is_start(item)] for items in by_entry]
+    return [feedback, *([PartSeed(starts)] if any(starts) else [])]
 
 
 def _part(item: Variable, number: int) -> list[Variable]:
@@ -86,10 +94,7 @@ class Unbind(Function):
     @staticmethod
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
         """One list with the feedback on each entry."""
-        feedback = Stack.apply(list(grad_outs))
-        feedback.role = next((grad_out.role for grad_out in grad_outs if grad_out.grad), "feedback")
-        starts = [[item for item in grad_out.grad if is_start(item)] for grad_out in grad_outs]
-        return [feedback, *([PartSeed(starts)] if any(starts) else [])], None, None
+        return batch_of_feedback([grad_out.grad for grad_out in grad_outs]), None, None
 
     @staticmethod
     def jvp(ctx: Any, edit: Variable, size: None, where: None) -> Any:

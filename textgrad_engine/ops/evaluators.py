@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.ops.chat_completion import ask
-from textgrad_engine.ops.text import Compute
+from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.what_if import described_change, edited_text
 
 __all__ = [

@@ -23,7 +23,7 @@ from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.fitting import Shown, View, fitted
 from textgrad_engine.ops.messages import Hole, Plan
-from textgrad_engine.ops.text import Compute, share_of_edit
+from textgrad_engine.ops.pass_on import Compute, share_of_edit
 
 __all__ = [
     "FEEDBACK_BATCH_SIZE",

@@ -13,14 +13,14 @@ from textgrad_engine.autograd.gradient import is_start
 from textgrad_engine.errors import AutogradError, MalformedResponse
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
-from textgrad_engine.ops.batching import parts_of_feedback
+from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.chat_completion import ChatCompletion, ask
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import Evaluator, Reduction, feedback_of, reduced, roles_of
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.messages import ChatSettings, plan_of
+from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
 from textgrad_engine.ops.sizes import common_size
-from textgrad_engine.ops.text import Compute, edit_of_parts, share_of_edit
 
 __all__ = ["judge", "lm_judge_evaluator", "text_loss"]
 
@@ -111,7 +111,7 @@ class _Batch(Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
-        return (*[parts_of_feedback(grad_out, ctx.count) for grad_out in grad_outs], None, None)
+        return (*[parts_of_items(grad_out.grad, ctx.count) for grad_out in grad_outs], None, None)
 
     @staticmethod
     def jvp(ctx: Any, scores: list[Any] | None, explanations: list[Any] | None, *_: None) -> Any:

@@ -17,7 +17,7 @@ from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.feedback import object_schema
-from textgrad_engine.ops.text import Compute, edit_of_parts
+from textgrad_engine.ops.pass_on import Compute, edit_of_parts
 
 __all__ = [
     "MERGE_ATTEMPTS",

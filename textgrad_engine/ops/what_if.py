@@ -14,7 +14,7 @@ from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.feedback import Case, Extract, case_of, critic_room, object_schema, view_of
 from textgrad_engine.ops.fitting import View, fitted
 from textgrad_engine.ops.messages import Plan
-from textgrad_engine.ops.text import Compute
+from textgrad_engine.ops.pass_on import Compute
 
 __all__ = ["described_change", "edited_text", "what_if"]
 

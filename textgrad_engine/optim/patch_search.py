@@ -35,6 +35,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.work import Found, Workshop, support_of
+from textgrad_engine.optim.telling import edits_in_words
 
 __all__ = ["PatchSearch"]
 
@@ -434,11 +435,9 @@ class PatchSearch(Searcher):
 
     def _remember(self, changes: Sequence[Change], outcome: str) -> None:
         """Keep for the proposer what was tried and what became of it."""
-        words, past = templates.load("edit_in_words"), templates.load("past_edit")
+        past = templates.load("past_edit")
         for change in changes:
-            for edit in change.edits:
-                said = words.render(op=edit.op, text=repr(edit.text))
-                self.board.history.append(past.render(edit=said, outcome=outcome))
+            self.board.history.extend(past.render(edit=told, outcome=outcome) for told in edits_in_words(change))
 
     def _remember_removed(self, found: Found, outcome: str) -> None:
         removed = templates.load("edit_removed")

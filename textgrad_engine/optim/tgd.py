@@ -22,6 +22,7 @@ from textgrad_engine.optim.optimizer import Change, Optimizer
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, propose_many
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.search.objective import Objective
+from textgrad_engine.optim.telling import edits_in_words
 from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, cap, chain, dedupe, momentum
 from textgrad_engine.optim.transforms.base import Chain
 
@@ -173,7 +174,7 @@ class TGD(Optimizer):
         for change in self.changes:
             if change.after != change.before:
                 transforms = _transforms_of(groups[id(change.variable)])
-                told = transforms.record(self._remembered(change.variable, transforms), _in_words(change), outcome)
+                told = transforms.record(self._remembered(change.variable, transforms), edits_in_words(change), outcome)
                 self._remember(change.variable, transforms, told)
 
     def _step(self) -> None:
@@ -260,11 +261,3 @@ class TGD(Optimizer):
 def _transforms_of(group: Mapping[str, Any]) -> Chain:
     own = chain(dedupe()) if group["transforms"] is None else group["transforms"]
     return chain(own, momentum(group["momentum"])) if group["momentum"] else chain(own)
-
-
-def _in_words(change: Change) -> list[str]:
-    """What a step changed, a line for each edit."""
-    prompt = templates.load("edit_in_words")
-    if not change.edits:
-        return [prompt.render(op="rewrite", text="")]
-    return [prompt.render(op=edit.op, text=repr(edit.text)) for edit in change.edits]

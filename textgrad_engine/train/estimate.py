@@ -2,12 +2,14 @@
 
 A few examples are put through the program, the loss, one backward pass and one optimizer step, with a model inside this
 process that counts what it is sent and answers with placeholders. So the input is that of the real run (the prompts,
-the templates of critic and optimizer, chains of calls); what cannot be known beforehand is stated as a range.
+the templates of critic and optimizer, chains of calls); what cannot be known beforehand is stated as a range. Calls
+that are repeated after a bad answer come on top of it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +24,7 @@ from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.train.trainer import Trainer
 
 __all__ = ["Estimate", "Range", "estimate"]
@@ -37,6 +40,14 @@ WRONG_SHARE = (0.05, 1.0)
 
 LINE_TOKENS = 20
 """Tokens of a line that an edit adds; in the course of a run prompts grow by up to `max_edits` lines a step."""
+
+SHRINK = 0.5
+"""The share of the trained texts that edits may take away by and by."""
+
+SHOWN_ANSWER = 100
+"""Tokens of an answer that the optimizer is shown beside the feedback on it."""
+
+_TEXT = re.compile(r"<text-([0-9a-f]{8})>\n(.*?)\n</text-\1>", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -87,21 +98,24 @@ class _Placeholder:
 
     async def complete(self, request: Request) -> Completion:
         wanted = request.config.response_format
-        text = "?" if wanted is None else json.dumps(self._least(wanted.json_schema))
-        if request.purpose == "backward" and wanted is not None:
-            text = text.replace('""', '"?"')  # feedback that says something, so that the optimizer is asked too
+        filler = ""
+        if request.purpose == "backward":
+            filler = "?"  # feedback that says something, so that the optimizer is asked too
+        elif request.purpose == "optimizer" and (shown := _TEXT.search(request.messages[-1].text)):
+            filler = shown[2]  # the text as it is keeps its contracts, and is not asked for twice
+        text = "?" if wanted is None else json.dumps(self._least(wanted.json_schema, filler))
         used = Usage(calls=1, input_tokens=tokens.count_request(request), output_tokens=1)
         return Completion(text=text, usage=used, model=self.name)
 
-    def _least(self, schema: Mapping[str, Any]) -> Any:
+    def _least(self, schema: Mapping[str, Any], filler: str) -> Any:
         kind = schema.get("type")
         if "enum" in schema:
             return schema["enum"][0]
         if kind == "object":
-            return {name: self._least(part) for name, part in schema.get("properties", {}).items()}
+            return {name: self._least(part, filler) for name, part in schema.get("properties", {}).items()}
         if kind in ("number", "integer"):
             return self._score
-        return {"array": [], "boolean": False}.get(str(kind), "")
+        return {"array": [], "boolean": False}.get(str(kind), filler)
 
 
 def estimate(
@@ -131,6 +145,7 @@ def estimate(
 
     Raises:
         DataError: as `fit`.
+        TypeError: the optimizer searches, and ends when nothing is left to try, which nobody knows beforehand.
 
     Example:
         >>> from textgrad_engine import nn, optim
@@ -141,40 +156,92 @@ def estimate(
         >>> found.steps, found.calls["forward"]
         (2, Range(low=50.0, high=70.0))
     """
-    batch = min(trainer.batch_size, len(train))
-    steps = trainer.max_epochs * -(-len(train) // batch)
-    if trainer.max_steps is not None:
-        steps = min(steps, trainer.max_steps)
+    if isinstance(optimizer, Searcher):
+        raise TypeError(
+            f"estimate knows optimizers that go step by step, such as optim.TGD; {type(optimizer).__name__} searches "
+            "until nothing is left to try. Limit it: tg.budget(dollars=...), or Trainer(max_steps=...)"
+        )
+    plan = _Plan.of(trainer, train, val, test)
     sample = min(SAMPLE, len(train))
     used = _rehearsal(trainer, program, loss, optimizer, train, val, sample, lowest_score)
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
     target = _mean_tokens([row.get(trainer.target) for row in list(train)[:SAMPLE]])
-    trained = steps * batch
-    once = trained + len(val)
-    validations = steps * len(val)
-    tests = 2 * len(test) if test is not None else 0
-    examples = Range(once + tests / 2, once + validations + tests)
     share = trainer.feedback_batch_size
+    all_right = (1 - WRONG_SHARE[0]) ** plan.batch  # how likely it is that a minibatch has nothing to be told about
     factors = {
-        "forward": _scaled(examples, 1 / seen),
-        "judge": _scaled(examples, 1 / seen),
-        "backward": Range(trained * WRONG_SHARE[0] / sample / share, trained * WRONG_SHARE[1] / sample),
-        "optimizer": Range(steps, 2 * steps),
+        "forward": _scaled(plan.examples, 1 / seen),
+        "judge": _scaled(plan.examples, 1 / seen),
+        "backward": Range(
+            plan.trained.low * WRONG_SHARE[0] / sample / share, plan.trained.high * WRONG_SHARE[1] / sample
+        ),
+        "optimizer": Range(plan.steps.low * (1 - all_right), 2 * plan.steps.high),
     }
-    edits = sum(group.get("max_edits", 1) * len(group["params"]) for group in optimizer.param_groups)
-    growth = steps * edits * LINE_TOKENS / 2  # on the average over the run
     calls, inputs, outputs = {}, {}, {}
     for purpose, usage in used.items():
         factor = factors[purpose]
         calls[purpose] = _scaled(factor, usage.calls)
+        less, more = _drift(purpose, optimizer, plan, target)
+        least = max(0.1, 1 - less * usage.calls / max(1, usage.input_tokens))
         inputs[purpose] = Range(
-            factor.low * usage.input_tokens, factor.high * usage.input_tokens + calls[purpose].high * growth
+            factor.low * usage.input_tokens * least, factor.high * usage.input_tokens + calls[purpose].high * more
         )
-        least, most = ANSWER_TOKENS[purpose]
+        fewest, most = ANSWER_TOKENS[purpose]
         unit = target if purpose == "forward" else 1
-        outputs[purpose] = Range(calls[purpose].low * least * unit, calls[purpose].high * most * unit)
+        outputs[purpose] = Range(calls[purpose].low * fewest * unit, calls[purpose].high * most * unit)
     dollars = None if models is None else _dollars(models, inputs, outputs)
-    return Estimate(calls, inputs, outputs, dollars, steps, tokens.method())
+    return Estimate(calls, inputs, outputs, dollars, round(plan.steps.high), tokens.method())
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a run goes over: steps, examples that are trained on, and examples that go forward in all."""
+
+    batch: int
+    steps: Range
+    trained: Range
+    examples: Range
+
+    @classmethod
+    def of(cls, trainer: Trainer, train: Sequence[Any], val: Sequence[Any], test: Sequence[Any] | None) -> _Plan:
+        batch = min(trainer.batch_size, len(train))
+        an_epoch = -(-len(train) // batch)
+        most = trainer.max_epochs * an_epoch
+        if trainer.max_steps is not None:
+            most = min(most, trainer.max_steps)
+        fewest = most if trainer.patience is None else min(most, trainer.patience)
+
+        def trained_in(steps: int) -> int:
+            epochs, rest = divmod(steps, an_epoch)
+            return epochs * len(train) + min(rest * batch, len(train))
+
+        tests = 0 if test is None else len(test)
+        trained = Range(trained_in(fewest), trained_in(most))
+        examples = Range(trained.low + len(val) + tests, trained.high + (1 + most) * len(val) + 2 * tests)
+        return cls(batch, Range(fewest, most), trained, examples)
+
+
+def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tuple[float, float]:
+    """Tokens that the input of a call may be below and above that of the rehearsal, on the average over a run."""
+    steps = plan.steps.high
+    now = growth = told = past = 0.0
+    for group in optimizer.param_groups:
+        texts = sum([tokens.count(str(parameter.data)) for parameter in group["params"]])
+        edits = group.get("max_edits", 1) * len(group["params"])
+        limit = group.get("max_tokens", 2000) * len(group["params"])
+        now += texts
+        growth += min(steps * edits * LINE_TOKENS, max(0, limit - texts)) / 2
+        told = max(told, min(group.get("max_feedback_tokens", 8000), plan.batch * (_FEEDBACK + SHOWN_ANSWER)))
+        past += group.get("momentum", 0) * group.get("max_edits", 1) * 2 * LINE_TOKENS
+    answers = ANSWER_TOKENS["forward"][1] * target  # of an earlier call in a chain, or the one that is judged
+    more = growth + answers
+    if purpose == "backward":
+        more += growth + _FEEDBACK  # an input that is no whole message is shown beside the message made of it
+    elif purpose == "optimizer":
+        more += told + past
+    return SHRINK * now, more
+
+
+_FEEDBACK = ANSWER_TOKENS["backward"][1]
 
 
 def _rehearsal(

@@ -84,9 +84,10 @@ class Race:
         first: how many examples the first batch has; each further one is twice as large.
         allowance: at most so many examples in all; None for all there are.
         until: ``"better"`` for a candidate that is of use only when it is better: a race ends early when nothing gets
-            better where that shows first. ``"worse"`` for one that is taken unless it is worse (it is shorter): less
-            (`KEEP`) is asked for "worse", and the race ends early when nothing gets worse where that shows first.
+            better where that shows first. ``"worse"`` for one that is taken unless it is worse, as it is shorter: a race
+            ends early when nothing gets worse where that shows first.
         accept: the probability at which "better" (and, mirrored, "worse") is decided.
+        reject: the probability at which "worse" is decided, where that is another.
         scale: the distance between the worst and the best score.
         noise: the variance of one example's score between runs of the same texts, in units of the score.
 
@@ -112,6 +113,7 @@ class Race:
         allowance: int | None = None,
         until: Literal["better", "worse"] = "better",
         accept: float = ACCEPT,
+        reject: float | None = None,
         scale: float = 1.0,
         noise: float = 0.0,
     ) -> None:
@@ -128,7 +130,7 @@ class Race:
         self._sizes = [len(stratum) for stratum in self._waiting]
         self._differences: list[list[float]] = [[] for _ in self._waiting]
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
-        self._until, self._accept = until, accept
+        self._until, self._accept, self._reject = until, accept, accept if reject is None else reject
         # Two runs differ by twice the noise of one; nothing is taken to be steadier than was measured.
         self._prior = max((PRIOR_SPREAD * scale) ** 2, 2 * noise)
         self._open = 0
@@ -166,7 +168,7 @@ class Race:
         up, down = sum(change > 0 for change in every), sum(change < 0 for change in every)
         if up >= FEWEST and self.probability >= self._accept:
             return "better"
-        if down >= FEWEST and self.probability <= 1 - (KEEP if self._until == "worse" else self._accept):
+        if down >= FEWEST and self.probability <= 1 - self._reject:
             return "worse"
         if not self._left or self._in_vain(up, down):
             return "no difference"

@@ -1,0 +1,194 @@
+"""Every optimizer on simulated tasks whose optimum is known, over HTTP: score, calls, tokens, wall time.
+
+    python benchmarks/optimizers.py [--seeds 10] [--tasks additive interacting] [--only PatchSearch gepa]
+
+Each run has an endpoint of its own in another process (`testing.LoopbackServer` with `testing.simulated_task`) that
+answers after 200 ms and counts what it is asked. Each optimizer sees the same training and validation examples and the
+same feedback: the expected answer. The score is that of the final prompt on the test set, expected over the slips of the
+simulation and measured; it is computed here and costs no calls. GEPA and TextGrad are run if they can be imported by this
+interpreter, or by another one that has them (`--others PATH`). Beside the optimizers stand the controls: the same calls
+without feedback.
+
+The table has medians over the seeds; the picture (SVG) and all runs (JSON) go to the folder `--out`. The model is a
+simulation: the figures compare optimizers on this task, and say nothing about real models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proving.endpoint import Endpoint, endpoint
+from proving.picture import picture
+from proving.results import Point, Run, table
+
+import textgrad_engine as tg
+from textgrad_engine import dispatch, llm, optim
+from textgrad_engine.llm import Message, Request
+from textgrad_engine.optim import Optimizer
+from textgrad_engine.testing import SimulatedTask, simulated_task
+from textgrad_engine.train.events import Event, StepEnded
+
+OTHERS = Path(__file__).parent / "proving" / "others.py"
+WIDTH = 32
+"""How many examples GEPA and TextGrad run at once; more made neither faster."""
+
+TASKS: dict[str, dict[str, Any]] = {
+    "additive": {"interactions": 0},
+    "interacting": {"interactions": 6},
+    "flat": {"flat": True},
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An optimizer of this library in the benchmark.
+
+    Attributes:
+        make: makes it, from the parameters and the seed.
+        trainer: settings of the `Trainer`.
+    """
+
+    make: Callable[[Iterable[Any], int], Optimizer]
+    trainer: dict[str, Any] = field(default_factory=dict)
+
+
+_STEPS = {"max_epochs": 100, "batch_size": 16, "feedback_batch_size": 8, "patience": 12}
+
+OPTIMIZERS: dict[str, Entry] = {
+    "TGD": Entry(lambda params, seed: optim.TGD(params, momentum=4), _STEPS),
+    "no feedback, patches": Entry(lambda params, seed: optim.TGD(params, use_feedback=False), _STEPS),
+    "no feedback, rewrites": Entry(lambda params, seed: optim.TGD(params, use_feedback=False, mode="rewrite"), _STEPS),
+}
+for _name in ("PatchSearch", "ParetoSearch", "BeamSearch", "OPRO", "BootstrapDemos"):
+    if hasattr(optim, _name):
+        OPTIMIZERS[_name] = Entry(lambda params, seed, kind=getattr(optim, _name): kind(params, seed=seed))  # type: ignore[misc]
+
+
+@dataclass
+class Track:
+    """What an optimizer told of its way: when which prompt was its best, from `began` to `ended`."""
+
+    began: float
+    best: list[tuple[float, str]]
+    ended: float = 0.0
+
+
+def run_own(entry: Entry, task: SimulatedTask, url: str, seed: int, calls: int) -> Track:
+    """Train with an optimizer of this library."""
+    model = llm.resolve("parcels", base_url=url, api_key="none")
+    hello = Request(messages=(Message(role="user", content="hello"),))
+    dispatch.run(lambda: model.complete(hello))  # what is loaded with the first call belongs to no optimizer
+    program = task.program()
+    track = Track(time.time(), [])
+
+    class Watch:
+        def on_event(self, event: Event) -> None:
+            if isinstance(event, StepEnded) and event.kept:
+                track.best.append((time.time(), str(program.system.data)))  # type: ignore[union-attr]
+
+    trainer = tg.Trainer(seed=seed, callbacks=[Watch()], **entry.trainer)
+    with tg.use_models(forward=model), tg.budget(calls=calls):
+        result = trainer.fit(program, task.loss, entry.make(program.parameters(), seed), task.train, task.val)
+    track.ended = time.time()
+    track.best.append((track.ended, result.best["system"]))
+    return track
+
+
+def run_other(name: str, python: str, task: SimulatedTask, url: str, seed: int, calls: int) -> Track:
+    """Train with GEPA or TextGrad, in a process of its own."""
+    job = {"base_url": url, "prompt": task.seed_prompt, "train": task.train, "val": task.val}
+    asked = json.dumps(job | {"seed": seed, "calls": calls, "width": WIDTH})
+    done = subprocess.run([python, str(OTHERS), name], input=asked, capture_output=True, text=True, check=False)
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not told or "done" not in told[-1]:
+        raise SystemExit(f"{name} failed on seed {seed}:\n{done.stderr[-2000:]}")
+    return Track(
+        told[0]["began"], [(line["at"], line["prompt"]) for line in told if "prompt" in line], told[-1]["done"]
+    )
+
+
+def run(name: str, python: str, task_name: str, seed: int, calls: int, latency: float) -> Run:
+    """One optimizer on one task, and what it came to."""
+    settings = {**TASKS[task_name], "seed": seed}
+    task = simulated_task(**settings)
+    with endpoint(settings, latency) as served:
+        if name in OPTIMIZERS:
+            track = run_own(OPTIMIZERS[name], task, served.base_url, seed, calls)
+        else:
+            track = run_other(name, python, task, served.base_url, seed, calls)
+        return _run_of(name, task_name, seed, task, track, served)
+
+
+def _run_of(name: str, task_name: str, seed: int, task: SimulatedTask, track: Track, served: Endpoint) -> Run:
+    calls = [call for call in served.calls() if track.began <= call.at <= track.ended]
+    points = [Point(0, 0.0, task.expected(task.seed_prompt), 0.0)]
+    for at, prompt in track.best:
+        tokens = sum(call.tokens for call in calls if call.at <= at)
+        points.append(Point(tokens, at - track.began, task.expected(prompt), task.progress(prompt)))
+    final = track.best[-1][1]
+    right = sum(task.model.task.answer(final, row["parcel"]) == row["target"] for row in task.test)
+    return Run(
+        task=task_name,
+        seed=seed,
+        optimizer=name,
+        prompt=final,
+        expected=task.expected(final),
+        measured=right / len(task.test),
+        way=task.progress(final),
+        optimum=task.optimum,
+        calls=dict(Counter(call.purpose for call in calls)),
+        tokens=sum(call.tokens for call in calls),
+        seconds=track.ended - track.began,
+        points=tuple(points),
+    )
+
+
+def _importable(name: str, python: str) -> bool:
+    return subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False).returncode == 0
+
+
+def main() -> None:
+    """Run what was asked for, print the tables, write the picture and the runs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=["additive", "interacting"])
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these optimizers; all by default")
+    parser.add_argument("--seeds", type=int, default=10, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds that every answer takes")
+    parser.add_argument("--calls", type=int, default=1500, help="calls of an optimizer at most; examples of the others")
+    parser.add_argument(
+        "--others", default=sys.executable, metavar="PATH", help="the Python that has gepa and textgrad"
+    )
+    parser.add_argument("--out", type=Path, default=Path("proving-ground"), help="folder for runs.json and picture.svg")
+    options = parser.parse_args()
+    names = [*OPTIMIZERS, *(name for name in ("gepa", "textgrad") if _importable(name, options.others))]
+    if unknown := [name for name in options.only or () if name not in names]:
+        parser.error(f"there is no {unknown[0]!r}; there are {', '.join(names)}")
+    runs: list[Run] = []
+    options.out.mkdir(parents=True, exist_ok=True)
+    for task_name in options.tasks:
+        for seed in range(options.first, options.first + options.seeds):
+            for name in options.only or names:
+                made = run(name, options.others, task_name, seed, options.calls, options.latency)
+                runs.append(made)
+                (options.out / "runs.json").write_text(json.dumps([asdict(one) for one in runs], indent=1))
+                print(
+                    f"{task_name} {seed} {name}: way {made.way:.0%}, {sum(made.calls.values())} calls, "
+                    f"{made.tokens:,} tokens, {made.seconds:.1f} s",
+                    file=sys.stderr,
+                )
+        print(table(runs, task_name), end="\n\n")
+    (options.out / "picture.svg").write_text(picture(runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""A comparison: what may be claimed, and what a missing claim is worth."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from textgrad_engine.train import Comparison, Evaluation, compare
+from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, sign_flip
+
+
+def scored(*values: float | None, **fields: object) -> Evaluation:
+    return Evaluation(tuple(str(n) for n in range(len(values))), values, values, {}, **fields)  # type: ignore[arg-type]
+
+
+def test_candidates_are_of_the_same_examples() -> None:
+    """What was tried elsewhere says nothing about luck here."""
+    with pytest.raises(ValueError, match="differ in their ids"):
+        compare(scored(0.0, 1.0), scored(1.0, 1.0), candidates=[scored(1.0)])
+
+
+def test_clusters_must_agree() -> None:
+    """One of the two may leave them out, as one that was made by hand does."""
+    before, after = scored(0.0, 1.0, clusters=("a", "b")), scored(1.0, 1.0, clusters=("a", "a"))
+    with pytest.raises(ValueError, match="in the same clusters"):
+        compare(before, after)
+    assert compare(before, scored(1.0, 1.0)).clusters == compare(scored(0.0, 1.0), before).clusters == 2
+
+
+def test_many_examples_in_few_clusters_show_little() -> None:
+    """Sixty gains in five documents are five; without clusters they would be called better."""
+    before, after = [0.0] * 60, [1.0] * 30 + [0.0] * 30
+    clusters = tuple(str(n // 12) for n in range(60))
+    assert compare(scored(*before), scored(*after)).verdict == "better"
+    found = compare(scored(*before, clusters=clusters), scored(*after, clusters=clusters))
+    assert (found.verdict, found.clusters, found.difference) == ("not shown", 5, 0.5)
+    assert found.remark.startswith("with n = 60 in 5 clusters a difference under ")
+
+
+def test_the_best_of_many_is_judged_as_such() -> None:
+    """Better by itself, not shown as the best of thirty; and better still when the gain is large."""
+    source = random.Random(2)
+    before = [float(source.random() < 0.5) for _ in range(40)]
+    after = [1.0 if n in (0, 3, 5, 8, 9, 14) else score for n, score in enumerate([0.0] * 15 + before[15:])]
+    before[:15] = [0.0] * 15
+    tried = [[float(source.random() < 0.45) for _ in range(40)] for _ in range(30)]
+    alone = compare(scored(*before), scored(*after))
+    assert (alone.verdict, alone.adjusted, alone.candidates) == ("better", None, 1)
+    found = compare(scored(*before), scored(*after), candidates=[scored(*row) for row in tried])
+    assert (found.verdict, found.candidates, found.p_value) == ("not shown", 31, alone.p_value)
+    assert found.adjusted == max_t(before, [after, *tried])[0] > 0.05
+    assert f"(of 31 candidates: {found.adjusted:.2g})" in str(found)
+    assert "31 candidates tried" in found.remark
+    sure = compare(scored(*[0.0] * 40), scored(*[1.0] * 40), candidates=[scored(*row) for row in tried])
+    assert sure.verdict == "better"
+
+
+def test_the_compared_one_may_be_among_the_candidates() -> None:
+    """It is one candidate all the same, and alone it needs no correction."""
+    before, after, other = scored(*[0.0] * 8), scored(*[1.0] * 8), scored(*[0.0, 1.0] * 4)
+    assert compare(before, after, candidates=[after]).adjusted is None
+    assert compare(before, after, candidates=[other]) == compare(before, after, candidates=[after, other])
+
+
+def test_a_candidate_that_was_run_on_some_examples_counts_with_those() -> None:
+    """A race that was given up early: what it was not run on says nothing."""
+    before, after = scored(*[0.0] * 10, 1.0, None), scored(*[1.0] * 9, 0.0, 1.0, 1.0)
+    partly = scored(1.0, 1.0, 1.0, *[None] * 9)
+    found = compare(before, after, candidates=[partly])
+    rows = [[1.0] * 9 + [0.0, 1.0], [1.0] * 3 + [0.0] * 7 + [1.0]]
+    assert found.adjusted == max_t([0.0] * 10 + [1.0], rows)[0]
+
+
+def test_not_shown_says_what_would_not_have_been_seen() -> None:
+    """The size of a difference that the examples cannot show, in the words of the report."""
+    before, after = [0.0] * 30 + [1.0] * 30, [0.0] * 28 + [1.0] * 29 + [0.0] * 3
+    found = compare(scored(*before), scored(*after))
+    assert found.verdict == "not shown"
+    assert found.detectable == minimum_detectable_effect(60, discordance=7 / 62)
+    assert found.remark == "with n = 60 a difference under 0.13 would not be seen reliably"
+    assert str(found).endswith(f"n = 60; {found.remark}")
+    shown = compare(scored(*[0.0] * 9), scored(*[1.0] * 9))
+    assert shown.detectable is not None
+    assert (shown.verdict, shown.remark) == ("better", "")
+
+
+def test_four_examples_show_nothing_at_all() -> None:
+    """And say so, instead of naming a size."""
+    found = compare(scored(0.0, 0.0, 0.0, 0.0), scored(1.0, 1.0, 1.0, 1.0))
+    assert (found.verdict, found.detectable) == ("not shown", math.inf)
+    assert found.remark == "with n = 4 no difference would be seen reliably, however large"
+    single = compare(scored(0.2), scored(0.3))
+    assert single.detectable == math.inf
+    equal = compare(scored(*[0.25] * 9), scored(*[0.25] * 9))
+    assert (equal.verdict, equal.detectable, equal.remark) == ("not shown", None, "")
+
+
+def test_more_candidates_can_see_less() -> None:
+    """What is detectable goes by the level that is left for each."""
+    before, after = scored(*[0.0, 1.0] * 20), scored(*[0.0, 1.0] * 19, 1.0, 1.0)
+    alone, of_many = compare(before, after), compare(before, after, candidates=[scored(*[1.0, 0.0] * 20)] * 9)
+    assert alone.detectable is not None
+    assert of_many.detectable is not None
+    assert of_many.detectable > alone.detectable
+
+
+def test_missing_scores_bound_the_difference() -> None:
+    """Against the second program at one end, for it at the other; none when nothing is missing, or nobody knows."""
+    found = compare(scored(0.0, None, 1.0, 0.0), scored(1.0, 1.0, None, 0.0))
+    assert (found.n, found.difference, found.bounds) == (2, 0.5, (0.0, 0.5))
+    assert compare(scored(0.0, 1.0), scored(1.0, 1.0)).bounds is None
+    assert compare(scored(3.0, None), scored(4.0, 5.0)).bounds is None
+
+
+def test_few_examples_with_other_scores_need_the_signs_to_agree() -> None:
+    """A t-test of eight three-valued scores finds too much; the p-value is the larger of the two."""
+    before = [0.0] * 8
+    after = [0.5, 0.5, 1.0, 0.5, 0.5, 0.0, 0.5, 0.0]
+    found = compare(scored(*before), scored(*after))
+    assert found.p_value == sign_flip(after) == 2 / 2**6
+    five = compare(scored(*[0.0] * 5), scored(0.1, 0.2, 0.3, 0.4, 0.5))
+    assert (five.p_value, five.verdict) == (0.0625, "not shown")
+
+
+@pytest.mark.parametrize(
+    ("n", "draw"),
+    [
+        (8, lambda source: source.choice((0, 0, 0, 0.5, 1))),
+        (13, lambda source: source.betavariate(5, 0.5)),
+        (40, lambda source: source.betavariate(2, 3)),
+        (40, lambda source: float(source.random() < 0.6)),
+    ],
+)
+def test_equal_programs_are_rarely_told_apart(n: int, draw: Callable[[random.Random], float]) -> None:
+    """False claims, of better or worse: at most 5 in 100, whatever the scores look like."""
+    source = random.Random(n)
+    trials = 600
+    claims = 0
+    for trial in range(trials):
+        before, after = (scored(*[draw(source) for _ in range(n)]) for _ in range(2))
+        claims += compare(before, after, seed=trial).verdict != "not shown"
+    assert claims / trials <= 0.06  # 5%, and the simulation's own error
+
+
+def test_a_comparison_made_by_hand_needs_no_more_than_before() -> None:
+    """The new fields have defaults."""
+    found = Comparison(0.1, (-0.1, 0.3), 0.3, "not shown", 20)
+    assert found.remark == ""
+    assert str(found) == "not shown: +0.100 [-0.100, +0.300], p = 0.3, n = 20"

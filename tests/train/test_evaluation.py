@@ -1,0 +1,74 @@
+"""An evaluation: its mean, how sure it is, and what it lacks."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from textgrad_engine.store.records import dumps, evaluation_from_json, evaluation_to_json
+from textgrad_engine.train import Evaluation
+from textgrad_engine.train.statistics import clustered_interval, mean_interval, wilson_interval
+
+
+def scored(*values: float | None, **fields: object) -> Evaluation:
+    return Evaluation(tuple(str(n) for n in range(len(values))), values, values, {}, **fields)  # type: ignore[arg-type]
+
+
+def test_what_is_missing_bounds_the_mean() -> None:
+    """Left out of the mean, and told what it could change."""
+    found = scored(1.0, None, 1.0, 0.0)
+    assert found.unanswered == 1
+    assert found.mean == pytest.approx(2 / 3)
+    assert found.bounds == (0.5, 0.75)
+    assert str(found).endswith("on 3 examples, 1 unanswered (at worst 0.500, at best 0.750)")
+    assert scored(1.0, 0.0).bounds == (0.5, 0.5)
+
+
+def test_bounds_need_a_scale() -> None:
+    """That of the loss; without one, 0 to 1 if the scores keep to it; else nobody knows."""
+    assert scored(5.0, None, 3.0, scale=(1.0, 5.0)).bounds == pytest.approx((3.0, 13 / 3))
+    assert scored(5.0, None, 3.0).bounds is None
+    assert scored(7.0, None, scale=(1.0, 5.0)).bounds is None
+    assert str(scored(5.0, None, 3.0)).endswith("on 2 examples, 1 unanswered")
+
+
+def test_a_lost_sample_bounds_the_mean_too() -> None:
+    """The example keeps its score; the missing sample is not forgotten."""
+    found = scored(1.0, 0.5, samples=((1.0, None), (0.0, 1.0)))
+    assert found.unanswered == 1
+    assert found.mean == 0.75
+    assert found.bounds == (0.5, 0.75)
+
+
+def test_the_interval_goes_by_clusters() -> None:
+    """Of the examples that have a score; and by examples without clusters."""
+    values = (1.0, 0.0, None, 1.0, 1.0, 0.0)
+    found = scored(*values, clusters=("a", "a", "b", "b", "c", "c"))
+    assert found.interval == clustered_interval([1, 0, 1, 1, 0], ["a", "a", "b", "c", "c"])
+    assert scored(*values).interval == wilson_interval(3, 5)
+
+
+def test_repeats_are_no_further_examples() -> None:
+    """The interval is that of the examples' means, and the spread tells the model's noise apart."""
+    samples = ((1.0, 0.0), (1.0, 1.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0))
+    means = (0.5, 1.0, 0.0, 0.5, 1.0)
+    found = scored(*means, samples=samples)
+    assert found.interval == mean_interval(means)
+    assert found.spread is not None
+    assert found.spread.within == pytest.approx(0.2)
+    assert found.spread.between == pytest.approx(0.175 - 0.1)
+    assert scored(*means).spread is None
+    assert scored(1.0, 0.5, samples=((1.0, None), (None, 0.5))).spread is None
+
+
+def test_it_survives_the_disk() -> None:
+    """Samples, clusters and scale, too; and a folder that was written before there were any can be read."""
+    found = scored(0.5, None, samples=((1.0, 0.0), (None, None)), clusters=("a", "b"), scale=(0.0, 1.0))
+    assert evaluation_from_json(json.loads(dumps(evaluation_to_json(found)))) == found
+    body = evaluation_to_json(scored(1.0, 0.0))
+    for name in ("samples", "clusters", "scale"):
+        del body[name]
+    assert evaluation_from_json(body) == scored(1.0, 0.0)
+    assert not math.isnan(evaluation_from_json(body).mean)

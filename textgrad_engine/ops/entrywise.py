@@ -1,0 +1,120 @@
+"""Plain operations on batches, entry by entry.
+
+NOTE [Batches]
+    A batch goes through an operation entry by entry, and a single value goes together with every entry, as a number
+    does with every entry of a tensor. Feedback on the result is then a list with a text for each entry: a batch hears
+    it as it is, a single value hears what is said about each entry, in order, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from textgrad_engine import pytree
+from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.gradient import Items
+from textgrad_engine.ops.batching import batch_of_feedback, parts_of_items
+from textgrad_engine.ops.pass_on import PassOn
+from textgrad_engine.ops.sizes import note_size, size_of
+
+__all__ = ["Entrywise", "by_entry", "sized"]
+
+
+def by_entry(operation: str, function: Callable[[list[Any]], Any], values: list[Any]) -> Any:
+    """Apply a function to values; entry by entry where some are batches, see NOTE [Batches].
+
+    Args:
+        operation: its name, for the message.
+        function: gets one entry of each.
+        values: data: texts, numbers, lists.
+
+    Raises:
+        ValueError: two batches differ in size.
+    """
+    sizes = list(dict.fromkeys([len(value) for value in values if type(value) is list]))
+    if not sizes:
+        return function(values)
+    if len(sizes) > 1:
+        raise ValueError(f"{operation}: batches of {sizes[0]} and {sizes[1]} entries do not fit together")
+    return [
+        by_entry(operation, function, [value[n] if type(value) is list else value for value in values])
+        for n in range(sizes[0])
+    ]
+
+
+def sized(result: Variable, values: Sequence[Any]) -> Variable:
+    """A result, known to be a batch while it is still computed, where a value that it is made of is one."""
+    if result._call is not None:
+        note_size(result, next((size for size in map(size_of, values) if size is not None), None))
+    return result
+
+
+class Entrywise(PassOn):
+    """Base of the plain operations that take batches; see NOTE [Batches]."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Remember where the Variables are, and which of them are batches; what they hold is not kept."""
+        ctx.shapes = tuple([pytree.map_leaves(_shape_of, value) for value in inputs])
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        """Pass the feedback on."""
+        shapes = pytree.map_leaves(_known, ctx.shapes)
+        whole = max(pytree.leaves(shapes), key=_depth)
+
+        def hears(shape: _Shape | None) -> Any:
+            if shape is None:
+                return None
+            return grad_out if _depth(shape) == _depth(whole) else _heard(list(grad_out.grad), shape, whole)
+
+        return tuple(
+            [pytree.map_leaves(hears, value) if needed else None for needed, value in zip(ctx.needs_input_grad, shapes)]
+        )
+
+
+class _Shape:
+    """The shape of a value: that of each entry of a batch, nothing for a single value."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, data: Any) -> None:
+        self.entries = [_Shape(entry) if type(entry) is list else _SINGLE for entry in data]
+
+
+_SINGLE = _Shape(())
+
+
+def _shape_of(value: Any) -> _Shape | Variable | None:
+    """The shape of a Variable; the Variable itself while there is no value yet, None for anything else."""
+    if not isinstance(value, Variable):
+        return None
+    call = value._call
+    if call is not None and (not call.done or call.failed):
+        return value
+    data = value.data
+    return _Shape(data) if type(data) is list else _SINGLE
+
+
+def _known(shape: _Shape | Variable | None) -> _Shape | None:
+    known = _shape_of(shape) if isinstance(shape, Variable) else shape
+    assert not isinstance(known, Variable)  # a rule runs when what its call was made from is there
+    return known
+
+
+def _depth(shape: _Shape | None) -> int:
+    if shape is None or shape is _SINGLE:
+        return 0
+    return 1 + max(map(_depth, shape.entries), default=0)
+
+
+def _heard(items: Items, shape: _Shape, whole: _Shape) -> Items:
+    """What a value of one shape hears of feedback on a result of another; see NOTE [Batches]."""
+    if whole is _SINGLE:
+        return items
+    parts = parts_of_items(items, len(whole.entries))
+    if shape is _SINGLE:
+        return [item for part, inner in zip(parts, whole.entries) for item in _heard(part, shape, inner)]
+    pairs = zip(parts, shape.entries, whole.entries)
+    return batch_of_feedback([_heard(part, own, inner) for part, own, inner in pairs])

@@ -1,0 +1,244 @@
+"""Drafts: what a search proposes before anything is decided about it, and the desk where proposers are asked for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from textgrad_engine import dispatch
+from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.llm.cache import repeat
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.contracts import Contract, broken, contracts_for
+from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.gather import gather
+from textgrad_engine.optim.optimizer import Change, Optimizer
+from textgrad_engine.optim.patch import Edit
+from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
+from textgrad_engine.optim.proposers.base import LateModel
+from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.optim.search.population import Candidate
+
+__all__ = ["Answer", "Desk", "Draft", "Job", "Written", "text_settings"]
+
+Answer: TypeAlias = Proposal | str
+"""A proposal, or in words why there is none: the model gave no answer."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written for one parameter: a `Change` as plain data.
+
+    Attributes:
+        parameter: which one, by position.
+        before: the text that it was made of.
+        after: the text that was proposed.
+        edits: the edits of `before`, where it was made by edits.
+        items: the feedback that the proposer was shown.
+        left_out: how many items there was no room for.
+        problem: why it was dropped, "" when it was not.
+    """
+
+    parameter: int
+    before: str
+    after: str
+    edits: tuple[Edit, ...] = ()
+    items: tuple[FeedbackItem, ...] = ()
+    left_out: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A candidate that is proposed, and how it was come by.
+
+    Attributes:
+        number: which proposal of the search it is, from 1.
+        kind: how it was made, such as ``"mutation"``.
+        candidate: its texts; those of its parent where nothing was proposed.
+        written: what was written for each parameter concerned.
+        examples: the training examples that it learns from, by position.
+        scores: their scores before; None where no answer was to be had.
+        feedback: how many pieces of feedback reached the parameters.
+        problems: answers that were not to be had, in words.
+    """
+
+    number: int
+    kind: str
+    candidate: Candidate
+    written: tuple[Written, ...] = ()
+    examples: tuple[int, ...] = ()
+    scores: tuple[float | None, ...] = ()
+    feedback: int = 0
+    problems: tuple[str, ...] = ()
+
+    @property
+    def dropped(self) -> str:
+        """Why nothing came of it, in words; "" when something did."""
+        problems = [written.problem for written in self.written if written.problem]
+        if problems:
+            return f"dropped: {problems[0]}"
+        return self.problems[-1] if self.problems else ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A proposer, what it is told, and which sample of its answer is wanted."""
+
+    proposer: Proposer
+    brief: Brief
+    sample: int = 0
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a search has texts proposed.
+
+    Attributes:
+        variables: the parameters.
+        groups: for each parameter the settings of its group.
+        model: who is asked; None stands for the optimizer of `use_models`.
+    """
+
+    variables: tuple[Variable, ...]
+    groups: tuple[Mapping[str, Any], ...]
+    model: str | Model | None
+
+    @classmethod
+    def of(cls, optimizer: Optimizer, model: str | Model | None) -> Desk:
+        """The desk of an optimizer whose groups have the settings of `text_settings`."""
+        pairs = [(variable, group) for group in optimizer.param_groups for variable in group["params"]]
+        return cls(tuple(variable for variable, _ in pairs), tuple(group for _, group in pairs), model)
+
+    def brief(self, candidate: Candidate, parameter: int, *, step: int, max_edits: int = 4, **more: Any) -> Brief:
+        """What a proposer is told about one parameter of a candidate.
+
+        Args:
+            candidate: whose text it is.
+            parameter: which one, by position.
+            step: the number of the proposal.
+            max_edits: at most so many edits, where the proposer makes edits.
+            more: further fields of the brief.
+        """
+        return Brief(
+            role=self.variables[parameter].role,
+            text=candidate.texts[parameter],
+            origins=candidate.origins[parameter],
+            contracts=self.contracts(parameter),
+            max_edits=max_edits,
+            step=step,
+            **more,
+        )
+
+    def gathered(self, gradient: Sequence[Variable], candidate: Candidate, parameter: int) -> tuple[Any, int]:
+        """The items of feedback on a parameter that there is room for, and how many there is none for."""
+        most = self.groups[parameter]["max_feedback_tokens"]
+        items, left_out = gather(gradient, LateModel(self.model).room(most, [candidate.texts[parameter]]))
+        return tuple(items), left_out
+
+    def contracts(self, parameter: int) -> tuple[Contract, ...]:
+        """What the texts of a parameter must keep."""
+        group = self.groups[parameter]
+        return contracts_for(group["constraints"], group["max_tokens"])
+
+    def problem(self, before: Texts, after: Texts) -> str:
+        """What is wrong with texts by their contracts; "" when they keep them."""
+        pairs = [(n, old, new) for n, (old, new) in enumerate(zip(before, after)) if old != new]
+        return "; ".join(filter(None, (broken(self.contracts(n), old, new) for n, old, new in pairs)))
+
+    def ask(self, jobs: Sequence[Job]) -> list[Answer]:
+        """Have all jobs done at once; an answer that is not to be had costs its job alone.
+
+        Raises:
+            ModelError: the models cannot be asked at all.
+        """
+        model = LateModel(self.model)
+
+        async def one(job: Job) -> Answer:
+            try:
+                return await propose(job.proposer, job.brief, model)
+            except UNANSWERED as error:
+                return f"the optimizer gave no answer: {type(error).__name__}: {error}"
+
+        async def all_of_them() -> list[Answer]:
+            tasks = []
+            for job in jobs:
+                with repeat(job.sample):  # part of the cache's key
+                    tasks.append(asyncio.ensure_future(one(job)))
+            try:
+                return await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+        return dispatch.run(all_of_them, label="the proposals of a search") if jobs else []
+
+    def drafted(
+        self,
+        number: int,
+        kind: str,
+        candidate: Candidate,
+        parameter: int,
+        answer: Answer,
+        *,
+        parents: tuple[int, ...],
+        brief: Brief,
+        left_out: int = 0,
+        **more: Any,
+    ) -> Draft:
+        """The draft that an answer makes of a candidate.
+
+        Args:
+            number: of the proposal.
+            kind: how it was made.
+            candidate: the one that it changes.
+            parameter: which of its texts.
+            answer: what the proposer gave.
+            parents: the numbers of those that it descends from.
+            brief: what the proposer was told.
+            left_out: how many items of feedback it was not shown.
+            more: further fields of the draft.
+        """
+        problems = tuple(more.pop("problems", ()))
+        if isinstance(answer, str):
+            return Draft(number, kind, candidate, problems=(*problems, answer), **more)
+        texts, origins = list(candidate.texts), list(candidate.origins)
+        texts[parameter], origins[parameter] = answer.text, answer.origins
+        written = Written(parameter, brief.text, answer.text, answer.edits, brief.items, left_out, answer.problem)
+        child = Candidate(tuple(texts), tuple(origins), parents)
+        return Draft(number, kind, child, (written,), problems=problems, **more)
+
+    def changes(self, draft: Draft) -> tuple[Change, ...]:
+        """What a draft changes, with the parameters themselves."""
+        return tuple(
+            Change(self.variables[w.parameter], w.before, w.after, w.edits, w.items, w.left_out, w.problem)
+            for w in draft.written
+        )
+
+
+def text_settings(
+    constraints: Iterable[Contract | str], max_tokens: int, max_feedback_tokens: int, **counts: int
+) -> dict[str, Any]:
+    """The settings of parameter groups that searches share, checked.
+
+    Args:
+        constraints: texts that the model is told, and contracts that are checked.
+        max_tokens: at most so many tokens in a parameter.
+        max_feedback_tokens: at most so many tokens of feedback are shown.
+        counts: further settings of the search that must be at least 1.
+
+    Raises:
+        TypeError: the constraints are one text, or one of them is neither a text nor a contract.
+        ValueError: a number is less than 1.
+    """
+    if isinstance(constraints, str):
+        raise TypeError(f"constraints is a sequence of texts and contracts, got one text; write [{constraints!r}]")
+    kept = tuple(constraints)
+    for name, value in (("max_tokens", max_tokens), ("max_feedback_tokens", max_feedback_tokens), *counts.items()):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    contracts_for(kept, max_tokens)
+    return {"constraints": kept, "max_tokens": max_tokens, "max_feedback_tokens": max_feedback_tokens}

@@ -1,0 +1,180 @@
+"""`PopulationSearcher`: base of searches that keep a population of candidates, of which one is the best."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.search.drafts import Desk, Draft
+from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.population import Candidate, Population
+from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.searcher import Decision, Searcher
+
+__all__ = ["Outcome", "PopulationSearcher"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a draft.
+
+    Attributes:
+        draft: the draft.
+        why: in a few words what became of it and why.
+        leads: the number of the candidate that is the best from now on; None when it stays the one it is.
+        race: the draft's candidate beside the one that was the best, on what was bought; None when nothing was.
+    """
+
+    draft: Draft
+    why: str
+    leads: int | None = None
+    race: RaceRecord | None = None
+
+
+class PopulationSearcher(Searcher):
+    """Base of searches with a population; a subclass proposes, and says which candidate is the best.
+
+    A round of proposals may come to several decisions, which `step` hands out one at a time. The parameters hold the
+    texts of the best candidate. What decides inside the population is the rule of the method that a subclass is named
+    after; `Decision.race` only shows what the bought scores say, and is no condition.
+
+    Args:
+        params: the parameters, or groups of them with settings of their own.
+        settings: the settings of groups, from `text_settings`.
+        model: who is asked for new texts; None stands for the optimizer of `use_models`.
+        seed: of all that is drawn.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        settings: Mapping[str, Any],
+        model: str | Model | None,
+        seed: int,
+    ) -> None:
+        super().__init__(params, settings)
+        self.model, self.seed = model, seed
+        self._population: Population | None = None
+        self._waiting: deque[Outcome] = deque()
+        self._best = 0
+        self._begun = 0
+
+    @property
+    def population(self) -> Population:
+        """All candidates that were taken in, with their scores, for reports and tests.
+
+        Raises:
+            RuntimeError: no step was made yet.
+        """
+        if self._population is None:
+            raise RuntimeError("the search has no population before its first step")
+        return self._population
+
+    @property
+    def expected(self) -> float:
+        """The mean score of the best candidate, over the validation examples that it was run on."""
+        return self.population.mean(self._best)
+
+    def texts(self) -> Texts:
+        """The texts of the best candidate so far."""
+        return self.population.candidates[self._best].texts
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and settings as plain data, with the population and what is decided but not handed out yet."""
+        return {
+            **super().state_dict(),
+            "population": None if self._population is None else self._population.state_dict(),
+            "waiting": [asdict(outcome) for outcome in self._waiting],
+            "best": self._best,
+            "begun": self._begun,
+            "memory": self._memory(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave; see `Optimizer.load_state_dict`."""
+        self.close()
+        super().load_state_dict(state)
+        held = state["population"]
+        self._population = None if held is None else TypeAdapter(Population).validate_python(held)
+        self._waiting = deque(TypeAdapter(list[Outcome]).validate_python(state["waiting"]))
+        self._best, self._begun = int(state["best"]), int(state["begun"])
+        self._remember(state["memory"])
+
+    # For subclasses.
+
+    def _propose(self, objective: Objective) -> Sequence[Outcome]:
+        """Make one or more proposals and decide about them; nothing when nothing is left to try."""
+        raise NotImplementedError(f"{type(self).__name__} needs a `_propose`")
+
+    def _memory(self) -> dict[str, Any]:
+        """What a subclass remembers besides the population, as plain data."""
+        return {}
+
+    def _remember(self, memory: Mapping[str, Any]) -> None:
+        """Take over what `_memory` gave; an empty mapping stands for a new search."""
+
+    def _next_number(self) -> int:
+        """The number of a new proposal."""
+        self._begun += 1
+        return self._begun
+
+    # What all of them do.
+
+    def _begin(self, objective: Objective) -> None:
+        super()._begin(objective)
+        self._desk = Desk.of(self, self.model)
+        variables = self._variables()
+        texts = tuple(str(variable.data) for variable in variables)
+        if self._population is None or self.texts() != texts or self.population.val != tuple(objective.val):
+            self._population = Population(tuple(objective.val))
+            self._population.add(Candidate(texts, tuple(tuple(self.origins(variable)) for variable in variables)))
+            self._waiting.clear()
+            self._best = 0
+            self._remember({})
+        objective.adopt(texts)
+
+    def _decide(self, objective: Objective) -> Decision | None:
+        if not self._waiting:
+            if not self.population.scores[0]:
+                self.population.score(objective, [0], range(len(objective.val)))
+            self._waiting.extend(self._propose(objective))
+        return self._handed_out(objective, self._waiting.popleft()) if self._waiting else None
+
+    def _handed_out(self, objective: Objective, outcome: Outcome) -> Decision:
+        draft, before = outcome.draft, self.texts()
+        changes = self._desk.changes(draft)
+        if outcome.leads is not None:
+            self._best = outcome.leads
+            best = self.population.candidates[self._best]
+            objective.adopt(best.texts)
+            for variable, text, own in zip(self._variables(), best.texts, best.origins):
+                self.state.setdefault(variable, {})["origins"] = (text, list(own))
+            changes = (*changes, *self._inherited(draft, before, best.texts))
+        return Decision(
+            number=draft.number,
+            kind=draft.kind,
+            examples=tuple(objective.train[n] for n in draft.examples),
+            scores=draft.scores,
+            feedback=draft.feedback,
+            changes=changes,
+            race=outcome.race,
+            kept=outcome.leads is not None,
+            why=outcome.why,
+            problems=draft.problems,
+        )
+
+    def _inherited(self, draft: Draft, before: Texts, after: Texts) -> tuple[Change, ...]:
+        """Parameters that the best texts now have otherwise than before, without the draft having written them."""
+        written = {each.parameter for each in draft.written}
+        return tuple(
+            Change(variable, old, new, (), (), 0, "")
+            for n, (variable, old, new) in enumerate(zip(self._variables(), before, after))
+            if old != new and n not in written
+        )

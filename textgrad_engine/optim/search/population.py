@@ -1,0 +1,130 @@
+"""A population of candidates: their texts, where these come from, and what each scores on the validation examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from textgrad_engine.llm import tokens
+from textgrad_engine.optim.search.board import Origins
+from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
+
+__all__ = ["Candidate", "Population"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The texts of a program, as a search proposed them.
+
+    Attributes:
+        texts: a text for each parameter.
+        origins: for each parameter the origins of its lines.
+        parents: the numbers of the candidates that they were made of; none for the first.
+    """
+
+    texts: Texts
+    origins: Origins
+    parents: tuple[int, ...] = ()
+
+
+@dataclass
+class Population:
+    """Candidates by number, each once; number 0 has the texts that a search begins with.
+
+    Attributes:
+        val: the ids of the validation examples.
+        candidates: the candidates.
+        scores: for each candidate its validation scores by position; None where no answer was to be had.
+    """
+
+    val: tuple[str, ...]
+    candidates: list[Candidate] = field(default_factory=list)
+    scores: list[dict[int, float | None]] = field(default_factory=list)
+
+    def add(self, candidate: Candidate) -> int:
+        """Take a candidate in. Returns its number."""
+        self.candidates.append(candidate)
+        self.scores.append({})
+        return len(self.candidates) - 1
+
+    def number_of(self, texts: Texts) -> int | None:
+        """The number of the candidate with these texts; None when there is none."""
+        return next((number for number, each in enumerate(self.candidates) if each.texts == texts), None)
+
+    def score(self, objective: Objective, numbers: Sequence[int], positions: Sequence[int]) -> None:
+        """See that candidates have scores on validation examples; what is missing is bought all at once."""
+        rows = [number for number in numbers if any(position not in self.scores[number] for position in positions)]
+        columns = [position for position in positions if any(position not in self.scores[number] for number in rows)]
+        if rows:
+            found = objective.matrix([self.candidates[number].texts for number in rows], columns)
+            for number, row in zip(rows, found):
+                self.scores[number].update(zip(columns, row))
+
+    def known(self, number: int) -> dict[int, float]:
+        """The scores that a candidate has, by position."""
+        return {position: score for position, score in self.scores[number].items() if score is not None}
+
+    def mean(self, number: int, positions: Sequence[int] | None = None) -> float:
+        """The mean score of a candidate; minus infinity when it has none.
+
+        Args:
+            number: which candidate.
+            positions: over these examples; None for all that it was run on.
+        """
+        known = self.known(number)
+        scores = [known[n] for n in (known if positions is None else positions) if n in known]
+        return sum(scores) / len(scores) if scores else float("-inf")
+
+    def lead(self, number: int, over: int) -> float:
+        """By how much a candidate's mean is above another's, on the examples that both have scores on; 0 for none."""
+        mine, theirs = self.known(number), self.known(over)
+        both = [position for position in mine if position in theirs]
+        return sum(mine[n] - theirs[n] for n in both) / len(both) if both else 0.0
+
+    def length(self, number: int) -> int:
+        """How many tokens a candidate's texts have."""
+        return sum(tokens.count(text) for text in self.candidates[number].texts)
+
+    def ancestors(self, number: int) -> set[int]:
+        """The numbers of all that a candidate descends from."""
+        found: set[int] = set()
+        left = list(self.candidates[number].parents)
+        while left:
+            parent = left.pop()
+            if parent not in found:
+                found.add(parent)
+                left.extend(self.candidates[parent].parents)
+        return found
+
+    def compared(self, number: int, over: int) -> RaceRecord | None:
+        """A candidate beside another on all that it was run on, as a race would put it; None when that is nothing."""
+        positions = sorted(self.scores[number])
+        if not positions:
+            return None
+        rows = [[self.scores[each].get(position) for position in positions] for each in (over, number)]
+        race = Race([positions], first=len(positions), scale=self.scale)
+        return run_race(race, self.val, lambda some: rows)
+
+    @property
+    def top(self) -> float:
+        """The best score there is: 1 where all are between 0 and 1."""
+        return 1.0 if self._unit else max(self._seen)
+
+    @property
+    def scale(self) -> float:
+        """The distance between the best and the worst score."""
+        return 1.0 if self._unit else (max(self._seen) - min(self._seen)) or 1.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
+
+    @property
+    def _seen(self) -> list[float]:
+        return [score for row in self.scores for score in row.values() if score is not None]
+
+    @property
+    def _unit(self) -> bool:
+        return all(0 <= score <= 1 for score in self._seen)
