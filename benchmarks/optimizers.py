@@ -4,10 +4,9 @@
 
 Each run has an endpoint of its own in another process (`testing.LoopbackServer` with `testing.simulated_task`) that
 answers after 200 ms and counts what it is asked. Each optimizer sees the same training and validation examples and the
-same feedback: the expected answer. The score is that of the final prompt on the test set, expected over the slips of the
-simulation and measured; it is computed here and costs no calls. GEPA and TextGrad are run if they can be imported by this
-interpreter, or by another one that has them (`--others PATH`). Beside the optimizers stand the controls: the same calls
-without feedback.
+same feedback: the expected answer. The score is that of the final prompt on the test set, expected over the slips of
+the simulation and measured; it is computed here and costs no calls. GEPA and TextGrad are run if this interpreter can
+import them, or another one that has them (`--others PATH`). Beside the optimizers stand the controls: without feedback.
 
 The table has medians over the seeds; the picture (SVG) and all runs (JSON) go to the folder `--out`. The model is a
 simulation: the figures compare optimizers on this task, and say nothing about real models.
@@ -68,9 +67,15 @@ OPTIMIZERS: dict[str, Entry] = {
     "no feedback, patches": Entry(lambda params, seed: optim.TGD(params, use_feedback=False), _STEPS),
     "no feedback, rewrites": Entry(lambda params, seed: optim.TGD(params, use_feedback=False, mode="rewrite"), _STEPS),
 }
-for _name in ("PatchSearch", "ParetoSearch", "BeamSearch", "OPRO", "BootstrapDemos"):
-    if hasattr(optim, _name):
-        OPTIMIZERS[_name] = Entry(lambda params, seed, kind=getattr(optim, _name): kind(params, seed=seed))  # type: ignore[misc]
+
+
+def _by_name(name: str) -> Entry:
+    """A search with its own settings, by its name in `optim`."""
+    return Entry(lambda params, seed: getattr(optim, name)(params, seed=seed))
+
+
+SEARCHES = ("PatchSearch", "ParetoSearch", "BeamSearch", "OPRO", "BootstrapDemos")
+OPTIMIZERS |= {name: _by_name(name) for name in SEARCHES if hasattr(optim, name)}
 
 
 @dataclass

@@ -1,4 +1,4 @@
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,6 +20,7 @@ trees = st.recursive(
         | st.dictionaries(st.text(max_size=3), inner, max_size=4)
         | st.lists(inner, max_size=4).map(tuple)
         | st.builds(Pair, inner, inner)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=4).map(OrderedDict)
     ),
     max_leaves=20,
 )
@@ -46,7 +47,7 @@ def test_a_container_of_another_class_is_a_leaf():
     class Strings(list):
         pass
 
-    for value in (Strings("ab"), OrderedDict(a=1), {1, 2}, "text", range(3)):
+    for value in (Strings("ab"), defaultdict(list, a=1), {1, 2}, "text", range(3)):
         assert not pytree.is_container(value)
         assert pytree.leaves(value) == [value]
 

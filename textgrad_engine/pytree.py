@@ -1,16 +1,18 @@
 """Nested lists, tuples and dicts taken apart into leaves and put together again (JAX's "pytrees").
 
-A leaf is everything that is not exactly a list, a tuple, a named tuple or a dict.
+A leaf is everything that is not exactly a list, a tuple, a named tuple, a dict or an OrderedDict.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 __all__ = ["TreeSpec", "flatten", "is_container", "leaves", "map_leaves", "unflatten"]
 
-_CONTAINERS = frozenset({list, tuple, dict})
+_DICTS = frozenset({dict, OrderedDict})
+_CONTAINERS = frozenset({list, tuple, *_DICTS})
 
 
 class TreeSpec(NamedTuple):
@@ -43,8 +45,8 @@ def flatten(tree: object) -> tuple[list[Any], TreeSpec]:
 
 def _flatten(tree: Any, found: list[Any]) -> TreeSpec:
     kind = type(tree)
-    if kind is dict:
-        return TreeSpec(dict, tuple(tree), tuple([_flatten(value, found) for value in tree.values()]))
+    if kind in _DICTS:
+        return TreeSpec(kind, tuple(tree), tuple([_flatten(value, found) for value in tree.values()]))
     if kind is list or is_container(tree):
         return TreeSpec(kind, (), tuple([_flatten(value, found) for value in tree]))
     found.append(tree)
@@ -72,8 +74,8 @@ def _unflatten(spec: TreeSpec, values: Iterator[Any]) -> Any:
     if kind is None:
         return next(values)
     parts = [_unflatten(child, values) for child in children]
-    if kind is dict:
-        return dict(zip(keys, parts, strict=True))
+    if kind in _DICTS:
+        return kind(zip(keys, parts, strict=True))
     if kind is list:
         return parts
     return tuple(parts) if kind is tuple else kind(*parts)

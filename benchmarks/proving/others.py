@@ -3,10 +3,10 @@ interpreter of its own: it imports nothing of textgrad_engine.
 
     python others.py gepa < job.json
 
-The job (JSON on standard input): ``base_url``, ``prompt``, ``train`` and ``val`` (rows with ``parcel`` and ``target``),
-``seed``, ``calls`` (how many examples may be run at most) and ``width`` (how many at once). Each line on standard output
-is JSON: when it began (all is imported by then), each text that did best on the validation set so far with the time, when
-it was done.
+The job (JSON on standard input): ``base_url``, ``prompt``, ``train`` and ``val`` (rows with ``parcel`` and
+``target``), ``seed``, ``calls`` (how many examples may be run at most) and ``width`` (how many at once). Each line on
+standard output is JSON: when it began (all is imported by then), each text that did best on the validation set so far
+with the time, and when it was done.
 
 The settings are the best of those tried on seeds that the benchmark does not use; what was tried is in the docstrings.
 """
@@ -62,10 +62,10 @@ def verdict(code: str, row: Row) -> str:
 def gepa(job: dict[str, Any]) -> None:
     """GEPA as `gepa.optimize` runs it, with an adapter that asks in parallel and its evaluation cache switched on.
 
-    Reflection on 8 examples at a time; of 3 (the default), 8 and 16.
+    Reflection on 16 examples at a time; of 3 (the default), 8 and 16.
     """
-    import gepa as library  # noqa: PLC0415 - installed where it is wanted only
-    from gepa.core.adapter import EvaluationBatch  # noqa: PLC0415
+    import gepa as library
+    from gepa.core.adapter import EvaluationBatch
 
     asking = Asking(job)
 
@@ -101,7 +101,7 @@ def gepa(job: dict[str, Any]) -> None:
         reflection_lm=lambda prompt: asking.say(
             [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         ),
-        reflection_minibatch_size=job.get("batch", 8),
+        reflection_minibatch_size=job.get("batch", 16),
         max_metric_calls=job["calls"],
         cache_evaluation=True,
         seed=job["seed"],
@@ -117,9 +117,9 @@ def textgrad(job: dict[str, Any]) -> None:
     Two things are kinder to it than there: the examples of a minibatch are run at once, and answers that are right are
     not sent through the backward pass. 8 examples a step; of 3 (the authors' number), 8 and 16.
     """
-    import textgrad as library  # noqa: PLC0415 - installed where it is wanted only
-    from textgrad.autograd import StringBasedFunction  # noqa: PLC0415
-    from textgrad.engine.base import EngineLM  # noqa: PLC0415
+    import textgrad as library
+    from textgrad.autograd import StringBasedFunction
+    from textgrad.engine.base import EngineLM
 
     asking = Asking(job)
 

@@ -25,16 +25,17 @@ _STEPS = 160
 
 
 def picture(runs: Sequence[Run]) -> str:
-    """An SVG with a row for each task: medians over seeds of the way gone, by tokens and by seconds, both logarithmic."""
+    """An SVG with a row for each task: medians over seeds of the way gone, by tokens and by seconds (logarithmic)."""
     tasks = list(dict.fromkeys(run.task for run in runs))
     names = list(dict.fromkeys(run.optimizer for run in runs))
     colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(names)}
     width = _LEFT + 2 * _WIDTH + _GAP + _LEGEND
     height = len(tasks) * (_HEIGHT + _TOP + 46) + 10
+    size = f'width="{width}" height="{height}"'
+    fonts = 'font-family="sans-serif" font-size="12"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {size} {fonts}>',
+        f'<rect {size} fill="white"/>',
     ]
     for row, task in enumerate(tasks):
         top = row * (_HEIGHT + _TOP + 46) + _TOP

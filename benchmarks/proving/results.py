@@ -104,9 +104,9 @@ def table(runs: Sequence[Run], task: str, references: Sequence[str] = ("gepa", "
     )
     seeds = len(next(iter(of.values())))
     optimum = statistics.median(run.optimum for run in runs if run.task == task)
+    about = f"{task}: {seeds} seeds, median optimum {optimum:.3f}. Medians, in brackets their 95% intervals."
     lines = [
-        f"{task}: {seeds} seeds, median optimum {optimum:.3f}. Medians, in brackets their 95% intervals. Way: from the "
-        "seed prompt to the optimum.",
+        f"{about} Way: from the seed prompt to the optimum.",
         f"{'':<24}{'test, expected':<22}{'measured':>9}  {'way, %':<18}{'calls: forward, backward, optimizer':<37}"
         f"{'tokens':<27}{'seconds':<20}" + (f"at {reference}'s score: tokens, seconds" if reference else ""),
     ]
@@ -133,12 +133,15 @@ def _with_interval(values: Sequence[float], form: str) -> str:
 
 
 def _against(mine: dict[int, Run], theirs: dict[int, Run]) -> str:
-    """Tokens and seconds at the reference's final score, as parts of what the reference spent; medians over seeds."""
+    """Tokens and seconds at the reference's final score, as parts of what the reference had spent when it had that
+    score first, which is kinder to it than all that it spent; medians over seeds.
+    """
     tokens, seconds = [], []
     for seed in mine.keys() & theirs.keys():
-        reached = mine[seed].reaching(theirs[seed].expected)
-        tokens.append(reached.tokens / max(1, theirs[seed].tokens) if reached else math.inf)
-        seconds.append(reached.seconds / theirs[seed].seconds if reached else math.inf)
+        level = theirs[seed].expected
+        reached, their = mine[seed].reaching(level), theirs[seed].reaching(level) or theirs[seed].points[-1]
+        tokens.append(reached.tokens / max(1, their.tokens) if reached else math.inf)
+        seconds.append(reached.seconds / max(1e-9, their.seconds) if reached else math.inf)
     count = sum(value < math.inf for value in tokens)
     if statistics.median(tokens) == math.inf:
         return f"reached in {count} of {len(tokens)}"

@@ -365,3 +365,19 @@ def test_abackward_does_not_block_the_users_loop():
     asyncio.run(main())
     assert sorted(texts(prompt.grad)) == ["top(one)", "top(two)"]
     assert texts(other.grad) == ["top(two)"]
+
+
+@pytest.mark.parametrize("words", [["one"], ["one", "two", "three"], [["one", "two"], "three"], []])
+def test_feedback_on_a_batch_has_a_text_for_each_entry(words):
+    """One too many would go nowhere; the message shows both sizes."""
+    batch = tg.Variable(["a", "b"], role="answers", requires_grad=True)
+    with pytest.raises(AutogradError, match=r"feedback on Variable 'answers.*Give one text for each entry"):
+        (batch + "!").backward(words)
+    assert batch.grad == []
+
+
+def test_feedback_on_batches_of_batches_has_their_shape():
+    """Rows of texts; one text for a row is about every entry of it."""
+    batch = tg.Variable([["a", "b"], ["c", "d"]], requires_grad=True)
+    (batch + "!").backward([["one", ""], "row"])
+    assert batch.grad[0].data == [["one", ""], ["row", "row"]]

@@ -151,6 +151,87 @@ def test_an_edit_under_no_grad_is_found_too():
         result.backward("f")
 
 
+def saving_ctx(ctx, text):
+    out = tg.Variable(text.data + "!", role="answer")
+    ctx.save_for_backward(out)
+    return out
+
+
+async def saving_ctx_later(ctx, text):
+    await asyncio.sleep(0)
+    return saving_ctx(ctx, text)
+
+
+class Saving(tg.Function):
+    @staticmethod
+    def forward(text):
+        return tg.Variable(text.data + "!", role="answer")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return ctx.saved_variables[0].data
+
+
+class SavingLater(Saving):
+    @staticmethod
+    async def forward(text):
+        await asyncio.sleep(0)
+        return Saving.forward(text)
+
+
+SAVING = pytest.mark.parametrize(
+    "rule",
+    [function(saving_ctx, Saving.backward), function(saving_ctx_later, Saving.backward), Saving, SavingLater],
+    ids=["ctx", "ctx async", "setup", "setup async"],
+)
+
+
+@SAVING
+@pytest.mark.parametrize("when", ["at once", "later"])
+def test_an_edit_of_a_saved_output_is_found(rule, when):
+    """Feedback on what was computed says nothing about what stands there now; also while it was still computed."""
+    prompt = leaf()
+    result = rule.apply(prompt)
+    if when == "later":
+        assert result.data == "p!"
+    result.data = "edited"
+    assert result.data == "edited"
+    with pytest.raises(AutogradError, match=r"'answer' was changed after it was used \(version 1, used at version 0\)"):
+        result.backward("f")
+    assert prompt.grad == []
+
+
+@SAVING
+def test_an_output_that_is_only_read_or_copied_is_no_edit(rule):
+    """Nor is a change of what was made from it."""
+    prompt = leaf()
+    result = rule.apply(prompt)
+    copy, sum_of_both = result.clone(), result + "?"
+    assert (result.data, result.role) == ("p!", "answer")
+    copy.data = "edited"
+    sum_of_both += "more"
+    result.backward("f")
+    assert texts(prompt.grad) == ["p!"]
+
+
+def test_an_edit_of_an_input_that_is_an_output_too_is_found():
+    """A forward may hand its input back, and save it."""
+
+    def forward(ctx, text):
+        ctx.save_for_backward(text)
+        return text
+
+    prompt = leaf(role="prompt")
+    result = function(forward, Saving.backward).apply(prompt)
+    prompt.data = "edited"
+    with pytest.raises(AutogradError, match="'prompt' was changed"):
+        result.backward("f")
+
+
 def test_needs_input_grad_per_argument():
     """A rule can spare itself what nobody wants; nothing is wanted under no_grad."""
     seen = []

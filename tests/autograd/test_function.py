@@ -1,11 +1,13 @@
 import asyncio
-from collections import namedtuple
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from concurrent.futures import Future
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import ops
+from textgrad_engine import func, ops
 from textgrad_engine.errors import AutogradError
 
 
@@ -307,10 +309,54 @@ class Nested(tg.Function):
         return walk(ctx.shape, ""), None
 
 
+class Texts(list):
+    pass
+
+
+class Fields(dict):
+    pass
+
+
+@dataclass
+class Record:
+    text: object
+    more: object = ()
+
+
+@pytest.mark.parametrize("wrap", [
+    Texts, lambda vs: Fields(a=vs[0]), lambda vs: defaultdict(list, a=vs[0]), set, frozenset, deque,
+    lambda vs: MappingProxyType({"a": vs[0]}), lambda vs: Record(vs[0]), lambda vs: Record("x", vs),
+    lambda vs: [{"deep": Texts(vs)}],
+])  # fmt: skip
+@pytest.mark.parametrize("transform", [lambda f: f, lambda f: lambda v: func.vmap(f)([v])])
+def test_variables_where_no_feedback_would_find_them_are_refused(wrap, transform):
+    """A silent constant would be worse: the message names the class, and what to pass instead."""
+    with pytest.raises(
+        TypeError, match=r"argument 0 of the call holds a Variable inside a \w+, where .* Pass it in a list"
+    ):
+        transform(lambda text: Nested.apply(wrap([text]), None))(leaf())
+
+
+def test_containers_of_other_classes_without_variables_are_passed_as_they_are():
+    """They are nobody's business."""
+    seen = []
+
+    class Looks(tg.Function):
+        @staticmethod
+        def forward(ctx, *values):
+            seen.extend(values)
+            return tg.Variable("x")
+
+    values = (Texts("ab"), Fields(a=1), Record("x"), Record, {1}, range(3))
+    Looks.apply(*values)
+    assert all(got is given for got, given in zip(seen, values))
+
+
 def test_variables_in_nested_containers_are_tracked():
-    """Lists, tuples, named tuples and dicts; a dict of gradients may come in another order."""
+    """Lists, tuples, named tuples and dicts, ordered ones too; a dict of gradients may come in another order."""
     a, b, c, d, constant = leaf("a"), leaf("b"), leaf("c"), leaf("d"), tg.Variable("constant")
-    messages = [{"role": "system", "content": [a, "text", (b, 3)]}, Pair(c, {"x": d, "y": constant, "z": a})]
+    rest = OrderedDict(x=d, y=constant, z=a)
+    messages = [{"role": "system", "content": [a, "text", (b, 3)]}, Pair(c, rest), OrderedDict()]
     result = Nested.apply(messages, None)
     assert [node and node.name() for node, _ in result.grad_fn.next_functions] == [
         *["AccumulateGrad"] * 4, None, "AccumulateGrad"

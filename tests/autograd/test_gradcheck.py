@@ -13,6 +13,7 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, func, nn, ops
 from textgrad_engine.autograd import gradcheck
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.ops.chat_completion import ChatCompletion
 from textgrad_engine.ops.echo import observed
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -463,6 +464,13 @@ def vmapped(prompt: Variable, tickets: Variable) -> Variable:
     return func.vmap(one, in_dims=(None, 0))(prompt, tickets)
 
 
+MODULE = nn.ChatCompletion("Sort {ticket}.", system="Be kind.")
+
+
+def mapped_by_columns(first: Variable, second: Variable) -> Variable:
+    return func.vmap(lambda a, b: ops.join([a, b], "/"))(first, second)
+
+
 A, B, C = wanting("one", "first"), wanting("two", "second"), wanting("three", "third")
 PROMPT = wanting("Sort {ticket}.", "prompt")
 BATCH = wanting(["one", "two", "three"], "tickets")
@@ -496,6 +504,11 @@ SOUND: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "two chat completions": (chained, (A, B), {}),
     "chat completion under vmap": (vmapped, (PROMPT, BATCH), {}),
     "chat module": (lambda ticket: nn.ChatCompletion("Sort {ticket}.", system="Be kind.")(ticket=ticket), A, {}),
+    "chat module used side by side": (lambda *given: [MODULE(ticket=text) for text in given], (A, B, C), {}),
+    "chat module used in a chain": (lambda ticket: MODULE(ticket=MODULE(ticket=ticket)), A, {}),
+    "join batches": (lambda *given: ops.join(given), (BATCH, A, wanting(["x", "y", "z"], "others")), {}),
+    "format a batch": (lambda text, ticket: ops.format(text, ticket=ticket), (PROMPT, BATCH), {}),
+    "join under vmap": (mapped_by_columns, (BATCH, wanting(["x", "y", "z"], "others")), {}),
     "exact match": (lambda got: ops.exact_match_evaluator(got, "x"), A, {}),
     "exact match of a batch": (lambda got: ops.exact_match_evaluator(got, "x")[0], BATCH, {}),
     "deterministic": (
@@ -526,8 +539,18 @@ SOUND: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("together", [1, 3])
 @pytest.mark.parametrize("name", SOUND)
-def test_the_librarys_own_operations_pass(name: str) -> None:
-    """Every rule that ships is checked by the tool that ships."""
+def test_the_librarys_own_operations_pass(name: str, together: int) -> None:
+    """Every rule that ships is checked by the tool that ships, also where several examples share a question."""
     fn, inputs, options = SOUND[name]
-    assert gradcheck(fn, inputs, **options)
+    with ops.feedback_batch_size(together):
+        assert gradcheck(fn, inputs, **options)
+
+
+def test_feedback_that_went_to_the_wrong_case_of_a_shared_question_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check that holds when questions are shared is no weaker."""
+    rule = ChatCompletion.backward_many
+    monkeypatch.setattr(ChatCompletion, "backward_many", staticmethod(lambda ctxs, grads: rule(ctxs, grads)[::-1]))
+    with ops.feedback_batch_size(3), pytest.raises(AutogradError, match="fan-out accumulates in order"):
+        gradcheck(lambda ticket: MODULE(ticket=ticket), A)

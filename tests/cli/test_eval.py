@@ -88,6 +88,33 @@ def test_each_opening_of_the_test_split_is_counted(cli: Any, run: Path) -> None:
     assert [entry["split"] for entry in entries] == ["test", "test", "train"]
 
 
+def test_the_report_counts_the_openings_too(cli: Any, run: Path) -> None:
+    """`show` says how often, whoever looked."""
+    assert "The test set was opened once" in cli("show", run).stdout
+    cli("eval", run, "--quiet")
+    assert "The test set was opened 2 times" in cli("show", run).stdout
+    assert json.loads(cli("show", run, "--json").stdout)["test_openings"] == 2
+
+
+def test_repeats_and_clusters(cli: Any, run: Path, tmp_path: Path) -> None:
+    """Each example as often as asked for, and the interval by the column that says what belongs together."""
+    rows = [json.loads(line) for line in (TICKETS / "val.jsonl").read_text(encoding="utf-8").splitlines()[:9]]
+    for number, row in enumerate(rows):
+        row["thread"] = number // 3
+    (tmp_path / "new.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
+    wanted = ("--data", tmp_path / "new.jsonl", "--repeats", 2)
+    document = json.loads(cli("eval", run, *wanted, "--clusters", "thread", "--json").stdout)
+    assert (document["examples"], document["repeats"], document["clusters"]) == (9, 2, 3)
+    assert document["usage"]["calls"] == 18
+    assert [len(item["samples"]) for item in document["scores"]] == [2] * 9
+    shown = cli("eval", run, *wanted).stdout
+    assert "9 examples, 2 samples each" in shown
+    assert "from example to example" in shown
+    lost = cli("eval", run, *wanted, "--clusters", "mail")
+    assert lost.exit_code == 2
+    assert "'mail'" in lost.stderr
+
+
 def test_new_data_needs_nothing_but_the_run_folder(cli: Any, run: Path, tmp_path: Path) -> None:
     """A run folder that was taken elsewhere, without the training data, can still be used."""
     moved = tmp_path / "a" / "b" / "c"

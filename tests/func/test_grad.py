@@ -318,6 +318,56 @@ def test_an_own_rule_survives_nesting_and_vmap() -> None:
     assert as_saved.startswith("The answer is wrong. Expected exactly:")
 
 
+def test_the_data_of_a_value_inside_is_not_set() -> None:
+    """It would be an edit that the levels below do not see."""
+
+    def f(text: Any) -> tg.Variable:
+        value = text + "!"
+        value.data = "right"
+        return matches(value)
+
+    for transform in (func.grad, lambda f: lambda text: func.vmap(f)([text])):
+        with pytest.raises(AutogradError, match=r"cannot be set inside a transform of func.*v\.copy_"):
+            transform(f)("x")
+
+
+def test_an_edit_in_place_inside_is_seen_by_all_levels() -> None:
+    """`+=` and `copy_` on a result give a new value; the leaf itself is refused, as without a transform."""
+
+    def added(text: Any) -> tg.Variable:
+        value = text + "gh"
+        value += "t"
+        return value
+
+    def copied(text: Any) -> tg.Variable:
+        value = text + "?"
+        value.copy_(added(text))
+        return value
+
+    def constant(text: Any) -> tg.Variable:
+        value = text + "?"
+        return value.copy_("right")
+
+    def frozen(text: Any) -> tg.Variable:
+        with tg.no_grad():
+            text += "ght"
+        return text + ""
+
+    for edit in (added, copied, constant, frozen):
+        assert func.grad_and_value(lambda t: matches(edit(t)))("ri")[1].data == 1  # noqa: B023
+        assert func.vmap(lambda t: matches(edit(t)))(["ri", "x"]).data == [1, int(edit is constant)]  # noqa: B023
+        nested = func.vmap(func.grad_and_value(lambda t: matches(edit(t))))(["ri", "x"])  # noqa: B023
+        assert nested[1].data == [1, int(edit is constant)]
+        assert [bool(text) for text in nested[0].data] == [False, edit is not constant]
+
+    def on_a_leaf(text: Any) -> tg.Variable:
+        text += "!"
+        return matches(text)
+
+    with pytest.raises(AutogradError, match="a leaf that requires grad cannot be changed in place"):
+        func.grad(on_a_leaf)("x")
+
+
 def test_under_no_grad_nothing_is_recorded() -> None:
     """The grad mode counts at a level too."""
 

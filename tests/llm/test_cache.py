@@ -246,6 +246,7 @@ def test_what_was_kept_is_there_for_the_next_process(tmp_path, ask):
     assert again == answer.model_copy(update={"cached": True, "saved": answer.usage, "usage": Usage(), "attempts": 0})
     row = sqlite3.connect(tmp_path / FILE)
     assert json.loads(row.execute("SELECT body FROM answers").fetchone()[0])["text"] == "söme\ntext"
+    assert row.execute("PRAGMA journal_mode").fetchone() == ("wal",)  # so that readers and a writer do not wait
     row.close()
     assert os.name == "nt" or stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
 

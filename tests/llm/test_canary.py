@@ -41,7 +41,7 @@ def test_run(tmp_path):
     script = [Fault(500, body=f"<html>{os.environ['CANARY']}</html>"), Fault(401, body=wrong)]
     words = []
     with LoopbackServer(FunctionModel(echo), script=script, api_key=os.environ["CANARY"]) as server:
-        bare = OpenAIModel("m", base_url=server.base_url, api_key=os.environ["CANARY"])
+        bare = OpenAIModel("m", base_url=server.base_url, api_key=os.environ["CANARY"], api=os.environ["API"])
         model = resolve(bare)
         request = Request(messages=(Message(role="user", content="hello"),))
         seen = observe(lambda each: words.append(repr(each)))
@@ -70,13 +70,13 @@ def leaks(folder: Path, key: str) -> list[str]:
     return [str(path) for path in sorted(folder.rglob("*")) if path.is_file() and key.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("key", [CANARY, PLAIN])
-def test_a_canary_key_is_in_nothing_that_a_run_leaves(tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize(("key", "api"), [(CANARY, "chat"), (PLAIN, "responses")])
+def test_a_canary_key_is_in_nothing_that_a_run_leaves(tmp_path: Path, key: str, api: str) -> None:
     """Run folder, cassette, cache, debug log, error texts, reprs, and what pytest prints of a failing test."""
     (tmp_path / "test_run.py").write_text(RUN)
     kept = tmp_path / "kept"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "log_level=DEBUG", "-ra", "-s"]
-    env = {**os.environ, "CANARY": key, "OPENAI_API_KEY": key}
+    env = {**os.environ, "CANARY": key, "OPENAI_API_KEY": key, "API": api}
     done = subprocess.run(
         [*command, f"--basetemp={kept}", str(tmp_path / "test_run.py")],
         capture_output=True, text=True, env=env, timeout=120, cwd=tmp_path,

@@ -76,6 +76,29 @@ def test_json_that_does_not_fit_is_malformed_and_says_where(run, ask, text, says
         run(Check(ScriptedModel([Completion(text=text)])).complete(request))
 
 
+def test_an_answer_that_is_longer_than_any_model_says_is_malformed(run, ask):
+    """An endpoint that pours out text must not fill the memory and the run folder with it."""
+    endless = ScriptedModel([Completion(text="x" * (MAX_TEXT + 1))])
+    with pytest.raises(MalformedResponse, match="5,000,001 characters, and the limit is 5,000,000"):
+        run(Check(endless).complete(ask()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```json\n" + " " * MAX_TEXT,
+        "```json\n{}\n```" + " " * MAX_TEXT + "x",
+        "```" + "\t" * MAX_TEXT + "\n",
+        "```json\n" + "\r\n" * 2_000_000 + "```",
+        " " * MAX_TEXT + "```",
+    ],
+)
+def test_an_answer_full_of_white_space_does_not_hold_up_the_loop(text):
+    """Models that lose the thread in JSON mode do this; a pattern that backtracks would take days for it."""
+    with pytest.raises(MalformedResponse):
+        check_json(text, VERDICT)
+
+
 @pytest.mark.parametrize("wrapped", ["{}", "```json\n{}\n```", "```\n{}\n```\n", "\n {} \n"])
 def test_a_fence_around_json_is_taken_off_once(run, ask, wrapped):
     """Endpoints without structured output often answer in a code fence; what comes out is bare JSON."""

@@ -66,6 +66,20 @@ def test_it_fits_every_schema_that_rules_ask_for() -> None:
     assert json.loads(text) == {"a": "x", "b": 4, "c": None}
 
 
+def test_of_several_cases_each_field_repeats_its_own() -> None:
+    """Else feedback that went to the wrong case of a shared question would look right."""
+    model = EchoModel()
+    model.repeats = True
+    text = "valuemark9\n## Case 1\nvaluemark1 feedbackmark1\n## Case 2\nvaluemark2 feedbackmark2"
+    schema = {"type": "object", "properties": {f"case_{number}": {"type": "string"} for number in (1, 2, 3)}}
+    (body,) = answers(model, request(text, ResponseFormat(name="n", json_schema=schema)))
+    assert json.loads(body) == {
+        "case_1": "criticmark feedbackmark1 valuemark1 valuemark9",
+        "case_2": "criticmark feedbackmark2 valuemark2 valuemark9",
+        "case_3": "criticmark feedbackmark1 feedbackmark2 valuemark1 valuemark2 valuemark9",
+    }
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_seed_decides_who_is_answered_first(seed: int) -> None:
     """Without a seed in the order of the requests, with one in an order of its own, the same each time."""

@@ -25,7 +25,8 @@ Finished after 2 steps
 
   The best prompt was chosen on the validation set, out of 2 that were tried
   there with the seed prompt, so its score there flatters it.
-  The test set chose nothing: each of the two prompts saw it once, at the end.
+  The test set was opened once, at the end, for these two prompts, and chose
+  nothing.
 
                calls   tokens    cost         time
   forward         84    1,234   $0.25
@@ -92,6 +93,82 @@ def test_no_difference_is_called_so(changed: Any) -> None:
     seed = changed().seed_test
     text = render(changed(best_test=seed, comparison=compare(seed, seed)))
     assert "verdict      no difference shown: +0.000" in text
+
+
+def test_not_shown_says_which_difference_would_have_been_missed(changed: Any) -> None:
+    """Twenty examples cannot show much, and the report says how much."""
+    seed = changed().seed_test
+    again = Evaluation(seed.ids, (1.0, *seed.scores[1:]), seed.predictions, {})
+    text = " ".join(render(changed(best_test=again, comparison=compare(seed, again))).split())
+    assert "With n = 20 a difference under 0.37 would not be seen reliably (found 4 times in 5)." in text
+    assert "would not be seen" not in render(changed())
+
+
+def test_each_opening_of_the_test_set_is_told(changed: Any) -> None:
+    """By the run, and by whoever looked since."""
+    assert "The test set was opened once" in render(changed(openings=1))
+    text = " ".join(render(changed(openings=1), openings=3).split())
+    assert "The test set was opened 3 times, by the run at its end and by evaluations since." in text
+    assert "opened once" not in text
+    assert as_json(changed(openings=1))["test_openings"] == 1
+    assert as_json(changed(openings=1), 3)["test_openings"] == 3
+    untested = changed(seed_test=None, best_test=None, compared_on="val")
+    assert "The test set was" not in render(untested)
+
+
+def test_overlapping_splits_are_told(changed: Any) -> None:
+    """What the run warned of at its beginning is not forgotten at its end."""
+    said = "1 of 20 test examples are in train, too (1 exactly): test example 't1' is train example 'ant'"
+    result = changed(overlaps=(said,))
+    assert said in " ".join(render(result).split())
+    assert as_json(result)["overlaps"] == [said]
+
+
+def test_a_choice_on_validation_is_corrected_for_its_candidates(changed: Any) -> None:
+    """The p-value that is shown is that of the best of so many."""
+    seed, best = changed().seed_val, changed().best_val
+    others = [Evaluation(seed.ids, tuple(reversed(seed.scores)), seed.predictions, {})] * 4
+    found = compare(seed, best, candidates=others)
+    text = " ".join(
+        render(changed(seed_test=None, best_test=None, compared_on="val", comparison=found), width=120).split()
+    )
+    assert "for the best of 5, on validation only" in text
+
+
+def test_samples_and_clusters_are_part_of_the_size(changed: Any) -> None:
+    """A hundred answers to twenty examples about five documents are no hundred examples."""
+    clusters = tuple(str(n % 5) for n in range(20))
+    seed = changed().seed_val
+    both = Evaluation(
+        seed.ids, seed.scores, seed.predictions, {}, tuple((score,) * 5 for score in seed.scores), clusters
+    )
+    text = " ".join(render(changed(seed_val=both, best_val=both)).split())
+    assert "20 examples in 5 clusters, 5 samples each" in text
+    document = as_json(changed(seed_val=both))["val"]["seed"]
+    assert (document["repeats"], document["clusters"]) == (5, 5)
+
+
+def test_what_is_infinite_is_null_for_machines(changed: Any) -> None:
+    """JSON has no infinity, and a reader that is strict would refuse the whole report."""
+    one = Evaluation(("a",), (0.2,), ("x",), {})
+    other = Evaluation(("a",), (0.4,), ("x",), {})
+    document = as_json(changed(seed_test=one, best_test=other, comparison=compare(one, other)))
+    json.dumps(document, allow_nan=False)
+    assert document["comparison"]["interval"] == [None, None]
+    assert document["comparison"]["detectable"] is None
+    assert document["test"]["best"]["interval"] == [None, None]
+
+
+def test_missing_answers_bound_mean_and_difference(changed: Any) -> None:
+    """How far off the figures could be, in the worst case."""
+    seed = Evaluation(tuple("abcd"), (0.0, 0.0, 1.0, 0.0), tuple("xxxx"), {})
+    best = Evaluation(tuple("abcd"), (1.0, 1.0, 1.0, None), tuple("xxxx"), {"d": "EmptyResponse: no content"})
+    result = changed(seed_test=seed, best_test=best, comparison=compare(seed, best))
+    text = " ".join(render(result).split())
+    assert "Had they scored lowest, the mean would be 0.750, and had they scored highest, 1.000." in text
+    assert "Whatever the missing answers would have scored, the difference is between +0.500 and +0.750." in text
+    assert as_json(result)["test"]["best"]["bounds"] == [0.75, 1.0]
+    assert as_json(result)["comparison"]["bounds"] == [0.5, 0.75]
 
 
 def test_an_unknown_price_is_unknown(changed: Any) -> None:

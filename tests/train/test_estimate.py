@@ -10,6 +10,8 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, optim
 from textgrad_engine.errors import DataError
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.optim.patch_search import PatchSearch
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.estimate import estimate
 
@@ -63,16 +65,65 @@ def test_the_steps_are_those_of_the_trainer() -> None:
     assert estimate(tg.Trainer(3, batch_size=8, max_steps=2), program, loss, optimizer, ROWS, ROWS).steps == 2
 
 
-def test_what_a_real_run_uses_lies_in_the_range() -> None:
-    """The range is one that a run of the example keeps to, for calls and for tokens, by purpose."""
+def test_a_search_is_refused_since_nobody_knows_how_long_it_goes_on() -> None:
+    """A range that a run need not keep to is worse than none."""
+    program, loss, _ = parts()
+    with pytest.raises(TypeError, match=r"PatchSearch searches until nothing is left to try. Limit it: tg.budget"):
+        estimate(tg.Trainer(), program, loss, PatchSearch(program.parameters()), ROWS, ROWS)
+
+
+def test_a_run_that_may_stop_early_may_cost_little() -> None:
+    """The least is that of a run which is out of patience at once."""
+    program, loss, optimizer = parts()
+    found = estimate(tg.Trainer(3, batch_size=8, patience=2), program, loss, optimizer, ROWS, ROWS)
+    assert found.calls["forward"].low == 16 + 20
+    assert found.calls["forward"].high == 60 + 20 + 9 * 20
+
+
+def test_a_last_minibatch_that_is_smaller_counts_with_what_it_has() -> None:
+    """Twenty examples are twenty, in whatever minibatches."""
+    program, loss, optimizer = parts()
+    found = estimate(tg.Trainer(2, batch_size=8), program, loss, optimizer, ROWS, ROWS)
+    assert found.calls["forward"].low == 40 + 20
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({"max_epochs": 2}, {}),
+        ({"max_epochs": 1, "batch_size": 8}, {"momentum": 3}),
+        ({"max_epochs": 1, "batch_size": 10, "feedback_batch_size": 4, "max_steps": 7}, {"max_edits": 1}),
+        ({"max_epochs": 1, "batch_size": 16, "patience": 2}, {"mode": "rewrite", "momentum": 2}),
+        ({"max_epochs": 4, "feedback_batch_size": 2}, {"momentum": 2}),
+    ],
+)
+def test_what_a_real_run_uses_lies_in_the_range(seed: int, settings: Any, options: Any) -> None:
+    """The range is one that a run of the example keeps to: calls, input and output, by purpose, and in dollars."""
     sets = [data.load(TICKETS / f"{name}.jsonl") for name in ("train", "val", "test")]
     system = nn.Parameter("Sort into billing, shipping, returns, account, technical or trust.", role="system prompt")
     program = nn.ChatCompletion("{ticket}", system=system)
-    optimizer = optim.TGD(program.parameters())
-    trainer = tg.Trainer(2, target="queue")
-    found = estimate(trainer, program, nn.ExactMatch(), optimizer, *sets)
-    with tg.use_models(forward=llm.resolve("simulated/tickets", seed=3)):
-        result = trainer.fit(program, nn.ExactMatch(), optimizer, *sets)
+    optimizer = optim.TGD(program.parameters(), **options)
+    trainer = tg.Trainer(target="queue", seed=seed, **settings)
+    model = Costly(seed=seed)
+    llm.set_price("costly", 1.0, 4.0)
+    try:
+        found = estimate(trainer, program, nn.ExactMatch(), optimizer, *sets, models={"forward": model})
+        with tg.use_models(forward=model):
+            result = trainer.fit(program, nn.ExactMatch(), optimizer, *sets)
+    finally:
+        llm.set_price("costly", None)
     for purpose, used in result.usage.items():
         assert found.calls[purpose].low <= used.calls <= found.calls[purpose].high
         assert found.input_tokens[purpose].low <= used.input_tokens <= found.input_tokens[purpose].high
+        assert found.output_tokens[purpose].low <= used.output_tokens <= found.output_tokens[purpose].high
+    assert found.dollars is not None
+    paid = sum(used.dollars or 0 for used in result.usage.values())
+    assert 0 < found.dollars.low <= paid <= found.dollars.high
+
+
+class Costly(TicketsModel):
+    """The embedded model at a price."""
+
+    name = "costly"
+    free = False

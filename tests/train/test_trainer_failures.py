@@ -11,6 +11,7 @@ import textgrad_engine as tg
 from textgrad_engine.data import DataLoader
 from textgrad_engine.errors import AuthenticationFailed, ContentFiltered, DataError, Stopped
 from textgrad_engine.llm import Request
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.optim import TGD
 from textgrad_engine.train import Trainer
@@ -163,6 +164,25 @@ def test_a_spent_budget_gives_the_result_so_far(world: Any, rows: Any) -> None:
         assert (result.best_val is None) is (calls < 2)
         assert result.compared_on == (None if calls < 2 else "test" if calls >= needed else "val")
         assert listener.events[-1] == RunEnded(result.status, result)
+
+
+@pytest.mark.parametrize("concurrency", [1, 64])
+def test_a_budget_in_tokens_ends_a_run_with_the_result_so_far(world: Any, rows: Any, concurrency: int) -> None:
+    """The worst case of a call is far above what it uses: the run ends when the next call could pass the limit."""
+    sets = rows("ant", "bee", "cat", "dog"), rows("eel", "fox"), rows("gnu")
+    used = world("HALF", None, "SHOUT").fit(*sets).total.total_tokens
+    statuses = []
+    for tokens in range(DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS + 2 * used + 1000, 400):
+        here = world("HALF", None, "SHOUT")
+        with tg.budget(tokens=tokens) as b:
+            result = here.fit(*sets, concurrency=concurrency)
+        assert b.spent.total_tokens == result.total.total_tokens <= tokens
+        assert (b.unknown.total_tokens, b.reserved.total_tokens) == (0, 0)
+        assert here.program.system.data == result.best["system"]
+        assert result.status == ("finished" if result.total.total_tokens == used else "budget")
+        statuses.append(result.status)
+    assert statuses[0] == "budget"
+    assert statuses[-1] == "finished"
 
 
 def phase_of(event: Event, phase: str, step: int) -> bool:

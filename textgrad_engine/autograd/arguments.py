@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine import pytree
@@ -14,11 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["gradients_by_variable", "layout_of", "needs_by_argument"]
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
     """The variables among the arguments, and for each argument where they stand.
 
     An entry of the layout is None (no variable), an index (the argument is one), or a pair of a tree's shape and the
     index or None of each of its leaves.
+
+    Raises:
+        TypeError: a variable stands inside something that is not taken apart.
     """
     inputs: list[Variable] = []
     layout: list[Any] = []
@@ -33,10 +43,47 @@ def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
                 where.append(len(inputs) if isinstance(leaf, Variable) else None)
                 if isinstance(leaf, Variable):
                     inputs.append(leaf)
+                elif type(leaf) not in _PLAIN:
+                    _refuse_hidden(leaf, len(layout))
             layout.append((spec, where))
         else:
+            if type(value) not in _PLAIN:
+                _refuse_hidden(value, len(layout))
             layout.append(None)
     return inputs, tuple(layout)
+
+
+def _refuse_hidden(value: Any, position: int) -> None:
+    """Refuse a variable where no feedback would find it: in a container of another kind, or a field of a dataclass."""
+    inside = _inside(type(value))
+    if inside is not None and any(isinstance(part, Variable) for part in inside(value)):
+        raise TypeError(
+            f"argument {position} of the call holds a Variable inside a {type(value).__name__}, where feedback cannot "
+            "find it. Pass it in a list, tuple, named tuple, dict or OrderedDict (of exactly these classes), or as an "
+            "argument of its own."
+        )
+
+
+@functools.cache
+def _inside(kind: type) -> Callable[[Any], Iterable[Any]] | None:
+    """What gives the parts of a value of some class, None where it has none."""
+    if issubclass(kind, Mapping):
+        return lambda value: value.values()
+    if issubclass(kind, list | tuple | set | frozenset | deque):
+        return iter
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+        return lambda value: _fields(value, names)
+    return None
+
+
+def _fields(value: Any, names: list[str]) -> Iterator[Any]:
+    for name in names:
+        field = getattr(value, name, None)
+        if isinstance(field, list | tuple):
+            yield from field
+        else:
+            yield field
 
 
 def needs_by_argument(layout: tuple[Any, ...], wanted: list[bool]) -> tuple[bool, ...]:
@@ -95,7 +142,7 @@ def _flatten_like(spec: pytree.TreeSpec, tree: Any) -> tuple[list[Any], bool]:
         return [tree], True
     if tree is None:
         return [None] * _size(spec), True
-    if spec.kind is dict:
+    if issubclass(spec.kind, dict):
         if not isinstance(tree, dict) or set(tree) != set(spec.keys):
             return [], False
         parts: list[Any] = [tree[key] for key in spec.keys]

@@ -99,12 +99,17 @@ class Variable:
 
     @data.setter
     def data(self, value: Any) -> None:
+        if self._layer is not None:
+            raise AutogradError(
+                f"the data of {self._name()} cannot be set inside a transform of func, where the value belongs to one "
+                "of its levels. Compute a new value, or take one over with v.copy_(other)."
+            )
         if isinstance(value, Variable):
             value = value.data
-        self._data = checked(value)
+        data = checked(value)
         if self._role is None:
-            self._role = self.role
-        self._call = None
+            self._role = self.role  # waits, and takes over what was computed; so the new value comes after it
+        self._data, self._call = data, None
         self._version += 1
 
     @property
@@ -446,6 +451,11 @@ class Variable:
         if GRAD_ENABLED.get():
             self._grad_fn, self.output_nr = other._grad_fn, other.output_nr
             self._requires_grad = other._requires_grad
+        elif isinstance(self._inner, Variable) and other._layer is not self._layer:
+            self._inner = other  # a value of `grad` keeps its place there
+            self._version += 1
+            return self
+        self._layer, self._inner = other._layer, other._inner
         self._version += 1
         return self
 

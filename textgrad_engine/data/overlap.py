@@ -35,7 +35,7 @@ _KEPT = 512  # runs that stand for a text; texts of up to so many runs are compa
 _MARK = 8  # characters; longer runs are rarer, so few texts are filed under one by chance
 _MARKS = 32  # that a text is filed under
 _FILED = 200  # texts under one mark, at most
-_TRIED = 64  # texts that one is compared with, at most, by rare and by common marks, those with the most of them first
+_TRIED = 16  # texts that one is compared with, at most, by rare and by common marks, those with the most of them first
 
 Rows = Sequence[dict[str, Any]]
 

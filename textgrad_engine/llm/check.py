@@ -67,7 +67,7 @@ class Check(Wrapper):
         length = sum([len(message.text) for message in request.messages])
         if length > self.max_text:
             error = RequestRefused(
-                f"a {request.purpose} request to {self.name!r} has {length:,} characters of text, and the limit is "
+                f"a request ({request.purpose}) to {self.name!r} has {length:,} characters of text, and the limit is "
                 f"{self.max_text:,}; send less of it"
             )
             raise mark(error, sent=False)

@@ -20,6 +20,7 @@ from textgrad_engine.errors import (
     BadRequest,
     ConnectionFailed,
     DeadlineExceeded,
+    MalformedResponse,
     ModelError,
     RequestRefused,
     ServerFailed,
@@ -247,9 +248,11 @@ class OpenAIModel:
         import openai
 
         where = _without_password(self.base_url)
-        refused = _cause(error, RequestRefused)
-        if refused is not None:
-            return mark(RequestRefused(str(refused)), sent=False)
+        own = _cause(error, RequestRefused | MalformedResponse)  # of a hook of ours, and wrapped up by some SDKs
+        if own is not None:
+            said = _redacted(str(own).encode("utf-8", "replace"), key).decode()
+            refused = isinstance(own, RequestRefused)
+            return mark(RequestRefused(said), sent=False) if refused else MalformedResponse(said)
         if isinstance(error, openai.APIStatusError):
             text = _redacted(error.response.content, key).decode("utf-8", "replace")
             _tell(error.response.headers)

@@ -45,12 +45,20 @@ class EchoModel:
         self.requests.append(text)
         for _ in range(hashlib.sha256(f"{self.seed}\0{text}".encode()).digest()[0] % 16 if self.seed else 0):
             await asyncio.sleep(0)
-        words = _repeated(text) if self.repeats else f"answer {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+
+        def words(shown: str) -> str:
+            return _repeated(shown) if self.repeats else f"answer {digest}"
+
         wanted = request.config.response_format
         if wanted is None:
-            return Completion(text=words)
+            return Completion(text=words(text))
         schema = wanted.json_schema
-        return Completion(text=json.dumps(self._fill(schema, words, schema)))
+        parts = schema.get("properties")
+        if parts is None:
+            return Completion(text=json.dumps(self._fill(schema, words(text), schema)))
+        filled = {key: self._fill(part, words(_shown_for(key, text)), schema) for key, part in parts.items()}
+        return Completion(text=json.dumps(filled))
 
     def _fill(self, schema: Mapping[str, Any], words: str, root: Mapping[str, Any]) -> Any:
         """A value that the schema accepts, with the words wherever a text may stand."""
@@ -73,6 +81,13 @@ class EchoModel:
         if kind == "array":
             return [self._fill(schema.get("items", {}), words, root)]
         return {"number": self.score, "integer": round(self.score), "boolean": False, "null": None}.get(kind, words)
+
+
+def _shown_for(key: str, text: str) -> str:
+    """What of a request an answer's field is about: of several cases, the field's own and what comes before them."""
+    before, *cases = re.split(r"(?m)^## Case \d+$", text)
+    own = re.fullmatch(r"case_(\d+)", key)
+    return before + cases[int(own[1]) - 1] if own and len(cases) >= int(own[1]) else text
 
 
 def _repeated(text: str) -> str:

@@ -32,8 +32,9 @@ __all__ = ["Estimate", "Range", "estimate"]
 SAMPLE = 8
 """Examples that are put through."""
 
-ANSWER_TOKENS = {"forward": (1, 4), "judge": (30, 120), "backward": (20, 120), "optimizer": (80, 600)}
-"""Tokens of an answer, at least and at most, reasoning aside; for "forward" it is a multiple of the target's tokens."""
+ANSWER_TOKENS = {"forward": (1, 4), "judge": (8, 120), "backward": (6, 120), "optimizer": (4, 600)}
+"""Tokens of an answer, at least (JSON that says nothing) and at most, reasoning aside; for "forward" a multiple of the
+target's tokens. A rewritten text may be longer."""
 
 WRONG_SHARE = (0.05, 1.0)
 """The share of a minibatch that is wrong and needs feedback, at least and at most."""
@@ -186,6 +187,8 @@ def estimate(
             factor.low * usage.input_tokens * least, factor.high * usage.input_tokens + calls[purpose].high * more
         )
         fewest, most = ANSWER_TOKENS[purpose]
+        if purpose == "optimizer":
+            most += _rewritten(optimizer)
         unit = target if purpose == "forward" else 1
         outputs[purpose] = Range(calls[purpose].low * fewest * unit, calls[purpose].high * most * unit)
     dollars = None if models is None else _dollars(models, inputs, outputs)
@@ -239,6 +242,12 @@ def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tu
     elif purpose == "optimizer":
         more += told + past
     return SHRINK * now, more
+
+
+def _rewritten(optimizer: Optimizer) -> int:
+    """Tokens of the texts that are written anew, at most."""
+    groups = [group for group in optimizer.param_groups if group.get("mode") == "rewrite"]
+    return max([group.get("max_tokens", 0) for group in groups], default=0)
 
 
 _FEEDBACK = ANSWER_TOKENS["backward"][1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from textgrad_engine import dispatch
@@ -176,40 +176,23 @@ class Desk:
 
         return dispatch.run(all_of_them, label="the proposals of a search") if jobs else []
 
-    def drafted(
-        self,
-        number: int,
-        kind: str,
-        candidate: Candidate,
-        parameter: int,
-        answer: Answer,
-        *,
-        parents: tuple[int, ...],
-        brief: Brief,
-        left_out: int = 0,
-        **more: Any,
-    ) -> Draft:
-        """The draft that an answer makes of a candidate.
+    def filled(self, draft: Draft, parameter: int, left_out: int, brief: Brief, answer: Answer) -> Draft:
+        """A draft that has its parent's texts, with the answer in it.
 
         Args:
-            number: of the proposal.
-            kind: how it was made.
-            candidate: the one that it changes.
-            parameter: which of its texts.
-            answer: what the proposer gave.
-            parents: the numbers of those that it descends from.
-            brief: what the proposer was told.
-            left_out: how many items of feedback it was not shown.
-            more: further fields of the draft.
+            draft: the draft; where there is no answer, it gets a problem and stays as it is.
+            parameter: which text the answer is for, by position.
+            left_out: how many items of feedback the proposer was not shown.
+            brief: what it was told.
+            answer: what it gave.
         """
-        problems = tuple(more.pop("problems", ()))
         if isinstance(answer, str):
-            return Draft(number, kind, candidate, problems=(*problems, answer), **more)
-        texts, origins = list(candidate.texts), list(candidate.origins)
+            return replace(draft, problems=(*draft.problems, answer))
+        texts, origins = list(draft.candidate.texts), list(draft.candidate.origins)
         texts[parameter], origins[parameter] = answer.text, answer.origins
         written = Written(parameter, brief.text, answer.text, answer.edits, brief.items, left_out, answer.problem)
-        child = Candidate(tuple(texts), tuple(origins), parents)
-        return Draft(number, kind, child, (written,), problems=problems, **more)
+        child = replace(draft.candidate, texts=tuple(texts), origins=tuple(origins))
+        return replace(draft, candidate=child, written=(*draft.written, written))
 
     def changes(self, draft: Draft) -> tuple[Change, ...]:
         """What a draft changes, with the parameters themselves."""

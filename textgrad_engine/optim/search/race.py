@@ -30,7 +30,7 @@ PRIOR_SPREAD = 0.3
 FEWEST = 2
 """A single example never decides."""
 
-KEEP = 0.75
+KEEP = 0.6
 """Where an edit is tried without, it stays when it is this probable that the texts are worse without it."""
 
 GLANCE = 8
@@ -84,10 +84,11 @@ class Race:
         first: how many examples the first batch has; each further one is twice as large.
         allowance: at most so many examples in all; None for all there are.
         until: ``"better"`` for a candidate that is of use only when it is better: a race ends early when nothing gets
-            better where that shows first. ``"worse"`` for one that is taken unless it is worse, as it is shorter: a race
-            ends early when nothing gets worse where that shows first.
+            better where that shows first. ``"worse"`` for one that is taken unless it is worse, as it is shorter: a
+            race ends early when nothing gets worse where that shows first.
         accept: the probability at which "better" (and, mirrored, "worse") is decided.
         reject: the probability at which "worse" is decided, where that is another.
+        fewest: so many examples must have changed for "better" or "worse".
         scale: the distance between the worst and the best score.
         noise: the variance of one example's score between runs of the same texts, in units of the score.
 
@@ -114,6 +115,7 @@ class Race:
         until: Literal["better", "worse"] = "better",
         accept: float = ACCEPT,
         reject: float | None = None,
+        fewest: int = FEWEST,
         scale: float = 1.0,
         noise: float = 0.0,
     ) -> None:
@@ -130,6 +132,7 @@ class Race:
         self._sizes = [len(stratum) for stratum in self._waiting]
         self._differences: list[list[float]] = [[] for _ in self._waiting]
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
+        self._fewest = fewest
         self._until, self._accept, self._reject = until, accept, accept if reject is None else reject
         # Two runs differ by twice the noise of one; nothing is taken to be steadier than was measured.
         self._prior = max((PRIOR_SPREAD * scale) ** 2, 2 * noise)
@@ -166,9 +169,9 @@ class Race:
         if self._open or (not every and self._left):
             return None
         up, down = sum(change > 0 for change in every), sum(change < 0 for change in every)
-        if up >= FEWEST and self.probability >= self._accept:
+        if up >= self._fewest and self.probability >= self._accept:
             return "better"
-        if down >= FEWEST and self.probability <= 1 - self._reject:
+        if down >= self._fewest and self.probability <= 1 - self._reject:
             return "worse"
         if not self._left or self._in_vain(up, down):
             return "no difference"

@@ -23,7 +23,7 @@ from textgrad_engine.optim.revert import revert
 from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
 from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.objective import Objective, Texts
-from textgrad_engine.optim.search.race import GLANCE, KEEP, Race, RaceRecord, run_race
+from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, Race, RaceRecord, run_race
 
 __all__ = ["Found", "Kind", "Workshop"]
 
@@ -139,7 +139,7 @@ class Workshop:
         )
         right = board.right
         first = [n for entry in about for n in objective.near(entry.support, right)[:GLANCE]]
-        return self._raced(objective, board, found, first, seed, until="worse", reject=KEEP)
+        return self._raced(objective, board, found, first, seed, until="worse", reject=KEEP, fewest=1)
 
     def rival(self, objective: Objective, board: Board, found: Found, first: Sequence[int], seed: str) -> Found:
         """Race the best texts against themselves with another patch's way with the same lines."""
@@ -238,6 +238,7 @@ class Workshop:
         seed: str,
         until: Literal["better", "worse"] = "better",
         reject: float | None = None,
+        fewest: int = FEWEST,
     ) -> Found:
         if found.texts == found.base:
             return found
@@ -248,6 +249,7 @@ class Workshop:
             noise=board.noise,
             until=until,
             reject=reject,
+            fewest=fewest,
         )
         both = [found.base, found.texts]
         return replace(found, race=run_race(race, objective.val, lambda some: objective.matrix(both, some)))

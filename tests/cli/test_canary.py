@@ -1,0 +1,61 @@
+"""A key that every command is given, and that an endpoint says again and again, is in nothing that a command leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+
+KEY = "canary/without.any=known+form0123"
+
+
+def echo(request: Request) -> Any:
+    """An endpoint that says too much, in every kind of answer."""
+    if request.config.response_format is None:
+        return f"billing, and your key is {KEY}"
+    properties = request.config.response_format.json_schema["properties"]
+    if "edits" in properties:
+        edit = {"op": "add", "line": 1, "text": f"Say {KEY}.", "reason": f"said {KEY}", "feedback": [1]}
+        return {"edits": [edit]}
+    return {case: dict.fromkeys(schema["properties"], f"use {KEY}") for case, schema in properties.items()}
+
+
+def test_no_command_shows_or_keeps_the_key(
+    cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is printed, with --json too, the run folder, the cache, the log, and an error with its traceback."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    caplog.set_level(0)
+    wrong = {"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}}
+    printed = []
+    with LoopbackServer(FunctionModel(echo), script=[Fault(401, body=wrong)], api_key=KEY) as server:
+        folder = small(('forward = "simulated/tickets"', f'forward = "m"\nbase_url = "{server.base_url}"'), rows=6)
+        run = tmp_path / "run"
+        failed = cli("train", folder, "--run-dir", tmp_path / "failed")
+        for command in (
+            ("estimate", folder),
+            ("estimate", folder, "--json"),
+            ("train", folder, "--run-dir", run, "--cache"),
+            ("train", folder, "--run-dir", tmp_path / "second", "--cache", "--json"),
+            ("show", run),
+            ("show", run, "--json"),
+            ("eval", run, "--data", folder / "test.jsonl"),
+            ("eval", run, "--data", folder / "test.jsonl", "--json"),
+        ):
+            done = cli(*command)
+            assert done.exit_code == 0, done.output
+            printed += [done.stdout, done.stderr]
+    assert failed.exit_code == 1
+    assert "Incorrect API key" in failed.stderr
+    printed += [failed.stdout, failed.stderr, caplog.text]
+    assert "your key is [API key]" in (run / "completions.jsonl").read_text(encoding="utf-8")
+    assert "said [API key]" in (run / "events.jsonl").read_text(encoding="utf-8")
+    assert list((tmp_path / "cache").rglob("*.sqlite"))
+    assert [text for text in printed if KEY in text] == []
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert left == []

@@ -1,0 +1,320 @@
+"""`BeamSearch`: ProTeGi (arXiv 2305.03495), textual gradients, a beam, and a bandit that chooses who stays in it.
+
+What is the paper's: each round expands every text of the beam. It is run on a minibatch; groups of a few errors each
+give one criticism, a textual gradient; the text is edited in the direction opposite to each, once or several times; and
+each new text, like the old one, is said in other words (Monte-Carlo successors). Of what comes of one text a random
+few are kept, and a bandit finds the best `beam` of all of them by running them on few examples: successive rejects or
+UCB.
+
+What is not:
+
+- A gradient is the feedback of our backward pass on such a group, traced through the graph; with several prompts in the
+  program, the one that most of it went to is edited (`optim.search.credit`). The paper has one prompt.
+- The bandit draws its examples from the validation set, where the paper draws from the training set: who wrote a text
+  has not seen these. The test set stays sealed, and the final choice is the Trainer's.
+- All candidates are run on the same examples in the same order, so that they are compared in pairs, and what was bought
+  in a round before is not bought again.
+- Which successors are tried is drawn before the paraphrases are asked for: those that would be thrown away cost nothing.
+
+The texts of the parameters are always those of the best of the beam, by the bandit's means, as the paper has it at the
+end: a plain ``>``, which is the method's rule.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from textgrad_engine import ops
+from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.proposers import Proposer, Rewrite
+from textgrad_engine.optim.search.bandit import successive_rejects, ucb
+from textgrad_engine.optim.search.credit import credit
+from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
+from textgrad_engine.optim.search.lanes import Lanes
+from textgrad_engine.optim.search.objective import FeedbackOn, Objective
+from textgrad_engine.optim.search.paraphrase import Paraphrase
+from textgrad_engine.optim.search.population import Candidate
+
+__all__ = ["BeamSearch"]
+
+Selection = Literal["rejects", "ucb"]
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """A group of examples that a candidate fails, and their scores."""
+
+    parent: int
+    positions: tuple[int, ...]
+    scores: tuple[float | None, ...]
+
+
+class BeamSearch(PopulationSearcher):
+    """Searches with a beam of texts: criticism of errors, edits against it, paraphrases, selection by a bandit.
+
+    Each step decides about one text; the work of a whole round is done in the first step of the round.
+
+    Args:
+        params: the parameters, or groups of them with settings of their own.
+        model: asks this model for new texts; None stands for the optimizer of `use_models`.
+        proposer: edits a text by feedback; None is `proposers.Rewrite`, as in the paper.
+        beam: how many texts stay after a round.
+        rounds: so many rounds.
+        batch_size: training examples that the texts of a beam are run on in a round.
+        gradients: groups of errors for each text, and so criticisms.
+        errors: examples in a group.
+        edits: new texts for each criticism.
+        paraphrases: so many ways to say each new text, and the old one, in other words.
+        successors: at most so many of what comes of one text are tried.
+        selection: ``"rejects"`` (successive rejects) or ``"ucb"``.
+        evaluations: the bandit runs about so many validation examples a candidate, on the average.
+        max_edits: at most so many edits in a proposal, where the proposer makes edits.
+        constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
+        max_tokens: at most so many tokens in a parameter.
+        max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
+        seed: of all that is drawn.
+
+    Raises:
+        ValueError: there is no parameter, a setting is out of range, or `selection` is another word.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> from textgrad_engine.train import Objective
+        >>> def model(request):
+        ...     if request.purpose == "backward":
+        ...         return {f"case_{n}": {"system": "Say to shout."} for n in range(1, 5)}
+        ...     if request.purpose == "optimizer":
+        ...         return {"text": "Repeat. Shout.", "reason": "asked for"}
+        ...     text = request.messages[-1].text
+        ...     return text.upper() if "Shout" in request.messages[0].text else text
+        >>> system = nn.Parameter("Repeat.", role="system prompt")
+        >>> program = nn.ChatCompletion("{word}", system=system, model=FunctionModel(model))
+        >>> rows = [{"word": word, "target": word.upper()} for word in "one two three four".split()]
+        >>> search = BeamSearch(program.parameters(), model=FunctionModel(model))
+        >>> search.step(Objective(program, nn.ExactMatch(), rows)).why
+        'first of the beam (1.000 on 4 examples)'
+        >>> system.data
+        'Repeat. Shout.'
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        model: str | Model | None = None,
+        *,
+        proposer: Proposer | None = None,
+        beam: int = 4,
+        rounds: int = 6,
+        batch_size: int = 64,
+        gradients: int = 4,
+        errors: int = 4,
+        edits: int = 1,
+        paraphrases: int = 2,
+        successors: int = 8,
+        selection: Selection = "rejects",
+        evaluations: int = 16,
+        max_edits: int = 4,
+        constraints: Iterable[Contract | str] = (),
+        max_tokens: int = 2000,
+        max_feedback_tokens: int = 8000,
+        seed: int = 0,
+    ) -> None:
+        if selection not in ("rejects", "ucb"):
+            raise ValueError(f"selection is 'rejects' or 'ucb', got {selection!r}")
+        if paraphrases < 0:
+            raise ValueError(f"paraphrases must be at least 0, got {paraphrases}")
+        counts = {
+            "beam": beam,
+            "rounds": rounds,
+            "batch_size": batch_size,
+            "gradients": gradients,
+            "errors": errors,
+            "edits": edits,
+            "successors": successors,
+            "evaluations": evaluations,
+            "max_edits": max_edits,
+        }
+        super().__init__(params, text_settings(constraints, max_tokens, max_feedback_tokens, **counts), model, seed)
+        self.proposer, self.max_edits = proposer or Rewrite(), max_edits
+        self.beam, self.rounds, self.batch_size = beam, rounds, batch_size
+        self.gradients, self.errors, self.edits, self.paraphrases = gradients, errors, edits, paraphrases
+        self.successors, self.selection, self.evaluations = successors, selection, evaluations
+        self._beam = [0]
+        self._round = 0
+
+    def _memory(self) -> dict[str, Any]:
+        return {"beam": list(self._beam), "round": self._round}
+
+    def _remember(self, memory: Mapping[str, Any]) -> None:
+        self._beam, self._round = [int(n) for n in memory.get("beam", [0])], int(memory.get("round", 0))
+
+    def _propose(self, objective: Objective) -> Sequence[Outcome]:
+        if self._round >= self.rounds:
+            return ()
+        self._round += 1
+        rng = random.Random(f"{self.seed}/round/{self._round}")
+        groups = self._groups(objective, rng)
+        if not groups:
+            stays = Draft(self._next_number(), "round", self.population.candidates[self._best])
+            return (Outcome(stays, "no text of the beam got anything wrong on its minibatch"),)
+        edited = self._edited(groups, self._feedback(objective, groups))
+        drawn, sources = self._drawn(edited, rng)
+        drafts = [*edited, *self._paraphrased(sources)]
+        reasons: dict[int, str] = {}
+        arms: dict[int, int] = {}
+        for draft in drafts:
+            if (why := self._unusable(draft)) or (draft.kind == "edit" and draft.number not in drawn):
+                reasons[draft.number] = why or f"not drawn: {self.successors} of what comes of a text are tried"
+            else:
+                arms[draft.number] = self.population.add(draft.candidate)
+        before = self._best
+        if arms:
+            self._select(objective, list(arms.values()), rng)
+        outcomes = []
+        for draft in drafts:
+            arm = arms.get(draft.number)
+            if arm is None:
+                outcomes.append(Outcome(draft, reasons[draft.number]))
+            else:
+                leads = arm if self._beam[0] == arm else None
+                outcomes.append(Outcome(draft, self._place(arm), leads, self.population.compared(arm, before)))
+        first = self._beam[0]
+        if first != before and first not in arms.values():
+            again = Draft(self._next_number(), "selection", self.population.candidates[first])
+            why = f"on more examples, an earlier text is {self._place(first)}"
+            outcomes.append(Outcome(again, why, first, self.population.compared(first, before)))
+        return outcomes
+
+    # Expansion.
+
+    def _groups(self, objective: Objective, rng: random.Random) -> list[_Errors]:
+        """For each text of the beam groups of what it got wrong on one minibatch, which all of them are run on."""
+        size = len(objective.train)
+        positions = sorted(rng.sample(range(size), min(self.batch_size, size)))
+        rows = objective.matrix([self.population.candidates[n].texts for n in self._beam], positions, "train")
+        top = max([self.population.top, *(score for row in rows for score in row if score is not None)])
+        found = []
+        for parent, row in zip(self._beam, rows):
+            wrong = [(n, score) for n, score in zip(positions, row) if score is not None and score < top]
+            rng.shuffle(wrong)
+            for start in range(0, min(len(wrong), self.gradients * self.errors), self.errors):
+                group = sorted(wrong[start : start + self.errors])
+                found.append(_Errors(parent, tuple(n for n, _ in group), tuple(score for _, score in group)))
+        return found
+
+    def _feedback(self, objective: Objective, groups: list[_Errors]) -> list[FeedbackOn]:
+        """The feedback on each group, one criticism for all of it, all groups at once."""
+        lanes: Lanes[FeedbackOn] = Lanes(len(groups))
+        try:
+            with ops.feedback_batch_size(self.errors):
+                for group in groups:
+                    texts = self.population.candidates[group.parent].texts
+                    lanes.put(functools.partial(objective.feedback, texts, group.positions))
+            return [lanes.take() for _ in groups]
+        finally:
+            lanes.close()
+
+    def _edited(self, groups: list[_Errors], said: list[FeedbackOn]) -> list[Draft]:
+        """New texts from the feedback on each group, all asked for at once."""
+        started: list[tuple[Draft, int, int, Job] | Draft] = []
+        for group, feedback in zip(groups, said):
+            parent = self.population.candidates[group.parent]
+            credited = credit(feedback.gradients)
+            stays = Draft(
+                number=0,
+                kind="edit",
+                candidate=replace(parent, parents=(group.parent,)),
+                examples=group.positions,
+                scores=group.scores,
+                feedback=sum(map(len, feedback.gradients)),
+                problems=feedback.problems,
+            )
+            if not any(credited):
+                started.append(replace(stays, number=self._next_number()))
+                continue
+            parameter = credited.index(max(credited))
+            items, left_out = self._desk.gathered(feedback.gradients[parameter], parent, parameter)
+            for sample in range(self.edits):
+                number = self._next_number()
+                brief = self._desk.brief(parent, parameter, step=number, max_edits=self.max_edits, items=items)
+                started.append((replace(stays, number=number), parameter, left_out, Job(self.proposer, brief, sample)))
+        answers = iter(self._desk.ask([each[-1] for each in started if not isinstance(each, Draft)]))
+        return [
+            each if isinstance(each, Draft) else self._desk.filled(*each[:3], each[3].brief, next(answers))
+            for each in started
+        ]
+
+    def _drawn(self, edited: list[Draft], rng: random.Random) -> tuple[set[int], list[tuple[Candidate, int, int]]]:
+        """Which successors are tried.
+
+        Returns:
+            The numbers of the edits, and of the paraphrases what is to be said otherwise: a candidate, the number of
+            its parent, and which sample of it.
+        """
+        drawn: set[int] = set()
+        sources: list[tuple[Candidate, int, int]] = []
+        for parent in self._beam:
+            usable = [d for d in edited if d.candidate.parents == (parent,) and not self._unusable(d)]
+            slots: list[Draft | tuple[Candidate, int, int]] = [*usable]
+            for text in (*(draft.candidate for draft in usable), self.population.candidates[parent]):
+                slots += [(text, parent, sample) for sample in range(self.paraphrases)]
+            for place in sorted(rng.sample(range(len(slots)), min(self.successors, len(slots)))):
+                slot = slots[place]
+                if isinstance(slot, Draft):
+                    drawn.add(slot.number)
+                else:
+                    sources.append(slot)
+        return drawn, sources
+
+    def _paraphrased(self, sources: list[tuple[Candidate, int, int]]) -> list[Draft]:
+        """What is drawn in other words, all asked for at once; of several texts one that the sample's number names."""
+        started = []
+        for source, parent, sample in sources:
+            number = self._next_number()
+            parameter = (number + sample) % len(source.texts)
+            stays = Draft(number, "paraphrase", replace(source, parents=(parent,)))
+            brief = self._desk.brief(source, parameter, step=number)
+            started.append((stays, parameter, 0, Job(Paraphrase(), brief, sample)))
+        answers = self._desk.ask([job for *_, job in started])
+        return [self._desk.filled(*each[:3], each[3].brief, answer) for each, answer in zip(started, answers)]
+
+    def _unusable(self, draft: Draft) -> str:
+        """Why a draft is not tried; "" when it can be."""
+        number = self.population.number_of(draft.candidate.texts)
+        if number is None:
+            return ""
+        nothing = number in draft.candidate.parents
+        return (draft.dropped or "nothing was proposed") if nothing else "it was tried before"
+
+    # Selection.
+
+    def _select(self, objective: Objective, new: list[int], rng: random.Random) -> None:
+        """Choose the next beam among the old one and new candidates."""
+        population = self.population
+        order = list(range(len(objective.val)))
+        rng.shuffle(order)
+        arms = [*self._beam, *sorted(new, key=population.length)]
+        keep, budget = min(self.beam, len(arms)), self.evaluations * len(arms)
+
+        def run(numbers: list[int], positions: list[int]) -> None:
+            population.score(objective, numbers, positions)
+
+        if self.selection == "rejects":
+            self._beam = successive_rejects(arms, keep, budget, order, run, population.mean)
+        else:
+            self._beam = ucb(arms, keep, budget, order, run, population.mean, population.scale)
+
+    def _place(self, arm: int) -> str:
+        population = self.population
+        seen = f"({population.mean(arm):.3f} on {len(population.known(arm))} examples)"
+        if arm not in self._beam:
+            return f"rejected {seen}"
+        return f"{'first' if self._beam[0] == arm else f'number {self._beam.index(arm) + 1}'} of the beam {seen}"

@@ -1,0 +1,202 @@
+"""`OPRO`: optimization by prompting (arXiv 2309.03409), a model that is shown what was tried and how well it did.
+
+What is the paper's: the optimizer sees the best texts so far with their scores, in ascending order, and a few of the
+tasks with their right answers; it proposes several new texts a step, which are scored on the training set and shown in
+the next one. There is no feedback on single answers.
+
+What is not:
+
+- Each proposal of a step is shown other tasks, where the paper draws them once a step and relies on a temperature of 1:
+  so proposals differ also when a model is deterministic, or its answers come from a cache.
+- With several texts in the program, they take turns; each is shown with the best score that the program had with it.
+- The parameters change only when the best of a step is better on the validation set, too; the paper has no such set and
+  reports that scores on the training set flatter. The test set stays sealed, and the final choice is the Trainer's.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.search.by_scores import ByScores
+from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
+from textgrad_engine.optim.search.objective import Objective, Split
+from textgrad_engine.optim.search.population import Candidate
+
+__all__ = ["OPRO"]
+
+
+class OPRO(PopulationSearcher):
+    """Searches by showing a model the texts that were tried, with their scores.
+
+    Each step decides about one text; the work of a round is done in the first step of the round.
+
+    Args:
+        params: the parameters, or groups of them with settings of their own.
+        model: asks this model for new texts; None stands for the optimizer of `use_models`.
+        rounds: so many rounds.
+        per_round: so many new texts are asked for at once.
+        shown: so many texts with their scores are shown, the best there are.
+        examples: so many tasks with their answers are shown.
+        score_on: ``"train"`` as in the paper, or ``"val"``, where every score also counts for the choice.
+        sample: scores are means over so many examples, drawn once; None for all.
+        constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
+        max_tokens: at most so many tokens in a parameter.
+        max_feedback_tokens: at most so many tokens of texts with scores are shown; the worst are left out beyond it.
+        seed: of all that is drawn.
+
+    Raises:
+        ValueError: there is no parameter, or a setting is out of range.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> from textgrad_engine.train import Objective
+        >>> def model(request):
+        ...     if request.purpose == "optimizer":
+        ...         return {"text": "Repeat. Shout.", "reason": "the tasks are answered in capitals"}
+        ...     text = request.messages[-1].text
+        ...     return text.upper() if "Shout" in request.messages[0].text else text
+        >>> system = nn.Parameter("Repeat.", role="system prompt")
+        >>> program = nn.ChatCompletion("{word}", system=system, model=FunctionModel(model))
+        >>> rows = [{"word": word, "target": word.upper()} for word in "one two three four".split()]
+        >>> search = OPRO(program.parameters(), model=FunctionModel(model))
+        >>> search.step(Objective(program, nn.ExactMatch(), rows)).why
+        'scores 1.000, the highest so far, and is better on validation (1.000)'
+        >>> system.data
+        'Repeat. Shout.'
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        model: str | Model | None = None,
+        *,
+        rounds: int = 25,
+        per_round: int = 8,
+        shown: int = 20,
+        examples: int = 3,
+        score_on: Split = "train",
+        sample: int | None = 64,
+        constraints: Iterable[Contract | str] = (),
+        max_tokens: int = 2000,
+        max_feedback_tokens: int = 8000,
+        seed: int = 0,
+    ) -> None:
+        if score_on not in ("train", "val"):
+            raise ValueError(f"score_on is 'train' or 'val', got {score_on!r}")
+        if examples < 0:
+            raise ValueError(f"examples must be at least 0, got {examples}")
+        counts = {"rounds": rounds, "per_round": per_round, "shown": shown}
+        if sample is not None:
+            counts["sample"] = sample
+        super().__init__(params, text_settings(constraints, max_tokens, max_feedback_tokens, **counts), model, seed)
+        self.rounds, self.per_round, self.shown, self.examples = rounds, per_round, shown, examples
+        self.score_on, self.sample = score_on, sample
+        self._round = 0
+        self._marks: dict[int, float] = {}
+
+    def _memory(self) -> dict[str, Any]:
+        return {"round": self._round, "marks": dict(self._marks)}
+
+    def _remember(self, memory: Mapping[str, Any]) -> None:
+        self._round = int(memory.get("round", 0))
+        self._marks = {int(number): float(mark) for number, mark in memory.get("marks", {}).items()}
+
+    def _propose(self, objective: Objective) -> Sequence[Outcome]:
+        if self._round >= self.rounds:
+            return ()
+        if not self._marks:
+            self._score(objective, [0])
+        self._round += 1
+        drafts = self._drafts(objective)
+        arms: dict[int, int] = {}
+        for draft in drafts:
+            if self.population.number_of(draft.candidate.texts) is None:
+                arms[draft.number] = self.population.add(draft.candidate)
+        record, before = max(self._marks.values(), default=0.0), self._best
+        self._score(objective, list(arms.values()))
+        first, leads = self._first(objective, list(arms.values()))
+        outcomes = []
+        for draft in drafts:
+            arm = arms.get(draft.number)
+            if arm is None:
+                nothing = draft.candidate.texts == self.population.candidates[draft.candidate.parents[0]].texts
+                why = (draft.dropped or "nothing was proposed") if nothing else "it was tried before"
+                outcomes.append(Outcome(draft, why))
+                continue
+            why = f"scores {self._marks[arm]:.3f}" if arm in self._marks else "no answer was to be had with it"
+            if arm in self._marks and self._marks[arm] > record:
+                why += ", the highest so far" if arm == first else ", higher than all before"
+            race = self.population.compared(arm, before)
+            if arm == first and race is not None:
+                word = "and is better" if leads else "but is no better"
+                why += f", {word} on validation ({self.population.mean(arm):.3f})"
+            outcomes.append(Outcome(draft, why, arm if arm == first and leads else None, race))
+        return outcomes
+
+    def _drafts(self, objective: Objective) -> list[Draft]:
+        """New texts, all asked for at once."""
+        best = max(self._marks, key=lambda number: (self._marks[number], -number), default=0)
+        candidate = self.population.candidates[best]
+        jobs: list[Job] = []
+        drafts: list[Draft] = []
+        for sample in range(self.per_round):
+            number = self._next_number()
+            rng = random.Random(f"{self.seed}/{number}")
+            parameter = number % len(candidate.texts)
+            size = len(objective.train)
+            positions = tuple(sorted(rng.sample(range(size), min(self.examples, size))))
+            demos = tuple(demo for demo in objective.demos(positions) if demo is not None)
+            brief = self._desk.brief(candidate, parameter, step=number, others=self._tried(parameter), demos=demos)
+            most = self._desk.groups[parameter]["max_feedback_tokens"]
+            jobs.append(Job(ByScores(most), brief, sample))
+            stays = Candidate(candidate.texts, candidate.origins, (best,))
+            drafts.append(Draft(number, "scores", stays, examples=positions))
+        answers = self._desk.ask(jobs)
+        return [
+            self._desk.filled(draft, draft.number % len(candidate.texts), 0, job.brief, answer)
+            for draft, job, answer in zip(drafts, jobs, answers)
+        ]
+
+    def _tried(self, parameter: int) -> tuple[tuple[str, float | None], ...]:
+        """The best texts of a parameter so far, each with the best score that the program had with it."""
+        found: dict[str, float] = {}
+        for number, mark in self._marks.items():
+            text = self.population.candidates[number].texts[parameter]
+            found[text] = max(mark, found.get(text, mark))
+        return tuple(sorted(found.items(), key=lambda each: each[1])[-self.shown :])
+
+    def _score(self, objective: Objective, numbers: list[int]) -> None:
+        """Give candidates the score that the model is shown."""
+        size = len(objective.train if self.score_on == "train" else objective.val)
+        order = list(range(size))
+        random.Random(f"{self.seed}/sample").shuffle(order)
+        positions = sorted(order if self.sample is None else order[: self.sample])
+        if not numbers:
+            return
+        if self.score_on == "val":
+            self.population.score(objective, numbers, positions)
+            rows = [[self.population.scores[number][n] for n in positions] for number in numbers]
+        else:
+            rows = objective.matrix([self.population.candidates[n].texts for n in numbers], positions, "train")
+        for number, row in zip(numbers, rows):
+            known = [score for score in row if score is not None]
+            if known:
+                self._marks[number] = sum(known) / len(known)
+
+    def _first(self, objective: Objective, numbers: list[int]) -> tuple[int | None, bool]:
+        """The best of some new candidates, if its score is above that of the parameters' texts, and whether it leads."""
+        marked = [number for number in numbers if number in self._marks]
+        if not marked:
+            return None, False
+        first = max(marked, key=lambda number: (self._marks[number], -self.population.length(number)))
+        if self._marks[first] <= self._marks.get(self._best, float("-inf")):
+            return None, False
+        self.population.score(objective, [self._best, first], range(len(objective.val)))
+        return first, self.population.lead(first, self._best) > 0

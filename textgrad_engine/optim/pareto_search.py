@@ -1,0 +1,254 @@
+"""`ParetoSearch`: GEPA (arXiv 2507.19457), a population kept by its Pareto frontier, mutated by feedback, and merged.
+
+What is the paper's: candidates that are best on some example live on, and are drawn by how often they are (algorithm
+2); a child is made from a minibatch's feedback and comes into the population when its sum of scores there is higher
+than its parent's; only then is it scored on the validation set; two candidates with a common ancestor are merged by
+taking each prompt from the one that changed it (appendix, system-aware merge).
+
+What is not:
+
+- The feedback is that of our backward pass: a critic is asked about what went wrong, and what it says is traced through
+  the graph to the prompts. The paper's reflection sees traces and writes the new prompt in one call.
+- Which prompt to change follows from where the feedback went (`optim.search.credit`), not from taking turns.
+- Where two candidates have both changed one prompt, the paper takes it from the one with the higher score. Here their
+  changes are put together line by line when they do not touch the same lines, else by a model (`proposers.Crossover`).
+- What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's.
+
+The plain ``>`` on a minibatch of three is kept, as it is the method's rule: it lets chance into the population, which is
+what the frontier on the validation set is there for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from textgrad_engine import ops
+from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.proposers import Proposer, Rewrite
+from textgrad_engine.optim.search.credit import credit
+from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
+from textgrad_engine.optim.search.frontier import frontier
+from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
+from textgrad_engine.optim.search.objective import Objective
+
+__all__ = ["ParetoSearch"]
+
+GLANCE = 5
+"""So many validation examples decide whether a merged candidate is worth scoring on all, as in the paper's code."""
+
+
+class ParetoSearch(PopulationSearcher):
+    """Searches with a population: reflective mutation, acceptance on a minibatch, a frontier by examples, merges.
+
+    Args:
+        params: the parameters, or groups of them with settings of their own.
+        model: asks this model for new texts; None stands for the optimizer of `use_models`.
+        proposer: makes a new text of a parameter from feedback; None is `proposers.Rewrite`, as in the paper.
+        batch_size: training examples of a minibatch.
+        proposals: the search is finished after so many.
+        merges: at most so many merges are tried; each after a mutation came into the population.
+        max_edits: at most so many edits in a proposal, where the proposer makes edits.
+        constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
+        max_tokens: at most so many tokens in a parameter.
+        max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
+        feedback_batch_size: so many examples may share one feedback call.
+        seed: of the minibatches, of which candidate is drawn, and of the merges.
+
+    Raises:
+        ValueError: there is no parameter, or a setting is out of range.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> from textgrad_engine.train import Objective
+        >>> def model(request):
+        ...     if request.purpose == "backward":
+        ...         return {f"case_{n}": {"system": "Say to shout."} for n in range(1, 4)}
+        ...     if request.purpose == "optimizer":
+        ...         return {"text": "Repeat. Shout.", "reason": "asked for"}
+        ...     text = request.messages[-1].text
+        ...     return text.upper() if "Shout" in request.messages[0].text else text
+        >>> system = nn.Parameter("Repeat.", role="system prompt")
+        >>> program = nn.ChatCompletion("{word}", system=system, model=FunctionModel(model))
+        >>> rows = [{"word": word, "target": word.upper()} for word in "one two three four".split()]
+        >>> search = ParetoSearch(program.parameters(), model=FunctionModel(model))
+        >>> search.step(Objective(program, nn.ExactMatch(), rows)).why
+        'better on its minibatch (0.000 -> 1.000), and the best on validation (1.000)'
+        >>> system.data
+        'Repeat. Shout.'
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        model: str | Model | None = None,
+        *,
+        proposer: Proposer | None = None,
+        batch_size: int = 3,
+        proposals: int = 100,
+        merges: int = 5,
+        max_edits: int = 4,
+        constraints: Iterable[Contract | str] = (),
+        max_tokens: int = 2000,
+        max_feedback_tokens: int = 8000,
+        feedback_batch_size: int = 8,
+        seed: int = 0,
+    ) -> None:
+        if merges < 0:
+            raise ValueError(f"merges must be at least 0, got {merges}")
+        settings = text_settings(
+            constraints,
+            max_tokens,
+            max_feedback_tokens,
+            batch_size=batch_size,
+            proposals=proposals,
+            max_edits=max_edits,
+            feedback_batch_size=feedback_batch_size,
+        )
+        super().__init__(params, settings, model, seed)
+        self.proposer, self.batch_size, self.proposals = proposer or Rewrite(), batch_size, proposals
+        self.merges, self.max_edits, self.feedback_batch_size = merges, max_edits, feedback_batch_size
+        self._drawn = 0
+        self._merge_due = False
+        self._merged: list[tuple[int, int]] = []
+
+    def _memory(self) -> dict[str, Any]:
+        return {"drawn": self._drawn, "merge_due": self._merge_due, "merged": [list(pair) for pair in self._merged]}
+
+    def _remember(self, memory: Mapping[str, Any]) -> None:
+        self._drawn, self._merge_due = int(memory.get("drawn", 0)), bool(memory.get("merge_due", False))
+        self._merged = [(int(one), int(other)) for one, other in memory.get("merged", ())]
+
+    def _propose(self, objective: Objective) -> Sequence[Outcome]:
+        if self._begun >= self.proposals:
+            return ()
+        number = self._next_number()
+        rng = random.Random(f"{self.seed}/{number}")
+        if self._merge_due and len(self._merged) < self.merges:
+            self._merge_due = False
+            if pairs := self._pairs():
+                return (self._merge(objective, number, rng.choice(pairs), rng),)
+        return (self._mutation(objective, number, rng),)
+
+    # Reflective mutation.
+
+    def _mutation(self, objective: Objective, number: int, rng: random.Random) -> Outcome:
+        counts = self._frontier()
+        parent = rng.choices(list(counts), weights=list(counts.values()))[0]
+        draft = self._reflected(objective, number, parent)
+        texts, old = draft.candidate.texts, self.population.candidates[parent].texts
+        if texts == old:
+            return Outcome(draft, draft.dropped or ("nothing was proposed" if draft.written else "nothing went wrong"))
+        if self.population.number_of(texts) is not None:
+            return Outcome(draft, "it is in the population already")
+        after = objective.scores(texts, draft.examples, "train")
+        before, now = _sums(draft.scores, after)
+        if now <= before:
+            return Outcome(draft, f"not better on its minibatch ({before:.3f} -> {now:.3f})")
+        self._merge_due = True
+        return self._taken_in(objective, draft, f"better on its minibatch ({before:.3f} -> {now:.3f})")
+
+    def _reflected(self, objective: Objective, number: int, parent: int) -> Draft:
+        """A candidate with one text made anew from the feedback on a minibatch; its parent where there was none."""
+        candidate = self.population.candidates[parent]
+        positions = self._minibatch(len(objective.train))
+        with ops.feedback_batch_size(self.feedback_batch_size):
+            said = objective.feedback(candidate.texts, positions)
+        draft = Draft(
+            number=number,
+            kind="mutation",
+            candidate=replace(candidate, parents=(parent,)),
+            examples=positions,
+            scores=said.scores,
+            feedback=sum(map(len, said.gradients)),
+            problems=said.problems,
+        )
+        credited = credit(said.gradients)
+        if not any(credited):
+            return draft
+        parameter = credited.index(max(credited))
+        items, left_out = self._desk.gathered(said.gradients[parameter], candidate, parameter)
+        brief = self._desk.brief(candidate, parameter, step=number, max_edits=self.max_edits, items=items)
+        (answer,) = self._desk.ask([Job(self.proposer, brief)])
+        return self._desk.filled(draft, parameter, left_out, brief, answer)
+
+    def _minibatch(self, size: int) -> tuple[int, ...]:
+        """The next training examples: each epoch goes over all of them in an order of its own."""
+        found: list[int] = []
+        while len(found) < min(self.batch_size, size):
+            epoch, place = divmod(self._drawn, size)
+            order = list(range(size))
+            random.Random(f"{self.seed}/epoch/{epoch}").shuffle(order)
+            if order[place] not in found:
+                found.append(order[place])
+            self._drawn += 1
+        return tuple(sorted(found))
+
+    # Merges.
+
+    def _pairs(self) -> list[Pair]:
+        """Pairs of the frontier that have a common ancestor and were not merged yet."""
+        known = {(min(pair), max(pair)) for pair in self._merged}
+        return [pair for pair in pairs_in(self.population, self._frontier()) if pair.key not in known]
+
+    def _merge(self, objective: Objective, number: int, pair: Pair, rng: random.Random) -> Outcome:
+        self._merged.append(pair.key)
+        population = self.population
+        draft = merged(self._desk, population, pair, number)
+        if population.number_of(draft.candidate.texts) is not None:
+            return Outcome(draft, draft.dropped or "together they say nothing that is not in the population already")
+        rows = [population.known(each) for each in (pair.better, pair.other)]
+        positions = _telling(rows[0], rows[1], rng)
+        new = objective.scores(draft.candidate.texts, positions)
+        best = max(sum(row[n] for n in positions) for row in rows)
+        got = sum(score for score in new if score is not None)
+        count = len(positions) or 1
+        said = f"on {len(positions)} examples ({best / count:.3f} -> {got / count:.3f})"
+        if got < best:
+            return Outcome(draft, f"the merged texts do worse {said}")
+        return self._taken_in(objective, draft, f"the merged texts do not do worse {said}")
+
+    # What both come to.
+
+    def _frontier(self) -> dict[int, int]:
+        population = self.population
+        return frontier({number: population.known(number) for number in range(len(population.candidates))})
+
+    def _taken_in(self, objective: Objective, draft: Draft, why: str) -> Outcome:
+        """Take a candidate into the population, and score it on the whole validation set."""
+        population = self.population
+        number = population.add(draft.candidate)
+        population.score(objective, [number], range(len(objective.val)))
+        race = population.compared(number, self._best)
+        mean = population.mean(number)
+        if population.lead(number, self._best) > 0:
+            return Outcome(draft, f"{why}, and the best on validation ({mean:.3f})", number, race)
+        return Outcome(draft, f"{why}, so it joins the population (validation {mean:.3f})", None, race)
+
+
+def _sums(before: Sequence[float | None], after: Sequence[float | None]) -> tuple[float, float]:
+    """The means of two lists over the examples that both have scores for; 0 when there is none."""
+    both = [(old, new) for old, new in zip(before, after) if old is not None and new is not None]
+    count = len(both) or 1
+    return sum(old for old, _ in both) / count, sum(new for _, new in both) / count
+
+
+def _telling(one: Mapping[int, float], other: Mapping[int, float], rng: random.Random) -> list[int]:
+    """Validation examples to try merged texts on: about as many where one, the other, and neither is better."""
+    both = [position for position in one if position in other]
+    parts = [
+        [n for n in both if one[n] > other[n]],
+        [n for n in both if one[n] < other[n]],
+        [n for n in both if one[n] == other[n]],
+    ]
+    for part in parts:
+        rng.shuffle(part)
+    mixed = [n for group in itertools.zip_longest(*parts) for n in group if n is not None]
+    return sorted(mixed[:GLANCE])

@@ -1,0 +1,269 @@
+"""`RandomSearch`: the control. Proposals that know nothing of what went wrong, kept by the same race as any other's.
+
+What a search gains over this one, at equal calls, is what its feedback is worth; what this one gains is what trying out
+alone is worth. `RandomEdits` proposes without a model, `Rewrite` and `Patch` with one that gets no feedback.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from textgrad_engine import templates
+from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.between import edits_between
+from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.patch import apply_patch, stamped
+from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
+from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.drafts import Desk, Draft, Job, text_settings
+from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.population import Candidate
+from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
+from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.telling import edits_in_words
+
+__all__ = ["RandomEdits", "RandomSearch"]
+
+MOST_REPEATED = 8
+"""After so many proposals in a row that were made before, nothing new is to be expected."""
+
+
+@dataclass(frozen=True)
+class RandomEdits:
+    r"""A proposer that asks nobody: it removes, moves, doubles or swaps lines, or words of a line, at random.
+
+    Args:
+        seed: of what is drawn; it also depends on the text and on the number of the proposal.
+        edits: so many changes in one proposal.
+
+    Raises:
+        ValueError: `edits` is less than 1.
+
+    Example:
+        >>> import asyncio
+        >>> brief = Brief(role="prompt", text="Sort.\nBe brief.", origins=(None, None))
+        >>> asyncio.run(RandomEdits(seed=1).propose(brief, None, "")).text != brief.text
+        True
+    """
+
+    seed: int = 0
+    edits: int = 1
+
+    def __post_init__(self) -> None:
+        if self.edits < 1:
+            raise ValueError(f"edits must be at least 1, got {self.edits}")
+
+    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+        """Change the text at random; see `Proposer`."""
+        rng = random.Random(f"{self.seed}/{brief.step}/{brief.role}/{brief.text}/{problem}")
+        lines = brief.text.split("\n")
+        for _ in range(self.edits):
+            place = rng.randrange(len(lines))
+            words = lines[place].split(" ")
+            if len(words) > 1 and (len(lines) < 2 or rng.random() < 0.5):
+                lines[place] = " ".join(_shaken(words, rng))
+            else:
+                lines = _shaken(lines, rng)
+        edits, _ = edits_between(brief.text, "\n".join(lines))
+        reason = "at random"
+        made = stamped([replace(edit, reason=reason) for edit in edits], brief.step)
+        text, origins = apply_patch(brief.text, brief.origins, made, (), brief.step)
+        return Proposal(text, tuple(origins), tuple(made))
+
+
+def _shaken(parts: list[str], rng: random.Random) -> list[str]:
+    """The parts with one of them removed, moved or doubled, or two swapped."""
+    found = list(parts)
+    place = rng.randrange(len(found))
+    kind = rng.choice(("remove", "move", "double", "swap") if len(found) > 1 else ("double",))
+    if kind == "remove":
+        del found[place]
+    elif kind == "move":
+        part = found.pop(place)
+        found.insert(rng.randrange(len(found) + 1), part)
+    elif kind == "double":
+        found.insert(rng.randrange(len(found) + 1), found[place])
+    else:
+        other = rng.randrange(len(found))
+        found[place], found[other] = found[other], found[place]
+    return found
+
+
+class RandomSearch(Searcher):
+    """Tries proposals made without feedback, one after the other, and keeps what a paired race shows to be better.
+
+    It is the control for any other search: the same race (`optim.search.race`) on the same examples, the same contracts,
+    the same memory of what was tried and did not help; what is withheld is what went wrong. It is `finished` after
+    `proposals`, or when the proposer only says what it has said before.
+
+    Args:
+        params: the parameters, or groups of them with settings of their own.
+        proposer: makes the proposals: `RandomEdits`, or `proposers.Rewrite` and the like, which ask a model.
+        model: who is asked; None stands for the optimizer of `use_models`.
+        proposals: so many are tried.
+        max_edits: at most so many edits in a proposal, where the proposer makes edits.
+        constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
+        momentum: so many proposals of before are shown to the proposer, with what became of them.
+        max_tokens: at most so many tokens in a parameter.
+        allowance: at most so many validation examples in a race; None for all.
+        seed: of the order of examples in races, and of which parameter comes when.
+
+    Raises:
+        ValueError: there is no parameter, or a setting is out of range.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> from textgrad_engine.train import Objective
+        >>> model = FunctionModel(lambda request: "no" if "never" in request.messages[0].text else "yes")
+        >>> system = nn.Parameter("Agree never.", role="system prompt")
+        >>> program = nn.ChatCompletion("{question}", system=system, model=model)
+        >>> rows = [{"question": str(n), "target": "yes"} for n in range(6)]
+        >>> search = RandomSearch(program.parameters(), RandomEdits(seed=3))
+        >>> objective = Objective(program, nn.ExactMatch(), rows)
+        >>> while (decision := search.step(objective)) and not decision.kept:
+        ...     pass
+        >>> "never" in system.data, decision.why
+        (False, 'better')
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        proposer: Proposer,
+        model: str | Model | None = None,
+        *,
+        proposals: int = 64,
+        max_edits: int = 4,
+        constraints: Iterable[Contract | str] = (),
+        momentum: int = 12,
+        max_tokens: int = 2000,
+        allowance: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if momentum < 0:
+            raise ValueError(f"momentum must be at least 0, got {momentum}")
+        counts = {"proposals": proposals, "max_edits": max_edits}
+        if allowance is not None:
+            counts["allowance"] = allowance
+        # It shows no feedback, so the limit for that is nobody's business.
+        settings = text_settings(constraints, max_tokens, max_tokens, **counts)
+        del settings["max_feedback_tokens"]
+        super().__init__(params, settings)
+        self.proposer, self.model, self.proposals = proposer, model, proposals
+        self.max_edits, self.momentum, self.allowance, self.seed = max_edits, momentum, allowance, seed
+        self._board: Board | None = None
+        self._tried: set[Texts] = set()
+
+    @property
+    def board(self) -> Board:
+        """What the search knows, for reports and tests.
+
+        Raises:
+            RuntimeError: no step was made yet.
+        """
+        if self._board is None:
+            raise RuntimeError("the search has no board before its first step")
+        return self._board
+
+    @property
+    def expected(self) -> float:
+        """The mean validation score that the best texts are expected to have."""
+        return self.board.mean
+
+    def texts(self) -> Texts:
+        """The best texts so far."""
+        return self.board.texts
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and settings as plain data, with what was tried."""
+        board = None if self._board is None else self._board.state_dict()
+        return {**super().state_dict(), "board": board, "tried": sorted(map(list, self._tried))}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave; see `Optimizer.load_state_dict`."""
+        self.close()
+        super().load_state_dict(state)
+        self._board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
+        self._tried = {tuple(texts) for texts in state["tried"]}
+
+    def _begin(self, objective: Objective) -> None:
+        super()._begin(objective)
+        self._desk = Desk.of(self, self.model)
+        variables = self._variables()
+        texts = tuple(str(variable.data) for variable in variables)
+        if self._board is None or self._board.texts != texts:
+            self._board = Board(texts, tuple(tuple(self.origins(variable)) for variable in variables))
+            self._tried = {texts}
+        objective.adopt(texts)
+
+    def _decide(self, objective: Objective) -> Decision | None:
+        board = self.board
+        if not board.val:
+            found = objective.scores(board.texts, range(len(objective.val)))
+            board.val = {n: score for n, score in enumerate(found) if score is not None}
+        if board.begun >= self.proposals or board.quiet >= MOST_REPEATED:
+            return None
+        board.begun += 1
+        draft = self._draft(board)
+        kept, why, race = False, draft.dropped or "nothing was proposed", None
+        if draft.candidate.texts in self._tried:
+            board.quiet += 1
+            if draft.candidate.texts != board.texts:
+                why = "it was tried before"
+        else:
+            board.quiet = 0
+            self._tried.add(draft.candidate.texts)
+            race = self._raced(objective, board, draft)
+            kept, why = race.outcome == "better", race.outcome
+            self._remember(draft, why)
+        if kept and race is not None:
+            self._adopt(objective, board, draft, race)
+        return Decision(
+            number=draft.number,
+            kind=draft.kind,
+            changes=self._desk.changes(draft),
+            race=race,
+            kept=kept,
+            why=why,
+            problems=draft.problems,
+        )
+
+    def _draft(self, board: Board) -> Draft:
+        """One proposal for one parameter; they take turns, as nothing says which one needs it."""
+        number = board.begun
+        parameter = number % len(board.texts)
+        best = Candidate(board.texts, board.origins)
+        history = tuple(board.history[-self.momentum :]) if self.momentum else ()
+        brief = self._desk.brief(best, parameter, step=number, max_edits=self.max_edits, history=history)
+        # A further sample each time: the brief may be the same as before.
+        (answer,) = self._desk.ask([Job(self.proposer, brief, sample=number)])
+        return self._desk.filled(Draft(number, "random", best), parameter, 0, brief, answer)
+
+    def _raced(self, objective: Objective, board: Board, draft: Draft) -> RaceRecord:
+        rng = random.Random(f"{self.seed}/{draft.number}")
+        race = Race(board.strata((), rng), allowance=self.allowance, scale=board.scale)
+        both = [board.texts, draft.candidate.texts]
+        return run_race(race, objective.val, lambda some: objective.matrix(both, some))
+
+    def _adopt(self, objective: Objective, board: Board, draft: Draft, race: RaceRecord) -> None:
+        board.texts, board.origins = draft.candidate.texts, draft.candidate.origins
+        board.kept += 1
+        objective.adopt(board.texts)
+        for variable, text, own in zip(self._variables(), board.texts, board.origins):
+            self.state.setdefault(variable, {})["origins"] = (text, list(own))
+        board.settle(race, {name: n for n, name in enumerate(objective.val)}, exact=True)
+
+    def _remember(self, draft: Draft, outcome: str) -> None:
+        """Keep for the proposer what was tried and what became of it."""
+        past = templates.load("past_edit")
+        for change in self._desk.changes(draft):
+            if not change.edits:  # that a text was written anew says nothing; what it changed does
+                change = replace(change, edits=tuple(edits_between(change.before, change.after)[0]))
+            self.board.history.extend(past.render(edit=told, outcome=outcome) for told in edits_in_words(change))

@@ -1,0 +1,31 @@
+"""The paraphrase proposer: the same text in other words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.patch import REWRITE_SCHEMA, origins_of_rewrite
+from textgrad_engine.optim.proposers import Brief, Proposal
+from textgrad_engine.optim.proposers.base import ask, shared_slots
+
+__all__ = ["Paraphrase"]
+
+
+@dataclass(frozen=True)
+class Paraphrase:
+    """Asks a model to say the text in other words; it is told of no feedback.
+
+    Source: the Monte-Carlo successors of ProTeGi (arXiv 2305.03495), which explore the neighbourhood of a text.
+    """
+
+    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+        """Ask for the text in other words; see `Proposer` for errors."""
+        shared = shared_slots(brief, problem)
+        slots = {"text": brief.text, **{name: shared[name] for name in ("role", "constraints", "problem")}}
+        body = await ask(model, "optimizer_paraphrase", "rewrite", REWRITE_SCHEMA, slots)
+        text = str(body["text"]).strip("\n")
+        if text == brief.text.strip("\n"):  # line ends around the text are no change
+            text = brief.text
+        origins = origins_of_rewrite(brief.text, brief.origins, text, body["reason"], (), brief.step)
+        return Proposal(text, tuple(origins))
