@@ -8,7 +8,8 @@ same feedback: the expected answer. The score is that of the final prompt on the
 the simulation and measured; it is computed here and costs no calls. GEPA and TextGrad are run if this interpreter can
 import them, or another one that has them (`--others PATH`). Beside the optimizers stand the controls: without feedback.
 
-The table has medians over the seeds; the picture (SVG) and all runs (JSON) go to the folder `--out`. The model is a
+The table has medians over the seeds; the picture (SVG) and all runs (JSON) go to the folder `--out`, and `--beside`
+takes such runs in again. The model is a
 simulation: the figures compare optimizers on this task, and say nothing about real models.
 """
 
@@ -43,8 +44,17 @@ WIDTH = 32
 TASKS: dict[str, dict[str, Any]] = {
     "additive": {"interactions": 0},
     "interacting": {"interactions": 6},
+    "hard": {
+        "rules": 16,
+        "interactions": 8,
+        "distractors": 6,
+        "noise": 0.06,
+        "critic": 0.7,
+        "sloppiness": 0.2,
+    },
     "flat": {"flat": True},
 }
+"""Settings of `simulated_task`; ``hard`` is the interacting one with a critic and a proposer that are often wrong."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,7 @@ def run_own(entry: Entry, task: SimulatedTask, url: str, seed: int, calls: int) 
         result = trainer.fit(program, task.loss, entry.make(program.parameters(), seed), task.train, task.val)
     track.ended = time.time()
     track.best.append((track.ended, result.best["system"]))
+    dispatch.run(llm.innermost(model).aclose)  # type: ignore[attr-defined]
     return track
 
 
@@ -161,10 +172,18 @@ def _importable(name: str, python: str) -> bool:
     return subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False).returncode == 0
 
 
+def earlier(path: Path) -> list[Run]:
+    """Runs that were written before."""
+    return [
+        Run(**{**one, "points": tuple(Point(**point) for point in one["points"])})
+        for one in json.loads(path.read_text())
+    ]
+
+
 def main() -> None:
     """Run what was asked for, print the tables, write the picture and the runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=["additive", "interacting"])
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=["additive", "interacting", "hard"])
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these optimizers; all by default")
     parser.add_argument("--seeds", type=int, default=10, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
@@ -173,18 +192,19 @@ def main() -> None:
     parser.add_argument(
         "--others", default=sys.executable, metavar="PATH", help="the Python that has gepa and textgrad"
     )
+    parser.add_argument("--beside", type=Path, metavar="RUNS.JSON", help="runs of another time, for table and picture")
     parser.add_argument("--out", type=Path, default=Path("proving-ground"), help="folder for runs.json and picture.svg")
     options = parser.parse_args()
     names = [*OPTIMIZERS, *(name for name in ("gepa", "textgrad") if _importable(name, options.others))]
     if unknown := [name for name in options.only or () if name not in names]:
         parser.error(f"there is no {unknown[0]!r}; there are {', '.join(names)}")
-    runs: list[Run] = []
+    runs = [] if options.beside is None else earlier(options.beside)
     options.out.mkdir(parents=True, exist_ok=True)
     for task_name in options.tasks:
         for seed in range(options.first, options.first + options.seeds):
             for name in options.only or names:
                 made = run(name, options.others, task_name, seed, options.calls, options.latency)
-                runs.append(made)
+                runs = [one for one in runs if (one.task, one.optimizer, one.seed) != (task_name, name, seed)] + [made]
                 (options.out / "runs.json").write_text(json.dumps([asdict(one) for one in runs], indent=1))
                 print(
                     f"{task_name} {seed} {name}: way {made.way:.0%}, {sum(made.calls.values())} calls, "

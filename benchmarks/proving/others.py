@@ -115,7 +115,7 @@ def textgrad(job: dict[str, Any]) -> None:
     """TextGrad as its authors' prompt optimization runs it: a step, then validation, and back when that is worse.
 
     Two things are kinder to it than there: the examples of a minibatch are run at once, and answers that are right are
-    not sent through the backward pass. 8 examples a step; of 3 (the authors' number), 8 and 16.
+    not sent through the backward pass. 16 examples a step; of 3 (the authors' number), 8 and 16.
     """
     import textgrad as library
     from textgrad.autograd import StringBasedFunction
@@ -156,7 +156,7 @@ def textgrad(job: dict[str, Any]) -> None:
     rng = random.Random(job["seed"])
     spent, best = len(job["val"]), validated()
     told(prompt.value)
-    size = job.get("batch", 8)
+    size = job.get("batch", 16)
     order: list[Row] = []
     while spent + size + len(job["val"]) <= job["calls"]:
         if len(order) < size:

@@ -12,6 +12,7 @@ from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config
 from textgrad_engine.errors import ConfigError, TemplateError
 from textgrad_engine.llm import OpenAIModel, innermost, model_for
+from textgrad_engine.llm.context import context_window
 
 
 def test_a_plain_program_trains_its_system_prompt(small: Any) -> None:
@@ -63,6 +64,17 @@ def test_roles_of_one_name_share_one_model(small: Any) -> None:
         assert model_for("judge") is roles["forward"]
         assert model_for("optimizer") is roles["optimizer"]
         assert limits.calls == 5000
+
+
+def test_a_stated_context_reaches_every_model_but_one_of_another_name(small: Any) -> None:
+    """It is that of the models that the file names; what --model names has its own."""
+    named = 'forward = "a"\nbackward = "b"\nbase_url = "http://127.0.0.1:1/v1"\ncontext = 4096'
+    config = load_config(small(('forward = "simulated/tickets"', named)))
+    assert [context_window(model) for model in build.make_models(config).values()] == [4096, 4096]
+    (other,) = build.make_models(config.with_overrides(model="c")).values()
+    assert context_window(other) is None
+    embedded = load_config(small(('forward = "simulated/tickets"', 'forward = "simulated/tickets"\ncontext = 9')))
+    assert context_window(build.make_models(embedded)["forward"]) == 9
 
 
 def test_limits_per_minute_reach_every_model(small: Any) -> None:

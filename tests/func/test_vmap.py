@@ -372,6 +372,18 @@ def test_different_samples_for_equal_examples(model: FunctionModel) -> None:
     assert [request.config.seed for request in model.requests[3:]] == [None, None]
 
 
+@pytest.mark.parametrize("chunk_size", [None, 2])
+def test_each_pair_of_two_batches_has_a_sample_of_its_own(model: FunctionModel, chunk_size: int | None) -> None:
+    """Also where both numbers add up to the same; and the same one whatever the chunks."""
+
+    def rows(text: Any) -> Any:
+        return func.vmap(sampled, randomness="different", chunk_size=chunk_size)(text)
+
+    func.vmap(rows, randomness="different")([["a", "b", "a"], ["a", "a", "b"]]).data  # noqa: B018
+    seeds = {request.config.seed: request.messages[0].text for request in model.requests}
+    assert seeds == dict(enumerate("abaaab", 7))
+
+
 def test_the_same_sample_for_equal_examples(model: FunctionModel) -> None:
     """Equal requests stay equal, and what is not batched is asked once."""
     func.vmap(lambda text: text + sampled("shared"), randomness="same")(["a", "b", "c"]).data  # noqa: B018

@@ -25,6 +25,7 @@ from textgrad_engine.llm import (
     Stop,
     Usage,
     budget,
+    price,
     resolve,
     set_price,
 )
@@ -476,6 +477,33 @@ def test_money_counts_at_the_higher_of_fresh_and_cached_input(run, ask):
         assert run(main((10 * most + 1) * 1e-6)).spent.dollars == 1000e-6
     finally:
         set_price("priced", None)
+
+
+def test_a_service_tier_counts_at_its_own_price(run, ask):
+    """Priority costs more, and would pass a limit that is counted at the usual price."""
+    usage = {"input_tokens": 1000, "output_tokens": 1000}
+    usual, dear = price("gpt-5-mini", Usage(**usage)), price("gpt-5-mini", Usage(**usage), "priority")
+    assert dear > usual > 0
+    config = GenerateConfig(max_tokens=1000, extra={"service_tier": "priority"})
+    model = Priced(lambda request: used(**usage), name="gpt-5-mini")
+    asked = ask("a" * 1000, config=config)
+
+    async def main(budgeted, request):
+        with budget(dollars=1.0) as b:
+            await budgeted.complete(request)
+        return b.spent.dollars
+
+    assert run(main(Budgeted(model), asked)) == pytest.approx(dear)
+    defaults = Budgeted(Defaults(model, config))
+    assert run(main(defaults, ask("a" * 1000))) == pytest.approx(dear)
+    most = price("gpt-5-mini", Usage(input_tokens=most_of_request(asked), output_tokens=1000), "priority")
+
+    async def refused():
+        with budget(dollars=0.99 * most):
+            await Budgeted(model).complete(asked)
+
+    with pytest.raises(BudgetExceeded):
+        run(refused())
 
 
 TEXT = st.text(max_size=30)

@@ -19,7 +19,7 @@ from textgrad_engine.llm.context import (
     room_of,
 )
 from textgrad_engine.llm.resolve import Defaults
-from textgrad_engine.llm.wire import error_of
+from textgrad_engine.llm.statuses import error_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 

@@ -2,7 +2,6 @@ import asyncio
 import gc
 import json
 import traceback
-from email.utils import formatdate
 
 import httpx
 import pytest
@@ -21,7 +20,6 @@ from textgrad_engine.llm import (
 )
 from textgrad_engine.llm.openai import REFUSE_REQUESTS
 from textgrad_engine.llm.usage import usage_of, was_sent
-from textgrad_engine.llm.wire import retry_after
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 
 KEY = "sk-canary-0123456789"
@@ -334,27 +332,6 @@ def test_real_requests_are_refused_in_tests_and_mocked_ones_are_not(api, ask, mo
     with pytest.raises(errors.RequestRefused, match="allow_requests") as caught:
         send(OpenAIModel("m", api_key=KEY), ask())
     assert not was_sent(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "7"}, 7.0),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": formatdate(1030, usegmt=True)}, 30.0),
-        ({"retry-after": formatdate(900, usegmt=True)}, 0.0),
-        ({"llm_provider-retry-after": "60"}, 60.0),
-        ({"retry-after": "2", "llm_provider-retry-after": "60"}, 2.0),
-        ({"retry-after": "-3"}, 0.0),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "nan"}, None),
-        ({}, None),
-    ],
-)
-def test_retry_after_is_read_in_all_its_forms(headers, seconds):
-    """Seconds, milliseconds, a date; rubbish is no wait at all."""
-    assert retry_after(headers, now=lambda: 1000.0) == seconds
 
 
 def test_retry_after_is_on_the_error(api, ask):

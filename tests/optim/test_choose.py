@@ -38,6 +38,9 @@ class Table:
     def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
         raise NotImplementedError
 
+    def demos(self, positions: Sequence[int], texts: Texts | None = None) -> Any:
+        raise NotImplementedError
+
     def near(self, positions: Sequence[int], among: Sequence[int]) -> list[int]:
         raise NotImplementedError
 

@@ -92,6 +92,8 @@ def test_four_examples_show_nothing_at_all() -> None:
     found = compare(scored(0.0, 0.0, 0.0, 0.0), scored(1.0, 1.0, 1.0, 1.0))
     assert (found.verdict, found.detectable) == ("not shown", math.inf)
     assert found.remark == "with n = 4 no difference would be seen reliably, however large"
+    five = compare(scored(*[0.0] * 5), scored(0.1, 0.2, 0.3, 0.2, 0.1))
+    assert (five.verdict, five.detectable) == ("not shown", math.inf)
     single = compare(scored(0.2), scored(0.3))
     assert single.detectable == math.inf
     equal = compare(scored(*[0.25] * 9), scored(*[0.25] * 9))

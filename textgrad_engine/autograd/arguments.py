@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -55,7 +54,10 @@ def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
 
 def _refuse_hidden(value: Any, position: int) -> None:
     """Refuse a variable where no feedback would find it: in a container of another kind, or a field of a dataclass."""
-    inside = _inside(type(value))
+    kind = type(value)
+    if kind not in _INSIDE:
+        _INSIDE[kind] = _inside(kind)
+    inside = _INSIDE[kind]
     if inside is not None and any(isinstance(part, Variable) for part in inside(value)):
         raise TypeError(
             f"argument {position} of the call holds a Variable inside a {type(value).__name__}, where feedback cannot "
@@ -64,9 +66,11 @@ def _refuse_hidden(value: Any, position: int) -> None:
         )
 
 
-@functools.cache
+_INSIDE: dict[type, Callable[[Any], Iterable[Any]] | None] = {}
+"""What gives the parts of a value, by its class; None for a class whose values have none."""
+
+
 def _inside(kind: type) -> Callable[[Any], Iterable[Any]] | None:
-    """What gives the parts of a value of some class, None where it has none."""
     if issubclass(kind, Mapping):
         return lambda value: value.values()
     if issubclass(kind, list | tuple | set | frozenset | deque):

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-__all__ = ["EXAMPLE", "example", "numbered", "numbered_name"]
+__all__ = ["EXAMPLE", "entry_name", "example", "numbered", "numbered_name"]
 
 EXAMPLE: ContextVar[str] = ContextVar("textgrad_engine_example", default="")
 
@@ -56,6 +56,25 @@ def numbered_name(name: str, number: int, *, inside: bool) -> str:
     known = name.numbers if isinstance(name, _Numbered) else ""
     numbers = f"{known}[{number}]" if inside else f"[{number}]{known}"
     longer = _Numbered(name.removesuffix(known) + numbers)
+    longer.numbers = numbers
+    return longer
+
+
+def entry_name(name: str, own: str) -> str:
+    """The name of one entry of a batch whose entries have names of their own; numbers of inner batches stay behind it.
+
+    Args:
+        name: the name of the example that the batch belongs to.
+        own: that of the entry; "" leaves the name as it is.
+
+    Example:
+        >>> entry_name(numbered_name("", 2, inside=False), "t017")
+        't017[2]'
+    """
+    if not own:
+        return name
+    numbers = name.numbers if isinstance(name, _Numbered) else ""
+    longer = _Numbered(own + numbers)
     longer.numbers = numbers
     return longer
 

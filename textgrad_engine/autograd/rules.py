@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from textgrad_engine import dispatch, pytree
 from textgrad_engine.autograd.arguments import gradients_by_variable
 from textgrad_engine.autograd.context import Context, ExampleContexts
-from textgrad_engine.autograd.examples import EXAMPLE, numbered_name
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, without_zeros
 from textgrad_engine.autograd.graph import FunctionNode, Source
 from textgrad_engine.autograd.layers import LAYERS, Layer
@@ -44,6 +44,9 @@ class Split(Protocol):
     @property
     def start(self) -> int:
         """The number of its first example."""
+
+    def name_of(self, name: str, number: int) -> str:
+        """The name of one example, of what belongs to a name."""
 
     def part(self, tree: Any, number: int) -> Any:
         """The tree with the values of one example."""
@@ -256,7 +259,7 @@ def _context_of(ctx: Context, split: Split, number: int) -> Context:
         if ctx.layer is split.layer:
             return ctx.parts[number]
         return ExampleContexts(ctx.layer, [_context_of(part, split, number) for part in ctx.parts])
-    return ctx._with(example=numbered_name(ctx.example, split.start + number, inside=False))
+    return ctx._with(example=split.name_of(ctx.example, number))
 
 
 def gathered_items(split: Split, by_example: list[Items]) -> Items:

@@ -3,6 +3,7 @@
 from textgrad_engine.data.dataloader import DataLoader
 from textgrad_engine.data.dataset import Dataset, Example, Subset, ids_of
 from textgrad_engine.data.load import load
+from textgrad_engine.data.overlap import Overlap, check_splits
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler, WeightedRandomSampler
 from textgrad_engine.data.split import random_split
 
@@ -10,11 +11,13 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "Example",
+    "Overlap",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
     "Subset",
     "WeightedRandomSampler",
+    "check_splits",
     "ids_of",
     "load",
     "random_split",

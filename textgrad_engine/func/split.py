@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.autograd.context import ExampleContexts
-from textgrad_engine.autograd.examples import numbered
 from textgrad_engine.autograd.gradient import without_zeros
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.rules import gathered_items
@@ -53,6 +52,10 @@ class BatchSplit:
         self._above = self._stack[self._stack.index(layer) + 1 :]
         self._parts: dict[tuple[int, int], tuple[Variable, Sequence[Any]]] = {}
         self._lock = threading.Lock()  # rules that are asynchronous meet values on another thread
+
+    def name_of(self, name: str, number: int) -> str:
+        """The name of one example, of what belongs to a name."""
+        return self.layer.name_of(name, self.start + number)
 
     def part(self, tree: Any, number: int) -> Any:
         """The tree with the values of one example, also of what levels above the batch have recorded for all."""
@@ -102,7 +105,7 @@ class BatchSplit:
         rest.insert(place, OneExample(self, number))
         token = LAYERS.set(tuple(rest))
         try:
-            with numbered(self.start + number):
+            with self.layer.named(self.start + number):
                 yield
         finally:
             LAYERS.reset(token)
@@ -119,7 +122,7 @@ class OneExample(Layer):
         given = map_variables(lambda value: self.split.one(value, self.number), args)
         layer = self.split.layer
         if layer.samples_apart(function, given):
-            given = function.resample(given, layer.start + self.number)
+            return layer.apply_apart(function, given, layer.start + self.number)
         return function.apply(*given)
 
 

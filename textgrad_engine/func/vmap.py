@@ -10,14 +10,16 @@ NOTE [What a batch is]
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
-from textgrad_engine.autograd.examples import numbered
+from textgrad_engine.autograd.examples import EXAMPLE, entry_name, numbered_name
 from textgrad_engine.autograd.function import generates_vmap_rule
 from textgrad_engine.autograd.rules import Rule
 from textgrad_engine.errors import AutogradError
@@ -74,10 +76,21 @@ class VmapLayer(Layer):
         randomness: what the user wants of sampled models.
         call: the user's call, for messages.
         start: the number of the first example; a later chunk goes on where the one before ended.
+        total: how many examples all chunks have.
+        names: of all examples; None numbers them.
     """
 
-    def __init__(self, size: int, randomness: Randomness, call: str, start: int = 0) -> None:
-        self.size, self.randomness, self.call, self.start = size, randomness, call, start
+    def __init__(
+        self,
+        size: int,
+        randomness: Randomness,
+        call: str,
+        start: int,
+        total: int,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.size, self.randomness, self.call, self.start, self.total = size, randomness, call, start, total
+        self.names = names
 
     def batch(self, values: Sequence[Any]) -> Variable:
         """One value that stands for one per example."""
@@ -109,9 +122,27 @@ class VmapLayer(Layer):
         for position in range(self.size):
             given = pytree.unflatten(spec, [column[position] for column in columns])
             number = self.start + position
-            with numbered(number):
-                results.append(function.apply(*(function.resample(given, number) if different else given)))
+            with self.named(number):
+                results.append(self.apply_apart(function, given, number) if different else function.apply(*given))
         return self._stacked(results)
+
+    def name_of(self, name: str, number: int) -> str:
+        """The name of one example, of what belongs to a name.
+
+        Args:
+            name: the name.
+            number: which example, counted over all chunks.
+        """
+        return numbered_name(name, number, inside=False) if self.names is None else entry_name(name, self.names[number])
+
+    @contextlib.contextmanager
+    def named(self, number: int) -> Iterator[None]:
+        """Inside the block, what is computed belongs to one example; see `name_of`."""
+        token = EXAMPLE.set(self.name_of(EXAMPLE.get(), number))
+        try:
+            yield
+        finally:
+            EXAMPLE.reset(token)
 
     def samples_apart(self, function: type[Function], args: tuple[Any, ...]) -> bool:
         """Whether each example takes a sample of its own.
@@ -127,6 +158,15 @@ class VmapLayer(Layer):
                 "randomness='different' for a sample for each example, or 'same' for one that equal requests share."
             )
         return self.randomness == "different"
+
+    def apply_apart(self, function: type[Function], args: tuple[Any, ...], number: int) -> Any:
+        """Make a call with a sample of its own for one example; each pair of an inner and an outer one has its own."""
+        stride = _STRIDE.get()
+        token = _STRIDE.set(stride * self.total)
+        try:
+            return function.apply(*function.resample(args, number * stride))
+        finally:
+            _STRIDE.reset(token)
 
     def run_rule(self, rule: Rule, below: Callable[[Rule], Any]) -> Any:
         """Run a rule once per example where anything in it is batched."""
@@ -184,6 +224,7 @@ def vmap(
     out_dims: Dims = 0,
     randomness: Randomness = "error",
     chunk_size: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> Callable[..., Any]:
     """Make a function of one example into one of a batch; calls that are dispatched run together.
 
@@ -197,14 +238,16 @@ def vmap(
         randomness: what to do about models that sample (`temperature` above 0): ``"error"`` refuses, ``"different"``
             takes a sample for each example, ``"same"`` lets examples share one where the request is the same.
         chunk_size: at most so many examples at once; the next ones begin when these are done. None for all.
+        names: what the examples are called, in feedback and in what is recorded of calls; an empty name adds nothing to
+            that of a batch around it. None numbers them.
 
     Returns:
         A function of batches. Its results are Variables whose data is a list with an entry for each example; feedback
         on them is a list with a text for each example.
 
     Raises:
-        AutogradError: (from the new function) in_dims does not fit the arguments, batches differ in size, or data is
-            read.
+        AutogradError: (from the new function) in_dims does not fit the arguments, batches differ in size, there are
+            not as many names as examples, or data is read.
 
     Example:
         >>> from textgrad_engine import ops
@@ -224,10 +267,12 @@ def vmap(
     def batched(*args: Any) -> Any:
         columns = columns_of(args, in_dims, call)
         size = size_of_columns(columns, call)
+        if names is not None and len(names) != size:
+            raise AutogradError(f"{call}: there are {len(names)} names for {size} examples")
         step = size if chunk_size is None else chunk_size
         chunks: list[tuple[VmapLayer, Any]] = []
         for start in range(0, size, step):
-            layer = VmapLayer(min(step, size - start), randomness, call, start)
+            layer = VmapLayer(min(step, size - start), randomness, call, start, size, names)
             given = pytree.map_leaves(functools.partial(_chunk, layer, start), columns)
             with layer:
                 chunks.append((layer, function(*given)))
@@ -236,6 +281,10 @@ def vmap(
         return _merged(chunks, out_dims, call)
 
     return batched
+
+
+_STRIDE: ContextVar[int] = ContextVar("textgrad_engine_vmap_stride", default=1)
+"""How many samples the inner batches of a call have, which go through their own level first."""
 
 
 def _chunk(layer: VmapLayer, start: int, leaf: Any) -> Any:

@@ -108,9 +108,9 @@ class Budgeted(Wrapper):
             completion = await self.inner.complete(request)
         except ModelError as error:
             if (used := usage_of(error)) is not None:
-                mark(error, usage=self._with_price(used))
+                mark(error, usage=self._with_price(used, request))
             raise
-        usage = self._with_price(completion.usage)
+        usage = self._with_price(completion.usage, request)
         return completion if usage is completion.usage else completion.model_copy(update={"usage": usage})
 
     async def _ask_with_an_end(self, request: Request) -> Completion:
@@ -141,7 +141,7 @@ class Budgeted(Wrapper):
 
     def _worst_case(self, request: Request, output: int, budgets: tuple[Budget, ...]) -> Amount:
         usage = Usage(input_tokens=most_of_request(request, self.name), output_tokens=output, calls=1)
-        dollars = highest_price_of(self.inner, usage)
+        dollars = highest_price_of(self.inner, usage, self._tier(request))
         if dollars is None and any(each.dollars is not None for each in budgets):
             raise UnknownPriceError(
                 f"a budget in dollars needs the price of {self.name!r}, which is not known; state it with "
@@ -149,10 +149,15 @@ class Budgeted(Wrapper):
             )
         return Amount(1, usage.total_tokens, math.ceil((dollars or 0.0) * PICO))
 
-    def _with_price(self, usage: Usage) -> Usage:
+    def _tier(self, request: Request) -> str | None:
+        """The service tier that is asked for; some cost twice as much."""
+        tier = request.config.extra.get("service_tier", self._defaults.extra.get("service_tier"))
+        return tier if isinstance(tier, str) else None
+
+    def _with_price(self, usage: Usage, request: Request) -> Usage:
         if usage.dollars:  # the endpoint said so itself
             return usage
-        dollars = price_of(self.inner, usage)
+        dollars = price_of(self.inner, usage, self._tier(request))
         return usage if usage.dollars == dollars else usage.model_copy(update={"dollars": dollars})
 
     def _warn(self, usage: Usage, amount: Amount, budgets: tuple[Budget, ...]) -> None:

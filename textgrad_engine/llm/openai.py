@@ -25,7 +25,7 @@ from textgrad_engine.errors import (
     RequestRefused,
     ServerFailed,
 )
-from textgrad_engine.llm import outputs, responses, stream, wire
+from textgrad_engine.llm import outputs, responses, statuses, stream, wire
 from textgrad_engine.llm.check import strip_fence
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.loops import PerLoop
@@ -256,7 +256,7 @@ class OpenAIModel:
         if isinstance(error, openai.APIStatusError):
             text = _redacted(error.response.content, key).decode("utf-8", "replace")
             _tell(error.response.headers)
-            failed = wire.error_of(error.status_code, text, error.response.headers, self._sent_name, where)
+            failed = statuses.error_of(error.status_code, text, error.response.headers, self._sent_name, where)
             if error.status_code == 404 and self.api != "chat":
                 failed.add_note(f"it was asked for {where}{self._wire.path}; what lacks that is asked with api='chat'")
             return failed

@@ -58,12 +58,13 @@ def set_price(
         _overrides[_bare(model)] = rate
 
 
-def price(model_name: str, usage: Usage) -> float | None:
+def price(model_name: str, usage: Usage, tier: str | None = None) -> float | None:
     """What `usage` costs with a model, in US dollars; None when its price is not known.
 
     Args:
         model_name: a name, with or without a provider before it ("openai/gpt-5-mini").
         usage: the tokens.
+        tier: the service tier that was asked for, such as ``"priority"``, where the endpoint has several.
 
     Example:
         >>> price("simulated/tickets", Usage(input_tokens=1000))
@@ -77,20 +78,20 @@ def price(model_name: str, usage: Usage) -> float | None:
     if rate is not None:
         fresh = usage.input_tokens - usage.cached_tokens
         return (fresh * rate.input + usage.cached_tokens * rate.cached + usage.output_tokens * rate.output) / 1e6
-    return _table_price(model_name, usage)
+    return _table_price(model_name, usage, tier)
 
 
-def price_of(model: Model, usage: Usage) -> float | None:
+def price_of(model: Model, usage: Usage, tier: str | None = None) -> float | None:
     """What `usage` costs with this very model; 0.0 for one that is simulated or says that it is free."""
-    return 0.0 if is_free(model) else price(innermost(model).name, usage)
+    return 0.0 if is_free(model) else price(innermost(model).name, usage, tier)
 
 
-def highest_price_of(model: Model, usage: Usage) -> float | None:
+def highest_price_of(model: Model, usage: Usage, tier: str | None = None) -> float | None:
     """The most that so many tokens can cost with this very model, however much of the input it had cached."""
-    price_fresh = price_of(model, usage)
+    price_fresh = price_of(model, usage, tier)
     if not price_fresh:
         return price_fresh
-    price_cached = price_of(model, usage.model_copy(update={"cached_tokens": usage.input_tokens}))
+    price_cached = price_of(model, usage.model_copy(update={"cached_tokens": usage.input_tokens}), tier)
     return price_fresh if price_cached is None else max(price_fresh, price_cached)
 
 
@@ -119,18 +120,18 @@ class _Known:
     rates: tuple[Decimal, Decimal, Decimal, Decimal] | None = field(repr=False)
 
 
-def _table_price(model_name: str, usage: Usage) -> float | None:
+def _table_price(model_name: str, usage: Usage, tier: str | None) -> float | None:
     known = _find(model_name)
     if known is None:
         return None
-    if known.rates is not None:
+    if known.rates is not None and tier is None:
         call, fresh, cached, output = known.rates
         plain = usage.input_tokens - usage.cached_tokens
         return float(call + plain * fresh + usage.cached_tokens * cached + usage.output_tokens * output)
-    return float(_calculated(known.name, known.provider, usage).total_price)
+    return float(_calculated(known.name, known.provider, usage, tier).total_price)
 
 
-def _calculated(name: str, provider: str | None, usage: Usage) -> Any:
+def _calculated(name: str, provider: str | None, usage: Usage, tier: str | None = None) -> Any:
     import genai_prices  # heavy (0.2 s); its table is inside the package, nothing is fetched
 
     tokens = genai_prices.Usage(
@@ -138,7 +139,8 @@ def _calculated(name: str, provider: str | None, usage: Usage) -> Any:
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cached_tokens or None,
     )
-    return genai_prices.calc_price(tokens, name, provider_id=provider)
+    context = None if tier is None else {"service_tier": tier}
+    return genai_prices.calc_price(tokens, name, provider_id=provider, price_context=context)
 
 
 @functools.lru_cache(maxsize=256)

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
+from collections.abc import Mapping
 from typing import Any
 
-from textgrad_engine.errors import (
-    APIError,
-    AuthenticationFailed,
-    BadRequest,
-    ContextOverflow,
-    DeadlineExceeded,
-    MalformedResponse,
-    QuotaExhausted,
-    RateLimited,
-    RequestRefused,
-    ServerFailed,
-)
+from textgrad_engine.errors import MalformedResponse, RequestRefused
 from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.inwords import words_for
 from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Message, Request, ResponseFormat
@@ -28,17 +15,7 @@ from textgrad_engine.llm.schema import is_strict
 from textgrad_engine.llm.tokens import count, count_request
 from textgrad_engine.llm.usage import mark
 
-__all__ = [
-    "arguments",
-    "completion_of",
-    "encoded",
-    "error_of",
-    "malformed",
-    "messages_of",
-    "parsed_body",
-    "retry_after",
-    "usage_in",
-]
+__all__ = ["arguments", "completion_of", "encoded", "malformed", "messages_of", "parsed_body", "usage_in"]
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -55,28 +32,6 @@ _REASONS: dict[str, FinishReason] = {
     "function_call": "tool_calls",
     "tool_use": "tool_calls",
 }
-
-_TOO_LONG = (
-    "send less, or use a model with a longer context; what a critic or an optimizer is shown is fitted to the size of "
-    "the context where it is known: state it with context=... (llm.resolve, OpenAIModel, or the config's [models])"
-)
-
-_OVERFLOW = (
-    "context_length_exceeded",
-    "maximum context length",
-    "context length",
-    "context window",
-    "context size",  # llama.cpp's word
-    "maximum number of tokens allowed",  # Gemini's
-    "prompt is too long",
-)
-
-_KEY_REFUSED = (  # by servers that answer 400 where others answer 401
-    "invalid_api_key",
-    "api_key_invalid",
-    "api key not valid",  # Gemini
-    "no_db_connection",  # litellm's proxy without a database, of any key but its master key
-)
 
 
 def arguments(
@@ -318,80 +273,3 @@ def malformed(model: str, what: str, body: bytes, kind: str = "chat completion")
     """
     start = body[:200].decode("utf-8", "replace")
     return MalformedResponse(f"{model!r} answered with a body that is no {kind}: {what}; it begins {start!r}")
-
-
-def error_of(status: int, text: str, headers: Mapping[str, str], model: str, where: str) -> APIError:
-    """The error that a response with a status other than 2xx stands for.
-
-    Args:
-        status: the HTTP status.
-        text: the body.
-        headers: the headers, with lower-case names.
-        model: the name that was sent.
-        where: the endpoint, for the message.
-    """
-    code, said = _said(text)
-    wait = retry_after(headers)
-    low = f"{code} {said}".lower()
-    about = f"{where} refused a request to {model!r} with status {status}: {said or 'no reason given'}"
-    kind: type[APIError]
-    if status in (401, 403) or (status == 400 and any(sign in low for sign in _KEY_REFUSED)):
-        kind, repair = AuthenticationFailed, "check the API key (OPENAI_API_KEY, or api_key=...) and its rights"
-    elif status == 402 or "insufficient_quota" in low or "billing_hard_limit" in low:
-        kind, repair = QuotaExhausted, "the account has no money left; waiting does not help"
-    elif status == 404:
-        kind, repair = BadRequest, "check the model's name and the base_url"
-    elif status in (400, 413, 422) and any(sign in low for sign in _OVERFLOW):
-        kind, repair = ContextOverflow, _TOO_LONG
-    elif status == 429:
-        kind, repair = RateLimited, ""
-    elif status == 408:
-        kind, repair = DeadlineExceeded, ""
-    elif status >= 500:
-        kind, repair = ServerFailed, ""
-    elif status == 409:
-        kind, repair = APIError, ""
-    else:
-        kind, repair = BadRequest, ""
-    return kind(f"{about}; {repair}" if repair else about, status=status, retry_after=wait)
-
-
-def _said(text: str) -> tuple[str, str]:
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return "", " ".join(text.split())[:300]
-    error = body.get("error", body) if isinstance(body, dict) else body
-    if not isinstance(error, dict):
-        return "", str(error)[:300]
-    code = " ".join(str(error[key]) for key in ("code", "type") if error.get(key))
-    said = error.get("message") or error.get("detail") or error
-    return code, str(said)[:1000]
-
-
-def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that an endpoint asks to wait: from ``retry-after-ms``, or ``retry-after`` in seconds or as a date.
-
-    Args:
-        headers: with lower-case names, or a mapping that does not mind.
-        now: the time in seconds since the epoch.
-
-    Example:
-        >>> retry_after({"retry-after": "2"}), retry_after({"retry-after-ms": "250"}), retry_after({})
-        (2.0, 0.25, None)
-    """
-    # the last is what litellm's proxy makes of the header of the endpoint behind it
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0), ("llm_provider-retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) / unit
-        except ValueError:
-            try:
-                seconds = parsedate_to_datetime(value).timestamp() - now()
-            except ValueError:
-                continue
-        if seconds == seconds and seconds != float("inf"):  # "nan" and "inf" are numbers for float()
-            return max(0.0, seconds)
-    return None

@@ -1,5 +1,10 @@
-"""Optimizers: what rewrites parameters from their feedback, in the shape of `torch.optim`."""
+"""Optimizers: what rewrites parameters from their feedback, in the shape of `torch.optim`.
 
+`TGD` goes step by step; the others search, and try texts out before they change a parameter.
+"""
+
+from textgrad_engine.optim.beam_search import BeamSearch
+from textgrad_engine.optim.bootstrap_demos import BootstrapDemos
 from textgrad_engine.optim.contracts import (
     Contract,
     Forbids,
@@ -14,11 +19,17 @@ from textgrad_engine.optim.contracts import (
     Requires,
     Wish,
 )
+from textgrad_engine.optim.opro import OPRO
 from textgrad_engine.optim.optimizer import Change, Optimizer
+from textgrad_engine.optim.pareto_search import ParetoSearch
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
+from textgrad_engine.optim.patch_search import PatchSearch
+from textgrad_engine.optim.random_search import RandomEdits, RandomSearch
 from textgrad_engine.optim.tgd import TGD
 
 __all__ = [
+    "BeamSearch",
+    "BootstrapDemos",
     "Change",
     "Contract",
     "Edit",
@@ -31,9 +42,14 @@ __all__ = [
     "MaxTokens",
     "NoCopying",
     "NotEmpty",
+    "OPRO",
     "Optimizer",
     "Origin",
+    "ParetoSearch",
+    "PatchSearch",
     "Placeholders",
+    "RandomEdits",
+    "RandomSearch",
     "Requires",
     "TGD",
     "Wish",

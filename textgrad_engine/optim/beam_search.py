@@ -14,7 +14,7 @@ What is not:
   has not seen these. The test set stays sealed, and the final choice is the Trainer's.
 - All candidates are run on the same examples in the same order, so that they are compared in pairs, and what was bought
   in a round before is not bought again.
-- Which successors are tried is drawn before the paraphrases are asked for: those that would be thrown away cost nothing.
+- Which successors are tried is drawn before the paraphrases are asked for: what would be thrown away costs nothing.
 
 The texts of the parameters are always those of the best of the beam, by the bandit's means, as the paper has it at the
 end: a plain ``>``, which is the method's rule.
@@ -85,7 +85,7 @@ class BeamSearch(PopulationSearcher):
         ValueError: there is no parameter, a setting is out of range, or `selection` is another word.
 
     Example:
-        >>> from textgrad_engine import nn
+        >>> from textgrad_engine import nn, use_models
         >>> from textgrad_engine.testing import FunctionModel
         >>> from textgrad_engine.train import Objective
         >>> def model(request):
@@ -96,10 +96,11 @@ class BeamSearch(PopulationSearcher):
         ...     text = request.messages[-1].text
         ...     return text.upper() if "Shout" in request.messages[0].text else text
         >>> system = nn.Parameter("Repeat.", role="system prompt")
-        >>> program = nn.ChatCompletion("{word}", system=system, model=FunctionModel(model))
+        >>> program = nn.ChatCompletion("{word}", system=system)
         >>> rows = [{"word": word, "target": word.upper()} for word in "one two three four".split()]
-        >>> search = BeamSearch(program.parameters(), model=FunctionModel(model))
-        >>> search.step(Objective(program, nn.ExactMatch(), rows)).why
+        >>> search = BeamSearch(program.parameters())
+        >>> with use_models(forward=FunctionModel(model)):
+        ...     search.step(Objective(program, nn.ExactMatch(), rows)).why
         'first of the beam (1.000 on 4 examples)'
         >>> system.data
         'Repeat. Shout.'

@@ -13,7 +13,7 @@ from typing import Any
 
 from textgrad_engine.optim.words import grams, words_of
 
-__all__ = ["Demo", "by_label", "by_likeness", "solved"]
+__all__ = ["Demo", "by_label", "by_likeness", "demo_of", "solved"]
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,25 @@ def solved(
     for name, row, answer, score in zip(ids, rows, answers, scores):
         if answer is None or score is None or not score >= least or any(field not in row for field in fields):
             continue
-        inputs = tuple((field, _text(row[field])) for field in fields)
-        label = _text(row[target]) if target in row else ""
-        found.append(Demo(inputs, _text(answer), label, name))
+        found.append(demo_of(name, {field: row[field] for field in fields}, answer, row.get(target)))
     return found
+
+
+def demo_of(example: str, inputs: Mapping[str, Any], answer: Any, label: Any = None) -> Demo:
+    """The demonstration of one example; what is no text is shown as JSON.
+
+    Args:
+        example: its id.
+        inputs: its fields.
+        answer: what is shown as the right answer.
+        label: what demonstrations are balanced by, such as its target; None for none.
+
+    Example:
+        >>> demo_of("t1", {"mail": "My bill?"}, "billing", "billing")
+        Demo(inputs=(('mail', 'My bill?'),), answer='billing', label='billing', example='t1')
+    """
+    shown = tuple((field, _text(value)) for field, value in inputs.items())
+    return Demo(shown, _text(answer), "" if label is None else _text(label), example)
 
 
 def by_label(demos: Iterable[Demo]) -> list[Demo]:

@@ -154,8 +154,8 @@ class OPRO(PopulationSearcher):
             positions = tuple(sorted(rng.sample(range(size), min(self.examples, size))))
             demos = tuple(demo for demo in objective.demos(positions) if demo is not None)
             brief = self._desk.brief(candidate, parameter, step=number, others=self._tried(parameter), demos=demos)
-            most = self._desk.groups[parameter]["max_feedback_tokens"]
-            jobs.append(Job(ByScores(most), brief, sample))
+            shown = [text for demo in demos for _, text in demo.inputs]
+            jobs.append(Job(ByScores(self._desk.room(parameter, shown)), brief, sample))
             stays = Candidate(candidate.texts, candidate.origins, (best,))
             drafts.append(Draft(number, "scores", stays, examples=positions))
         answers = self._desk.ask(jobs)
@@ -191,7 +191,7 @@ class OPRO(PopulationSearcher):
                 self._marks[number] = sum(known) / len(known)
 
     def _first(self, objective: Objective, numbers: list[int]) -> tuple[int | None, bool]:
-        """The best of some new candidates, if its score is above that of the parameters' texts, and whether it leads."""
+        """The best of new candidates, if its score is above that of the parameters' texts; and whether it leads."""
         marked = [number for number in numbers if number in self._marks]
         if not marked:
             return None, False

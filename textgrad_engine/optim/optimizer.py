@@ -6,8 +6,10 @@ import asyncio
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle, add_hook
@@ -146,13 +148,17 @@ class Optimizer:
         return add_hook(self._post_hooks, hook)
 
     def state_dict(self) -> dict[str, Any]:
-        """State and settings as plain data; parameters are numbered in order."""
+        """State and settings as plain data; parameters are numbered in order.
+
+        JSON can hold it, and give it back to `load_state_dict`, unless a group's settings have objects of your own
+        (contracts, transforms, a proposer).
+        """
         numbers = {id(v): n for n, v in enumerate(self._variables())}
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(v)] for v in group["params"]]}
             for group in self.param_groups
         ]
-        state = {numbers[id(variable)]: copy.deepcopy(entry) for variable, entry in self.state.items()}
+        state = {numbers[id(variable)]: _plain(entry) for variable, entry in self.state.items()}
         return {"state": state, "param_groups": groups, "steps": self.steps}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -169,7 +175,28 @@ class Optimizer:
             group.update({name: value for name, value in other.items() if name != "params"})
         variables = self._variables()
         self.steps = int(state["steps"])
-        self.state = {variables[int(number)]: copy.deepcopy(entry) for number, entry in state["state"].items()}
+        self.state = {variables[int(number)]: _taken(entry) for number, entry in state["state"].items()}
 
     def _variables(self) -> list[Variable]:
         return [variable for group in self.param_groups for variable in group["params"]]
+
+
+_ORIGINS = TypeAdapter(list[Origin | None])
+
+
+def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is remembered of a parameter, as plain data."""
+    held = copy.deepcopy(dict(entry))
+    if "origins" in held:
+        text, origins = held["origins"]
+        held["origins"] = [text, [None if origin is None else asdict(origin) for origin in origins]]
+    return held
+
+
+def _taken(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The other way round of `_plain`."""
+    held = copy.deepcopy(dict(entry))
+    if "origins" in held:
+        text, origins = held["origins"]
+        held["origins"] = (text, _ORIGINS.validate_python(origins))
+    return held

@@ -14,8 +14,8 @@ What is not:
   changes are put together line by line when they do not touch the same lines, else by a model (`proposers.Crossover`).
 - What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's.
 
-The plain ``>`` on a minibatch of three is kept, as it is the method's rule: it lets chance into the population, which is
-what the frontier on the validation set is there for.
+The plain ``>`` on a minibatch of three is kept, as it is the method's rule: it lets chance into the population, which
+is what the frontier on the validation set is there for.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ParetoSearch(PopulationSearcher):
         ValueError: there is no parameter, or a setting is out of range.
 
     Example:
-        >>> from textgrad_engine import nn
+        >>> from textgrad_engine import nn, use_models
         >>> from textgrad_engine.testing import FunctionModel
         >>> from textgrad_engine.train import Objective
         >>> def model(request):
@@ -76,10 +76,11 @@ class ParetoSearch(PopulationSearcher):
         ...     text = request.messages[-1].text
         ...     return text.upper() if "Shout" in request.messages[0].text else text
         >>> system = nn.Parameter("Repeat.", role="system prompt")
-        >>> program = nn.ChatCompletion("{word}", system=system, model=FunctionModel(model))
+        >>> program = nn.ChatCompletion("{word}", system=system)
         >>> rows = [{"word": word, "target": word.upper()} for word in "one two three four".split()]
-        >>> search = ParetoSearch(program.parameters(), model=FunctionModel(model))
-        >>> search.step(Objective(program, nn.ExactMatch(), rows)).why
+        >>> search = ParetoSearch(program.parameters())
+        >>> with use_models(forward=FunctionModel(model)):
+        ...     search.step(Objective(program, nn.ExactMatch(), rows)).why
         'better on its minibatch (0.000 -> 1.000), and the best on validation (1.000)'
         >>> system.data
         'Repeat. Shout.'

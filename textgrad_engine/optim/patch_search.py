@@ -351,7 +351,9 @@ class PatchSearch(Searcher):
         why = "worse" if found.race.outcome == "worse" else "no difference shown"
         for change in found.changes:
             n = self._number(change)
-            self.board.refused.extend(Refused(n, edit, not found.race.lost) for edit in change.edits)
+            for edit in change.edits:
+                evidence = tuple(change.items[number - 1].evidence for number in edit.feedback)
+                self.board.refused.append(Refused(n, edit, evidence, not found.race.lost))
         self._remember(found.changes, why)
         return False, why, found.changes
 

@@ -98,9 +98,9 @@ def _shaken(parts: list[str], rng: random.Random) -> list[str]:
 class RandomSearch(Searcher):
     """Tries proposals made without feedback, one after the other, and keeps what a paired race shows to be better.
 
-    It is the control for any other search: the same race (`optim.search.race`) on the same examples, the same contracts,
-    the same memory of what was tried and did not help; what is withheld is what went wrong. It is `finished` after
-    `proposals`, or when the proposer only says what it has said before.
+    It is the control for any other search: the same race (`optim.search.race`), the same contracts, the same memory of
+    what was tried and did not help; what is withheld is what went wrong. It is `finished` after `proposals`, or when
+    the proposer only says what it has said before.
 
     Args:
         params: the parameters, or groups of them with settings of their own.

@@ -1,7 +1,18 @@
 """What a run found, for people (`render`) and for machines (`as_json`)."""
 
 from textgrad_engine.report.document import as_json
-from textgrad_engine.report.tables import one_line, render, render_unfinished
+from textgrad_engine.report.lineage import lineage_as_json, lineage_of
+from textgrad_engine.report.tables import one_line, render, render_line, render_unfinished
 from textgrad_engine.report.view import View, view_of
 
-__all__ = ["View", "as_json", "one_line", "render", "render_unfinished", "view_of"]
+__all__ = [
+    "View",
+    "as_json",
+    "lineage_as_json",
+    "lineage_of",
+    "one_line",
+    "render",
+    "render_line",
+    "render_unfinished",
+    "view_of",
+]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.optim import Evidence
 from textgrad_engine.report.difference import DiffLine, Op, diff_of, origins_from_steps
+from textgrad_engine.report.lineage import LineLineage, Trial
 from textgrad_engine.report.view import ParameterView, View, view_of
 from textgrad_engine.report.words import count, duration, in_order, money, plural, score
 from textgrad_engine.train import TrainResult
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from textgrad_engine.store import Run
 
-__all__ = ["WIDEST", "one_line", "render", "render_unfinished"]
+__all__ = ["WIDEST", "one_line", "render", "render_line", "render_unfinished"]
 
 WIDEST = 100
 """Columns; lines longer than this are hard to read, however wide the terminal is."""
@@ -107,6 +108,50 @@ def _steps(run: Run) -> RenderableType:
         val = "no change" if step.val_mean is None else score(step.val_mean)
         table.add_row(str(step.step), train, val, "kept" if step.kept else "")
     return _padded(table, 2)
+
+
+def render_line(found: LineLineage, *, width: int = 80, color: bool = False) -> str:
+    """Where one line comes from, as text.
+
+    Args:
+        found: the line.
+        width: columns.
+        color: with the terminal's codes for colors.
+    """
+    parts: list[RenderableType] = [_hanging(f"{found.parameter}, line {found.number}: ", "", found.text, "bold"), ""]
+    if not found.edit:
+        parts.append(_indented("A line of the seed text; no step of the run has changed it.", 2))
+        return _printed(parts, width, color)
+    parts.append(_hanging("  ", "  ", f"Edit {found.edit}: {found.reason or 'no reason given'}"))
+    parts += ["", _indented("Feedback that asked for it" if found.evidence else "It cites no feedback.", 2)]
+    parts += [_hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}") for item in _merged(found.evidence)]
+    for gone in found.replaced:
+        parts += ["", _hanging("  It stands for: ", "", gone.text)]
+        asked = () if gone.origin is None else gone.origin.evidence
+        parts += [_hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}") for item in _merged(asked)]
+    parts += ["", *_trial("Accepted", found.accepted)]
+    for ablation in found.ablations:
+        parts += ["", *_trial("Tried without", ablation)]
+    if not found.ablations:
+        parts += ["", _indented("It was never tried without this edit.", 2)]
+    return _printed(parts, width, color)
+
+
+def _trial(word: str, trial: Trial | None) -> Iterator[RenderableType]:
+    if trial is None:
+        yield _indented("The step that brought it in is not in the run folder.", 2)
+        return
+    kind = f", {trial.kind}" if trial.kind else ""
+    yield _hanging(
+        "  ", "  ", f"{word} in step {trial.step}{kind}: {trial.why or ('kept' if trial.kept else 'not kept')}"
+    )
+    if (race := trial.race) is None:
+        yield _indented("The run folder holds no race for it.", 4)
+        return
+    run = f"race on {plural(len(race.examples), 'example')}: difference {score(race.difference, True)}"
+    yield _hanging(" " * 4, "  ", f"{run}, better with probability {race.probability:.2f}")
+    yield _hanging(" " * 4, "  ", f"better on {_names(race.gained) if race.gained else 'none'}")
+    yield _hanging(" " * 4, "  ", f"worse on {_names(race.lost) if race.lost else 'none'}")
 
 
 def one_line(result: TrainResult) -> str:

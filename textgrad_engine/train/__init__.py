@@ -1,7 +1,8 @@
 """Training loops, evaluation and its statistics."""
 
 from textgrad_engine.train.evaluator import Comparison, Evaluation, compare, evaluate
+from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["Comparison", "Evaluation", "TrainResult", "Trainer", "compare", "evaluate"]
+__all__ = ["Comparison", "Evaluation", "Objective", "TrainResult", "Trainer", "compare", "evaluate"]

@@ -198,7 +198,7 @@ def _detectable(
         # Two more changed ones, as in the interval: none of 20 does not mean that none ever changes.
         return minimum_detectable_effect(n, discordance=(changed + 2) / (n + 2), alpha=alpha)
     units = n if clusters is None else len(set(clusters))
-    if units < 2:
+    if 2.0 ** (1 - units) > alpha + 1e-12:  # so few signs never come out alike rarely enough
         return math.inf
     error = clustered_error(differences, range(n) if clusters is None else clusters)
     if error <= 1e-12:

@@ -19,6 +19,7 @@ from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cache import repeat as sampling
 from textgrad_engine.nn import Module
+from textgrad_engine.optim.demos import Demo, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.optim.words import words_of
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
@@ -187,6 +188,23 @@ class Objective:
             self._remember((texts, "train", position, 0), found)
         gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())
         return FeedbackOn(tuple(found.score for found in every), gradients, tuple(problems))
+
+    def demos(self, positions: Sequence[int], texts: Texts | None = None) -> list[Demo | None]:
+        """Training examples to be shown, with their targets as answers, or with what the program says with these texts.
+
+        Raises:
+            ModelError: the models cannot be asked at all, or more than half went unanswered.
+        """
+        rows = [self._rows["train"][position] for position in positions]
+        if texts is None:
+            answers = [wanted for _, _, wanted in rows]
+        else:
+            keys: list[_Key] = [(texts, "train", position, 0) for position in positions]
+            answers = [found.prediction for found in self._results([keys])[0]]
+        return [
+            None if answer is None else demo_of(name, fields, answer, wanted)
+            for (name, fields, wanted), answer in zip(rows, answers)
+        ]
 
     def near(self, positions: Sequence[int], among: Sequence[int]) -> list[int]:
         """The validation examples `among`, by the rarer words that they share with the training examples."""

@@ -20,6 +20,7 @@ from textgrad_engine.llm.simulated.optimizer import patch, rewrite
 from textgrad_engine.llm.simulated.reading import blocks, read_feedback_request, read_optimizer_request
 from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.llm.simulated.task import sort_ticket
+from textgrad_engine.llm.simulated.tried import better_than_tried, original_in, tried_in
 
 __all__ = ["Kind", "TicketsModel", "kind_of"]
 
@@ -95,6 +96,10 @@ class TicketsModel:
     def _part(self, kind: Kind, user: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
         if kind == "patch":
             return patch(read_optimizer_request(user, numbered=True), self.seed)
+        if kind == "rewrite" and (original := original_in(user)) is not None:
+            return {"text": original, "reason": "It is clear as it is."}
+        if kind == "rewrite" and (tried := tried_in(user)) is not None:
+            return better_than_tried(tried, self.seed)
         if kind == "rewrite":
             return rewrite(read_optimizer_request(user, numbered=False), self.seed)
         if kind == "judge":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from textgrad_engine.optim.patch import Edit, Origin
+from textgrad_engine.optim.patch import Edit, Evidence, Origin
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import RaceRecord
 
@@ -39,11 +39,13 @@ class Refused:
     Attributes:
         parameter: which parameter it was for, by position.
         edit: the edit.
+        evidence: the feedback that it answers.
         harmless: whether nothing got worse with it: it may be of use in company.
     """
 
     parameter: int
     edit: Edit
+    evidence: tuple[Evidence, ...]
     harmless: bool
 
 

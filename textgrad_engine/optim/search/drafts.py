@@ -1,4 +1,4 @@
-"""Drafts: what a search proposes before anything is decided about it, and the desk where proposers are asked for them."""
+"""Drafts: what a search proposes before anything is decided about it, and the desk where proposers are asked."""
 
 from __future__ import annotations
 
@@ -135,9 +135,12 @@ class Desk:
 
     def gathered(self, gradient: Sequence[Variable], candidate: Candidate, parameter: int) -> tuple[Any, int]:
         """The items of feedback on a parameter that there is room for, and how many there is none for."""
-        most = self.groups[parameter]["max_feedback_tokens"]
-        items, left_out = gather(gradient, LateModel(self.model).room(most, [candidate.texts[parameter]]))
+        items, left_out = gather(gradient, self.room(parameter, [candidate.texts[parameter]]))
         return tuple(items), left_out
+
+    def room(self, parameter: int, beside: Iterable[str]) -> int:
+        """How many tokens of feedback, or of what stands in its place, may be shown beside other texts."""
+        return LateModel(self.model).room(self.groups[parameter]["max_feedback_tokens"], beside)
 
     def contracts(self, parameter: int) -> tuple[Contract, ...]:
         """What the texts of a parameter must keep."""

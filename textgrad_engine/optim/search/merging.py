@@ -1,7 +1,7 @@
 """Merging two candidates of a population that have a common ancestor: each text from the one that changed it.
 
-The system-aware merge of GEPA (arXiv 2507.19457). Where both have changed a text, their changes are put together line by
-line (`optim.rebase`); where they have changed the same lines, a model is asked to do it.
+The system-aware merge of GEPA (arXiv 2507.19457). Where both have changed a text, their changes are put together line
+by line (`optim.rebase`); where they have changed the same lines, a model is asked to do it.
 """
 
 from __future__ import annotations

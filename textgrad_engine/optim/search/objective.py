@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.optim.demos import Demo
 
 __all__ = ["FeedbackOn", "Objective", "Split", "Texts"]
 
@@ -69,6 +70,15 @@ class Objective(Protocol):
 
     def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
         """Run training examples with these texts and go backward."""
+        ...
+
+    def demos(self, positions: Sequence[int], texts: Texts | None = None) -> list[Demo | None]:
+        """Training examples to be shown, with their right answers; None for one that has none.
+
+        Args:
+            positions: which examples.
+            texts: show what the program answers with these texts instead of the right answers.
+        """
         ...
 
     def near(self, positions: Sequence[int], among: Sequence[int]) -> list[int]:

@@ -12,14 +12,15 @@ from textgrad_engine import dispatch, ops, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.roles import model_for
+from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import broken, contracts_for
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.gather import gather
 from textgrad_engine.optim.optimizer import Change
-from textgrad_engine.optim.patch import Edit, apply_patch
+from textgrad_engine.optim.patch import Edit, Evidence, apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
-from textgrad_engine.optim.revert import revert
+from textgrad_engine.optim.proposers.base import LateModel
+from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
 from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.objective import Objective, Texts
@@ -48,6 +49,8 @@ class Found:
         race: the race; None when nothing was proposed.
         problems: answers that were not to be had, in words.
         about: the edits that it would take out again.
+        dropped: why it was not raced, or not to the end; "" when it was, or when nothing was proposed.
+        lost: whether it came to nothing because answers were not to be had.
     """
 
     number: int
@@ -63,6 +66,8 @@ class Found:
     race: RaceRecord | None = None
     problems: tuple[str, ...] = ()
     about: tuple[Accepted, ...] = ()
+    dropped: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ class Workshop:
         left_out: dict[int, int] = {}
         for n, share in enumerate(shares(credit(said.gradients), self.max_edits)):
             if share:
-                items, left_out[n] = gather(said.gradients[n], self.groups[n]["max_feedback_tokens"])
+                items, left_out[n] = gather(said.gradients[n], self._room(n, [board.texts[n], *history]))
                 briefs[n] = self._brief(board, n, tuple(items), history, share, number)
         found = self._ask(found, briefs, left_out)
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
@@ -128,6 +133,8 @@ class Workshop:
         """Try the texts without some edits, first on examples like those that asked for them."""
         texts, origins = list(board.texts), list(board.origins)
         for entry in about:
+            if entry.edit not in edits_in(texts[entry.parameter], origins[entry.parameter]):
+                continue  # it went with another one of these
             text, own = revert(texts[entry.parameter], origins[entry.parameter], entry.edit)
             texts[entry.parameter], origins[entry.parameter] = text, tuple(own)
         found = replace(
@@ -151,11 +158,18 @@ class Workshop:
         changes = []
         for n, variable in enumerate(self.variables):
             last = texts[n].count("\n") + 1
-            edits = [replace(entry.edit, line=last, feedback=(), id="") for entry in together if entry.parameter == n]
+            edits: list[Edit] = []
+            evidence: list[Evidence] = []
+            for entry in together:
+                if entry.parameter == n:
+                    answers = tuple(range(len(evidence) + 1, len(evidence) + len(entry.evidence) + 1))
+                    evidence += entry.evidence
+                    edits.append(replace(entry.edit, line=last, feedback=answers, id=""))
             if edits:
-                texts[n], own = apply_patch(texts[n], origins[n], edits, (), number)
+                texts[n], own = apply_patch(texts[n], origins[n], edits, evidence, number)
                 origins[n] = tuple(own)
-                changes.append(Change(variable, board.texts[n], texts[n], tuple(edits), (), 0, ""))
+                items = tuple(FeedbackItem(item.text, 1, "", item.examples) for item in evidence)
+                changes.append(Change(variable, board.texts[n], texts[n], tuple(edits), items, 0, ""))
         found = replace(
             self._nothing(board, number, "union"), texts=tuple(texts), origins=tuple(origins), changes=tuple(changes)
         )
@@ -194,36 +208,44 @@ class Workshop:
         )
 
     def _ask(self, found: Found, briefs: Mapping[int, Brief], left_out: Mapping[int, int]) -> Found:
-        """Ask for proposals for several parameters at once."""
+        """Ask for proposals for several parameters at once; one that is lost costs the others nothing."""
+        model = LateModel(self.model)
 
-        async def ask() -> list[Proposal]:
-            model = model_for("optimizer", self.model)
-            return await asyncio.gather(*(propose(self.proposer, brief, model) for brief in briefs.values()))
+        async def one(brief: Brief) -> Proposal | str:
+            try:
+                return in_edits(await propose(self.proposer, brief, model), brief)
+            except UNANSWERED as error:
+                return f"the optimizer gave no answer: {type(error).__name__}: {error}"
+
+        async def ask() -> list[Proposal | str]:
+            return await asyncio.gather(*(one(brief) for brief in briefs.values()))
 
         if not briefs:
-            return found
-        try:
-            made = dict(zip(briefs, dispatch.run(ask, label="the proposals of a search")))
-        except UNANSWERED as error:
-            lost = f"the optimizer gave no answer: {type(error).__name__}: {error}"
-            return replace(found, problems=(*found.problems, lost))
+            return replace(found, lost=bool(found.problems) and not found.feedback)
         texts, origins = list(found.base), list(found.base_origins)
-        changes = []
-        for n, proposal in made.items():
-            texts[n], origins[n] = proposal.text, proposal.origins
-            brief = briefs[n]
+        changes, problems = [], list(found.problems)
+        for (n, brief), made in zip(briefs.items(), dispatch.run(ask, label="the proposals of a search")):
+            if isinstance(made, str):
+                problems.append(made)
+                continue
+            texts[n], origins[n] = made.text, made.origins
+            left = left_out.get(n, 0)
             changes.append(
-                Change(
-                    self.variables[n],
-                    brief.text,
-                    proposal.text,
-                    proposal.edits,
-                    brief.items,
-                    left_out.get(n, 0),
-                    proposal.problem,
-                )
+                Change(self.variables[n], brief.text, made.text, made.edits, brief.items, left, made.problem)
             )
-        return replace(found, texts=tuple(texts), origins=tuple(origins), changes=tuple(changes))
+        return replace(
+            found,
+            texts=tuple(texts),
+            origins=tuple(origins),
+            changes=tuple(changes),
+            problems=tuple(problems),
+            lost=not changes,
+        )
+
+    def _room(self, n: int, beside: Sequence[str]) -> int:
+        """How many tokens of feedback on a parameter may be shown beside other texts."""
+        fixed = templates.load("optimizer_patch").system
+        return LateModel(self.model).room(self.groups[n]["max_feedback_tokens"], [*beside, fixed])
 
     def _changes(self, before: Texts, after: Texts) -> tuple[Change, ...]:
         pairs = zip(self.variables, before, after)
@@ -242,6 +264,8 @@ class Workshop:
     ) -> Found:
         if found.texts == found.base:
             return found
+        if problem := self.problem(found.base, found.texts):
+            return replace(found, dropped=problem)
         race = Race(
             board.strata(first or (board.right if until == "worse" else ()), random.Random(seed)),
             allowance=self.allowance,
@@ -252,7 +276,33 @@ class Workshop:
             fewest=fewest,
         )
         both = [found.base, found.texts]
-        return replace(found, race=run_race(race, objective.val, lambda some: objective.matrix(both, some)))
+        try:
+            return replace(found, race=run_race(race, objective.val, lambda some: objective.matrix(both, some)))
+        except UNANSWERED as error:  # with texts that break the program, others can still be run
+            lost = f"the race had too few answers: {type(error).__name__}: {error}"
+            return replace(found, problems=(*found.problems, lost), dropped="its race had too few answers", lost=True)
+
+
+def in_edits(made: Proposal, brief: Brief) -> Proposal:
+    """A proposal as edits, also where it was written as a whole: only edits can be moved to other texts, or taken back.
+
+    Args:
+        made: the proposal.
+        brief: what it was made for.
+    """
+    if made.edits or made.text == brief.text:
+        return made
+    shown = [item.evidence for item in brief.items]
+    edits, evidence = edits_between(brief.text, made.text, made.origins)
+    reason = next((edit.reason for edit in edits if edit.reason), "")
+    own = []
+    for edit in edits:
+        asked = [evidence[number - 1] for number in edit.feedback] if edit.op != "remove" else shown
+        numbers = tuple(shown.index(each) + 1 for each in asked if each in shown)
+        own.append(replace(edit, reason=edit.reason or reason, feedback=numbers, id=""))
+    own = stamped(own, brief.step)
+    text, origins = apply_patch(brief.text, brief.origins, own, shown, brief.step)
+    return replace(made, text=text, origins=tuple(origins), edits=tuple(own))
 
 
 def support_of(objective: Objective, change: Change, edit: Edit) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from textgrad_engine.llm.simulated.chance import chance, pick
 from textgrad_engine.testing.simulated.groups import Group
 from textgrad_engine.testing.simulated.instructions import Instructions, read_instructions
 from textgrad_engine.testing.simulated.task_model import TaskModel
-from textgrad_engine.testing.simulated.vocabulary import BY_NAME, attributes_in
+from textgrad_engine.testing.simulated.vocabulary import BY_NAME, attributes_in, signs_in
 
 __all__ = ["FORMAT_ADVICE", "VAGUE", "Critic"]
 
@@ -41,6 +41,11 @@ _ORDERS = (
 )
 _INSIGHT = 0.3
 """How often a critic that understands a parcel also sees that lines of the prompt get in each other's way."""
+_SIGNS = (
+    "Say that {sign} means {name}.",
+    "The text should explain that {sign} stands for {name}.",
+    "Add: {sign} is the sign for {name}.",
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,25 @@ class Critic:
         if chance(*key, "mood") >= self.quality:
             return self._off(parcel, expected, got, key)
         return self._diagnosis(read_instructions(prompt), parcel, expected, got, key)
+
+    def on_line(self, parcel: str, expected: str | None, answer: str) -> str:
+        """One sentence on a parcel line that another prompt made; "" when the line says all that decides."""
+        world = self.task.world
+        hidden = [sign for sign, name in world.signs if name in world.by_attribute and sign in parcel]
+        if expected is None or answer.strip() == expected or not hidden:
+            return ""
+        name = dict(world.signs)[hidden[0]]
+        return f"The line should say {BY_NAME[name].listed} where it has the sign {hidden[0]}."
+
+    def on_reading(self, line: str, feedback: str) -> str:
+        """One sentence on the instructions that made a parcel line, from feedback on the line; "" without any."""
+        key = (self.task.world.seed, "reading", line, feedback)
+        if not feedback:
+            return ""
+        pairs = signs_in(feedback)
+        if not pairs or chance(*key, "mood") >= self.quality:
+            return pick(VAGUE, *key, "vague")
+        return pick(_SIGNS, *key, "sign").format(sign=pairs[0][0], name=pairs[0][1])
 
     def _off(self, parcel: str, expected: str, got: str, key: tuple[object, ...]) -> str:
         """What a critic says that has not understood: another attribute of the parcel, or nothing definite."""

@@ -6,7 +6,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from textgrad_engine.testing.simulated.vocabulary import attributes_in, clauses, rules_in
+from textgrad_engine.testing.simulated.vocabulary import attributes_in, clauses, rules_in, signs_in
 
 __all__ = ["Instructions", "lines_of", "read_instructions"]
 
@@ -29,12 +29,14 @@ class Instructions:
         rules: attribute and code, in the order in which they are consulted. Of several statements about one attribute
             the last counts, at the last one's place.
         examples: the solved examples in it: the attributes of the parcel, and its code. They are no rules.
+        explained: the signs that it explains, each with its attribute; the last explanation counts.
         lines: how long it is, in lines (`lines_of`).
         bare: whether it asks for the code only.
     """
 
     rules: tuple[tuple[str, str], ...]
     examples: tuple[tuple[frozenset[str], str], ...]
+    explained: tuple[tuple[str, str], ...]
     lines: int
     bare: bool
 
@@ -42,6 +44,11 @@ class Instructions:
     def codes(self) -> dict[str, str]:
         """The code that is in force for each attribute, in the order of the text."""
         return dict(self.rules)
+
+    @functools.cached_property
+    def signs(self) -> dict[str, str]:
+        """The attribute that each explained sign stands for."""
+        return dict(self.explained)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -54,11 +61,14 @@ def read_instructions(text: str) -> Instructions:
     """
     stated: dict[str, str] = {}
     examples = tuple((frozenset(attributes_in(found[1])), found[2].upper()) for found in _DEMONSTRATION.finditer(text))
+    explained: dict[str, str] = {}
     for clause in clauses(_DEMONSTRATION.sub("", text)):
+        explained |= dict(signs_in(clause))
         for rule in rules_in(clause):
             stated.pop(rule.attribute, None)
             stated[rule.attribute] = rule.code
-    return Instructions(tuple(stated.items()), examples, lines_of(text), _ONLY.search(text) is not None)
+    bare = _ONLY.search(text) is not None
+    return Instructions(tuple(stated.items()), examples, tuple(explained.items()), lines_of(text), bare)
 
 
 def lines_of(text: str) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from textgrad_engine.llm.simulated.reading import Item
-from textgrad_engine.testing.simulated.vocabulary import attributes_in, clauses, rules_in
+from textgrad_engine.testing.simulated.vocabulary import attributes_in, clauses, rules_in, signs_in
 
 __all__ = ["Lesson", "Support", "gathered", "lessons_in", "rejected"]
 
@@ -28,13 +28,13 @@ class Lesson:
     """One thing that feedback asks for.
 
     Attributes:
-        kind: a line that gives the attribute the code; no line about it; the line about it before another's; an answer
-            of the right form; nothing said twice.
-        attribute: the attribute, "" where the kind has none.
+        kind: a line that gives the attribute the code; a line that explains the sign; no line about it; the line about
+            it before another's; an answer of the right form; nothing said twice.
+        attribute: the attribute or the sign, "" where the kind has none.
         other: the code, or the other attribute.
     """
 
-    kind: Literal["rule", "remove", "order", "format", "tidy"]
+    kind: Literal["rule", "sign", "remove", "order", "format", "tidy"]
     attribute: str = ""
     other: str = ""
 
@@ -60,6 +60,8 @@ def lessons_in(feedback: str) -> tuple[Lesson, ...]:
         names = attributes_in(clause)
         if rules := rules_in(clause):
             found += [Lesson("rule", rule.attribute, rule.code) for rule in rules]
+        elif signs := signs_in(clause):
+            found += [Lesson("sign", *pair) for pair in signs]
         elif names and _REMOVE.search(clause):
             found.append(Lesson("remove", names[0]))
         elif len(names) == 2 and _BEFORE.search(clause):

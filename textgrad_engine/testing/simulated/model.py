@@ -13,13 +13,21 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.simulated.critic import reads_as_instructions
 from textgrad_engine.llm.simulated.judge import judge, text_loss
 from textgrad_engine.llm.simulated.model import kind_of
-from textgrad_engine.llm.simulated.reading import blocks, expected_in, read_feedback_request, read_optimizer_request
+from textgrad_engine.llm.simulated.reading import (
+    Case,
+    blocks,
+    expected_in,
+    read_feedback_request,
+    read_optimizer_request,
+)
 from textgrad_engine.llm.simulated.schema import fit
+from textgrad_engine.llm.simulated.tried import original_in, tried_in
 from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.foreign import Part, answer_foreign, part_of
+from textgrad_engine.testing.simulated.guesses import guessed, paraphrased
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.reducer import most_items, reduce_items
-from textgrad_engine.testing.simulated.task_model import TaskModel, parcel_in
+from textgrad_engine.testing.simulated.task_model import TaskModel, note_in, parcel_in
 
 __all__ = ["ParcelsModel"]
 
@@ -71,6 +79,8 @@ class ParcelsModel:
         asked = _Asked.of(request)
         if asked.foreign is not None:
             return answer_foreign(asked.foreign, asked.user, self.critic, self.proposer)
+        if asked.kind == "task" and (note := note_in(asked.user)) is not None:
+            return self.task.read(asked.system, note)
         if asked.kind == "task":
             before, parcel = parcel_in(asked.user) or ("", asked.user)
             word = self.task.answer("\n".join(part for part in (asked.system, before) if part), parcel)
@@ -81,6 +91,10 @@ class ParcelsModel:
     def _part(self, kind: str, user: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
         if kind == "patch":
             return self.proposer.patch(read_optimizer_request(user, numbered=True), _lacking(user))
+        if (original := original_in(user)) is not None and kind == "rewrite":
+            return paraphrased(original, self.proposer.seed, self.proposer.sloppiness)
+        if (tried := tried_in(user)) is not None and kind == "rewrite":
+            return guessed(tried, self.proposer.seed, self.proposer.sloppiness)
         if kind == "rewrite":
             return self.proposer.rewrite(read_optimizer_request(user, numbered=False))
         if kind == "reduce":
@@ -97,14 +111,25 @@ class ParcelsModel:
         for number, case in enumerate(cases, 1):
             part = (schema or {}).get("properties", {}).get(f"case_{number}", {})
             keys = tuple(part.get("properties", inputs))
-            before, parcel = parcel_in(case.last_user) or ("", case.last_user)
-            prompt = "\n".join(text for text in (case.text_of("system", "developer"), before) if text)
-            expected = next((found for text in case.feedback if (found := expected_in(text))), None)
-            said = self.critic.say(prompt, parcel, expected, case.answer)
+            said = self._on_instructions(case)
+            _, parcel = parcel_in(case.last_user) or ("", case.last_user)
+            on_line = self.critic.on_line(parcel, _expected(case), case.answer)
             answer[f"case_{number}"] = {
-                key: said if reads_as_instructions(key, inputs.get(key, ""), case) else "" for key in keys
+                key: (said if not on_line else "") if reads_as_instructions(key, inputs.get(key, ""), case) else on_line
+                for key in keys
             }
         return answer
+
+    def _on_instructions(self, case: Case) -> str:
+        if note_in(case.last_user) is not None:
+            return self.critic.on_reading(case.answer, " ".join(case.feedback))
+        before, parcel = parcel_in(case.last_user) or ("", case.last_user)
+        prompt = "\n".join(text for text in (case.text_of("system", "developer"), before) if text)
+        return self.critic.say(prompt, parcel, _expected(case), case.answer)
+
+
+def _expected(case: Case) -> str | None:
+    return next((found for text in case.feedback if (found := expected_in(text))), None)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from textgrad_engine.testing.simulated.instructions import read_instructions
 from textgrad_engine.testing.simulated.lessons import Lesson, gathered, rejected
 from textgrad_engine.testing.simulated.vocabulary import ATTRIBUTES, BY_NAME, CODES, attributes_in, clauses, rules_in
 
-__all__ = ["BLAND", "Proposer"]
+__all__ = ["BLAND", "WORDINGS", "Proposer", "worded"]
 
 BLAND = (
     "Be accurate and consistent.",
@@ -22,7 +22,7 @@ BLAND = (
     "Check your answer before you give it.",
 )
 _FORMAT_LINE = "Answer with the code only and nothing else."
-_WORDINGS = (
+WORDINGS = (
     "Parcels {spoken} get code {code}.",
     "{name} -> {code}",
     "If a parcel is one {spoken_one}, the code is {code}.",
@@ -123,6 +123,13 @@ class Proposer:
         if lesson.kind == "format":
             reason = f"{count} what the answer should look like."
             return [] if now.bare else [_edit("add", len(task.lines), _FORMAT_LINE, reason, numbers)]
+        if lesson.kind == "sign":
+            reason = f"{count} what {lesson.attribute} stands for."
+            if now.signs.get(lesson.attribute) == lesson.other:
+                return []
+            text = f"{lesson.attribute} means {lesson.other}."
+            stated = next((n for n, line in enumerate(task.lines, 1) if lesson.attribute in line), None)
+            return [_edit("replace" if stated else "add", stated or len(task.lines), text, reason, numbers)]
         if lesson.kind == "rule":
             reason = f"{count} that {lesson.attribute} means {lesson.other}."
             if own is None:
@@ -194,11 +201,14 @@ def _edit(op: str, line: int, text: str, reason: str, numbers: list[int]) -> dic
     return {"op": op, "line": line, "text": text, "reason": reason, "feedback": list(numbers)}
 
 
+def worded(wording: str, name: str, code: str) -> str:
+    """A rule in one of the `WORDINGS`."""
+    spoken = BY_NAME[name].spoken
+    return wording.format(name=name, spoken=spoken, spoken_one=spoken.replace("that are", "that is"), code=code)
+
+
 def _worded(lesson: Lesson, key: tuple[object, ...]) -> str:
-    spoken = BY_NAME[lesson.attribute].spoken
-    wording = pick(_WORDINGS, *key, "wording", lesson)
-    one = spoken.replace("that are", "that is")
-    return wording.format(name=lesson.attribute, spoken=spoken, spoken_one=one, code=lesson.other)
+    return worded(pick(WORDINGS, *key, "wording", lesson), lesson.attribute, lesson.other)
 
 
 def _line_about(attribute: str, lines: tuple[str, ...]) -> int | None:

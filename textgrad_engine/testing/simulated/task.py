@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from textgrad_engine import nn
+from textgrad_engine.autograd import Variable
 from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.groups import Kind
-from textgrad_engine.testing.simulated.instructions import lines_of
+from textgrad_engine.testing.simulated.instructions import lines_of, read_instructions
 from textgrad_engine.testing.simulated.model import ParcelsModel
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.task_model import Behaviour, TaskModel
@@ -21,6 +22,12 @@ __all__ = ["SimulatedTask", "simulated_task"]
 
 _SLACK = 4
 _FLAT = 0.5
+_ONLY, _READER, _CODER = "system", "reader.system", "coder.system"
+_READER_PROMPT = (
+    "You read notes of the warehouse.\n"
+    "Write the parcel line of the note.\n"
+    "Where you know what a sign means, write that instead."
+)
 _SEED_PROMPT = (
     "You give each parcel its handling code.\n"
     f"The codes are {', '.join(CODES)}.\n"
@@ -31,15 +38,35 @@ _SEED_PROMPT = (
 Row = Mapping[str, Any]
 
 
+class TwoSteps(nn.Module):
+    """A program of two prompts: the reader makes a parcel's line of a note, the coder gives it a code.
+
+    Args:
+        prompts: the texts of ``reader.system`` and ``coder.system``.
+    """
+
+    def __init__(self, prompts: Mapping[str, str]) -> None:
+        super().__init__()
+        reader = nn.Parameter(prompts[_READER], role="system prompt of the reader of notes")
+        coder = nn.Parameter(prompts[_CODER], role="system prompt that gives codes to parcels")
+        self.reader = nn.ChatCompletion("{note}", system=reader, role="the parcel line that was read")
+        self.coder = nn.ChatCompletion("{parcel}", system=coder, role="code")
+
+    def forward(self, note: str | Variable) -> Variable:
+        """The code of the parcel that a note is about."""
+        code: Variable = self.coder(parcel=self.reader(note=note))
+        return code
+
+
 @dataclass(frozen=True)
 class SimulatedTask:
     """A task with a known optimum, from `simulated_task`.
 
     Attributes:
         model: answers everything: the program's calls, the critic's, the optimizer's.
-        train, val, test: examples, dicts with ``id``, ``parcel`` and ``target``.
-        seed_prompt: what `program` starts with.
-        optimum_prompt: the best prompt there is.
+        train, val, test: examples, dicts with ``id``, ``parcel`` (with two prompts: ``note``) and ``target``.
+        seed_prompts: what `program` starts with, by the name of the parameter.
+        optimum_prompts: the best prompts there are.
         world: what is true of parcels; only for looking at a result, an optimizer must not use it.
         loss: scores an answer.
     """
@@ -48,45 +75,73 @@ class SimulatedTask:
     train: list[dict[str, Any]]
     val: list[dict[str, Any]]
     test: list[dict[str, Any]]
-    seed_prompt: str
-    optimum_prompt: str
+    seed_prompts: Mapping[str, str]
+    optimum_prompts: Mapping[str, str]
     world: World
     loss: nn.ExactMatch = field(default_factory=nn.ExactMatch)
 
+    @property
+    def seed_prompt(self) -> str:
+        """The seed prompt; of two the one that gives codes."""
+        return [*self.seed_prompts.values()][-1]
+
+    @property
+    def optimum_prompt(self) -> str:
+        """The best prompt there is; of two the one that gives codes."""
+        return [*self.optimum_prompts.values()][-1]
+
     @functools.cached_property
     def optimum(self) -> float:
-        """The expected accuracy of `optimum_prompt` on `test`."""
-        return self.expected(self.optimum_prompt)
+        """The expected accuracy of the best prompts on `test`."""
+        return self.expected(self.optimum_prompts)
 
-    def program(self) -> nn.ChatCompletion:
-        """A new program with the seed prompt as its one parameter, ``system``."""
+    def program(self) -> nn.Module:
+        """A new program that starts with the seed prompts."""
+        if len(self.seed_prompts) == 2:
+            return TwoSteps(self.seed_prompts)
         return nn.ChatCompletion("{parcel}", system=nn.Parameter(self.seed_prompt, role="system prompt"))
 
-    def expected(self, prompt: str, rows: Iterable[Row] | None = None) -> float:
+    def expected(self, prompts: str | Mapping[str, str], rows: Iterable[Row] | None = None) -> float:
         """The expected accuracy of a prompt, exactly, over the slips that each wording draws anew; no calls.
 
         Args:
-            prompt: the system prompt.
+            prompts: the system prompt, or the texts by the names of the parameters, as in `seed_prompts`.
             rows: examples; the test set by default.
 
         Raises:
-            ValueError: there are no rows.
+            ValueError: there are no rows, or the prompts are not those of this task.
         """
-        chances = [
-            self.model.task.probability(prompt, row["parcel"], row["target"])
-            for row in (self.test if rows is None else rows)
-        ]
+        texts = {_ONLY: prompts} if isinstance(prompts, str) else dict(prompts)
+        if texts.keys() != self.seed_prompts.keys():
+            raise ValueError(f"this task has the prompts {', '.join(self.seed_prompts)}, got {', '.join(texts)}")
+        chances = [self._chance(texts, row) for row in (self.test if rows is None else rows)]
         if not chances:
             raise ValueError("expected: rows is empty, so there is nothing to average over")
         return sum(chances) / len(chances)
 
-    def progress(self, prompt: str) -> float:
+    def _chance(self, texts: Mapping[str, str], row: Row) -> float:
+        task = self.model.task
+        if _ONLY in texts:
+            return task.probability(texts[_ONLY], row["parcel"], row["target"])
+        lost = task.misreading(texts[_READER])
+        lines: tuple[tuple[float, Mapping[str, str]], ...] = (
+            (1 - lost, read_instructions(texts[_READER]).signs),
+            (lost, {}),
+        )
+        line = row["note"].replace("Note:", "Parcel:", 1)
+        return sum(
+            part * task.probability(texts[_CODER], self.world.plain(line, known), row["target"])
+            for part, known in lines
+            if part
+        )
+
+    def progress(self, prompts: str | Mapping[str, str]) -> float:
         """How far a prompt is on the way from the seed prompt (0) to the optimum (1), in expected test accuracy.
 
         On a flat task there is no way to go, and it is 0.
         """
-        start = self.expected(self.seed_prompt)
-        return (self.expected(prompt) - start) / (self.optimum - start) if self.optimum > start else 0.0
+        start = self.expected(self.seed_prompts)
+        return (self.expected(prompts) - start) / (self.optimum - start) if self.optimum > start else 0.0
 
 
 def simulated_task(
@@ -102,6 +157,7 @@ def simulated_task(
     flat: bool = False,
     critic: float = 0.85,
     sloppiness: float = 0.1,
+    parameters: Literal[1, 2] = 1,
 ) -> SimulatedTask:
     """A task where the best prompt is known, to find out whether an optimizer finds it.
 
@@ -130,6 +186,9 @@ def simulated_task(
         critic: how often the critic names what decides.
         sloppiness: how often a proposal has something silly in it: a wrong code, a bland or repeated line, a line too
             many or one that was dropped.
+        parameters: 2 for a program of two prompts, ``reader.system`` and ``coder.system``: notes have signs in place
+            of every second deciding attribute, and the reader must be told what they mean. Where a sign hides what
+            decides, only the reader's prompt is at fault, else only the coder's.
 
     Raises:
         ValueError: a number is out of range, or a kind is unknown.
@@ -145,21 +204,34 @@ def simulated_task(
     for name, count in (("train", train), ("val", val), ("test", test)):
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
-    world = make_world(seed, rules, distractors, interactions)
-    best = [
-        f"Parcels {BY_NAME[name].spoken} get code {code}."
-        for group in sorted(world.groups, key=lambda group: -group.share)
-        for name, code in group.best
-    ]
-    optimum_prompt = _SEED_PROMPT if flat else "\n".join([_SEED_PROMPT, *best])
-    behaviour = Behaviour(noise, lines_of(optimum_prompt) + _SLACK, _FLAT if flat else None)
+    if parameters not in (1, 2):
+        raise ValueError(f"parameters is 1 or 2, got {parameters}")
+    world = make_world(seed, rules, distractors, interactions, signs=parameters == 2)
+    seeds = {_ONLY: _SEED_PROMPT} if parameters == 1 else {_READER: _READER_PROMPT, _CODER: _SEED_PROMPT}
+    best = seeds if flat else {name: "\n".join([text, *_best_lines(world, name)]) for name, text in seeds.items()}
+    most = {name: lines_of(text) + _SLACK for name, text in best.items()}
+    behaviour = Behaviour(noise, [*most.values()][-1], _FLAT if flat else None, most.get(_READER, 0))
     task_model = TaskModel(world, behaviour)
     model = ParcelsModel(task_model, Critic(task_model, critic), Proposer(seed, sloppiness))
-    splits = {
-        name: [
-            {"id": f"{name}-{number}", "parcel": parcel, "target": target}
-            for number, (parcel, target) in enumerate(world.parcels(name, count), 1)
-        ]
-        for name, count in (("train", train), ("val", val), ("test", test))
-    }
-    return SimulatedTask(model, splits["train"], splits["val"], splits["test"], _SEED_PROMPT, optimum_prompt, world)
+    rows = functools.partial(_rows, world, parameters)
+    return SimulatedTask(model, rows("train", train), rows("val", val), rows("test", test), seeds, best, world)
+
+
+def _best_lines(world: World, name: str) -> list[str]:
+    """What the best prompt of that name says beyond the seed prompt."""
+    lines = [line for group in sorted(world.groups, key=lambda group: -group.share) for line in group.best]
+    if name == _READER:
+        used = {attribute for attribute, _ in lines}
+        return [f"{sign} means {attribute}." for sign, attribute in world.signs if attribute in used]
+    return [f"Parcels {BY_NAME[attribute].spoken} get code {code}." for attribute, code in lines]
+
+
+def _rows(world: World, parameters: int, split: str, count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"{split}-{number}",
+            **({"parcel": parcel} if parameters == 1 else {"note": world.noted(parcel)}),
+            "target": target,
+        }
+        for number, (parcel, target) in enumerate(world.parcels(split, count), 1)
+    ]

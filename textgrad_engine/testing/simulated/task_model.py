@@ -12,11 +12,12 @@ from textgrad_engine.testing.simulated.instructions import Instructions, read_in
 from textgrad_engine.testing.simulated.vocabulary import CODES, attributes_in
 from textgrad_engine.testing.simulated.world import World
 
-__all__ = ["PARCEL", "Behaviour", "TaskModel", "parcel_in"]
+__all__ = ["PARCEL", "Behaviour", "TaskModel", "note_in", "parcel_in"]
 
 PARCEL = re.compile(r"(Parcel: [^\n<]*\bfor [A-Z]\w+ [A-Z]\w+)")
 """A parcel's line, wherever it stands in a text."""
 
+_NOTE = re.compile(r"(Note: [^\n<]*\bfor [A-Z]\w+ [A-Z]\w+)")
 _BY_LINE = 0.015
 _DRESSED = 0.3
 _TAUGHT = 0.5
@@ -28,6 +29,12 @@ def parcel_in(text: str) -> tuple[str, str] | None:
     return (text[: found[-1].start()].strip(), found[-1][1]) if found else None
 
 
+def note_in(text: str) -> str | None:
+    """The last note of a text; None when there is none."""
+    found = _NOTE.findall(text)
+    return found[-1] if found else None
+
+
 @dataclass(frozen=True)
 class Behaviour:
     """How reliable the task model is.
@@ -36,11 +43,13 @@ class Behaviour:
         noise: the rate of slips; half of it belongs to the parcel, half is drawn anew with each wording of the prompt.
         most_lines: the length of a prompt from which on each further line costs 1.5 points.
         flat: None, or the rate of right answers whatever the prompt says, drawn anew with each wording.
+        most_lines_of_reader: `most_lines` of the first of two prompts.
     """
 
     noise: float
     most_lines: int
     flat: float | None = None
+    most_lines_of_reader: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,21 @@ class TaskModel:
 
     def is_hard(self, parcel: str) -> bool:
         """Whether the parcel goes wrong with any prompt."""
-        return chance(self.world.seed, "hard", parcel) < self.behaviour.noise / 2
+        return chance(self.world.seed, "hard", self.world.plain(parcel)) < self.behaviour.noise / 2
+
+    def read(self, prompt: str, note: str) -> str:
+        """The parcel line that the first of two prompts makes of a note: it puts the signs in words that it explains.
+
+        A prompt that is too long loses all of that for a part of the notes, drawn anew with each wording.
+        """
+        known = read_instructions(prompt).signs
+        if chance("reading", self.world.seed, prompt, note) < self.misreading(prompt):
+            known = {}
+        return self.world.plain(note.replace("Note:", "Parcel:", 1), known)
+
+    def misreading(self, prompt: str) -> float:
+        """How often the first of two prompts loses what it explains, because it is too long."""
+        return min(0.9, _BY_LINE * max(0, read_instructions(prompt).lines - self.behaviour.most_lines_of_reader))
 
     def answer(self, prompt: str, parcel: str) -> str:
         """What the model says; a pure function of the seed, the prompt and the parcel."""

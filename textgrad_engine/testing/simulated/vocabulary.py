@@ -7,7 +7,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["ATTRIBUTES", "BY_NAME", "CODES", "Attribute", "Rule", "attributes_in", "clauses", "rules_in"]
+__all__ = [
+    "ATTRIBUTES",
+    "BY_NAME",
+    "CODES",
+    "SIGN",
+    "Attribute",
+    "Rule",
+    "attributes_in",
+    "clauses",
+    "rules_in",
+    "signs_in",
+]
 
 CODES = tuple(f"K{number}" for number in range(1, 10))
 
@@ -50,6 +61,9 @@ ATTRIBUTES = (
 """In the order in which a parcel's line has them."""
 
 BY_NAME = {attribute.name: attribute for attribute in ATTRIBUTES}
+
+SIGN = re.compile(r"\bQ[1-9]\d?\b")
+"""The house's own sign for an attribute, as notes have it in a task with two prompts."""
 
 _FOLDED = {name.lower(): name for name in BY_NAME}
 _NAME = "|".join(re.escape(name) for name in sorted(_FOLDED, key=len, reverse=True))
@@ -112,3 +126,14 @@ def rules_in(clause: str) -> tuple[Rule, ...]:
         else:
             waiting.append(_FOLDED[mention["attribute"].lower()])
     return tuple(dict.fromkeys(rules))
+
+
+def signs_in(clause: str) -> tuple[tuple[str, str], ...]:
+    """The signs that a statement explains, each with the attribute that it stands for.
+
+    Example:
+        >>> signs_in("Q7 means glass, and Norway is written Q12.")
+        (('Q7', 'glass'), ('Q12', 'Norway'))
+    """
+    signs = list(dict.fromkeys(SIGN.findall(clause)))
+    return tuple(zip(signs, attributes_in(clause))) if not rules_in(clause) else ()

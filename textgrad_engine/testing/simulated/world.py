@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from textgrad_engine.llm.simulated.chance import chance, pick
 from textgrad_engine.testing.simulated.groups import KINDS, Group, Kind, Sort
-from textgrad_engine.testing.simulated.vocabulary import ATTRIBUTES, BY_NAME, CODES, attributes_in
+from textgrad_engine.testing.simulated.vocabulary import ATTRIBUTES, BY_NAME, CODES, SIGN, attributes_in
 
 __all__ = ["World", "make_world"]
 
@@ -39,6 +39,7 @@ class World:
         groups: the rules, each in its group.
         distractors: attributes that decide nothing, each with the deciding attribute that it likes to go with.
         fillers: further attributes that decide nothing.
+        signs: in a task with two prompts, the attributes that notes have as a sign, by sign.
     """
 
     seed: int
@@ -46,6 +47,7 @@ class World:
     groups: tuple[Group, ...]
     distractors: tuple[tuple[str, str], ...]
     fillers: tuple[str, ...]
+    signs: tuple[tuple[str, str], ...] = ()
 
     @functools.cached_property
     def by_attribute(self) -> dict[str, Group]:
@@ -56,13 +58,26 @@ class World:
         """The group that decides a parcel with these attributes; None when no rule is about it."""
         return next((self.by_attribute[name] for name in has if name in self.by_attribute), None)
 
+    def plain(self, parcel: str, known: Mapping[str, str] | None = None) -> str:
+        """A parcel's line with its signs put in words: those that are known, or all."""
+        if not self.signs:
+            return parcel
+        words = dict(self.signs) if known is None else known
+        return SIGN.sub(lambda sign: BY_NAME[words[sign[0]]].listed if sign[0] in words else sign[0], parcel)
+
+    def noted(self, parcel: str) -> str:
+        """The note that a parcel's line is written from: its attributes as signs where there are such."""
+        sign_of = {BY_NAME[name].listed: sign for sign, name in self.signs}
+        parts = parcel.removeprefix("Parcel: ").split(", ")
+        return f"Note: {', '.join(sign_of.get(part, part) for part in parts)}"
+
     def draw(self, parcel: str) -> float:
         """The parcel's own number in [0, 1)."""
-        return chance(self.seed, "draw", parcel)
+        return chance(self.seed, "draw", self.plain(parcel))
 
     def target(self, parcel: str) -> str:
         """The right code of a parcel."""
-        has = attributes_in(parcel)
+        has = attributes_in(self.plain(parcel))
         group = self.group_of(has)
         if group is None:
             return self.usual
@@ -110,8 +125,17 @@ class World:
                 yield parcel
 
 
-def make_world(seed: int, rules: int, distractors: int, interactions: int | Sequence[Kind]) -> World:
+def make_world(
+    seed: int, rules: int, distractors: int, interactions: int | Sequence[Kind], *, signs: bool = False
+) -> World:
     """Draw a world.
+
+    Args:
+        seed: what everything is hashed with.
+        rules: how many true rules.
+        distractors: how many attributes look relevant and are not.
+        interactions: how many groups of rules interact, or their kinds.
+        signs: whether every second deciding attribute has a sign that notes use in its place.
 
     Raises:
         ValueError: a number is out of range, a kind is unknown, or there are more interactions than rules for them.
@@ -148,7 +172,10 @@ def make_world(seed: int, rules: int, distractors: int, interactions: int | Sequ
     spare = names[used:]
     friends = [(name, pick(deciding, seed, "friend", name)) for name in spare[:distractors]]
     fillers = tuple(spare[distractors : distractors + _FILLERS])
-    return World(seed, usual, tuple(groups), tuple(friends), fillers)
+    chosen = deciding[::2] if signs else []
+    numbers = sorted(range(10, 100), key=lambda number: chance(seed, "sign", number))
+    named = tuple((f"Q{number}", name) for number, name in zip(numbers, chosen))
+    return World(seed, usual, tuple(groups), tuple(friends), fillers, named)
 
 
 def _kinds(interactions: int | Sequence[Kind]) -> list[Kind]:

@@ -1,0 +1,52 @@
+"""What a run found: how many candidates there were, and what is known of those that were not taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.train import Evaluation
+from textgrad_engine.train.events import StepEnded
+from textgrad_engine.train.result import tried
+
+
+def step(number: int, race: RaceRecord | None, *, kept: bool = False) -> StepEnded:
+    return StepEnded(number, 1, ("t",), 0.5, 0, 1, (), None, kept, 0.5, race=race)
+
+
+def race(*known: tuple[str, float | None]) -> RaceRecord:
+    names, after = tuple(name for name, _ in known), tuple(score for _, score in known)
+    return RaceRecord("no difference", names, tuple(0.0 for _ in names), after, 0.5, 0.0)
+
+
+SEED = Evaluation(("a", "b", "c"), (0.0, 1.0, 0.0), ("x",) * 3, {}, clusters=("1", "1", "2"), scale=(0.0, 1.0))
+
+
+def test_what_was_raced_and_not_taken_counts_as_tried() -> None:
+    """In dataset order, with nothing for what was not run; the texts kept last are the best ones, and no rival."""
+    steps = [
+        step(1, race(("c", 1.0), ("a", 0.0))),
+        step(2, None),
+        step(3, race(("a", 1.0)), kept=True),
+        step(4, race(("b", None), ("a", 1.0)), kept=True),
+        step(5, race(("a", 0.5))),
+    ]
+    found = tried(SEED, steps)
+    assert [each.scores for each in found] == [(0.0, None, 1.0), (1.0, None, None), (0.5, None, None)]
+    assert {(each.ids, each.clusters, each.scale) for each in found} == {(SEED.ids, SEED.clusters, SEED.scale)}
+    assert tried(SEED, []) == []
+
+
+def test_without_a_test_set_the_choice_is_corrected(world: Any, rows: Any) -> None:
+    """The comparison on the validation set counts the candidates; the one on the test set has none to count."""
+    words = ("cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay")
+    proposals = ("makes no difference", "SHOUT", "more words")
+    result = world(*proposals).fit(rows("ant", "bee"), rows(*words), max_epochs=3)
+    assert result.comparison is not None
+    assert result.compared_on == "val"
+    assert result.candidates > 1
+    assert result.comparison.candidates == result.candidates
+    assert result.comparison.adjusted is not None
+    tested = world(*proposals).fit(rows("ant", "bee"), rows(*words), rows("kiwi", "lynx"), max_epochs=3)
+    assert tested.comparison is not None
+    assert (tested.compared_on, tested.comparison.adjusted) == ("test", None)
