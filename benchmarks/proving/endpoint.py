@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from textgrad_engine.llm import Completion, Request
+from textgrad_engine.llm.cache import repeat
 from textgrad_engine.testing import LoopbackServer, simulated_task
 from textgrad_engine.testing.simulated import ParcelsModel
 
@@ -31,7 +33,10 @@ class Call:
 
 
 class _Noting:
-    """The model, with a list of what it was asked."""
+    """The model, with a list of what it was asked.
+
+    A critic or proposer that is asked the same again gives another sample, as at a temperature; the task model does not.
+    """
 
     name = "parcels"
     free = True
@@ -39,12 +44,19 @@ class _Noting:
     def __init__(self, model: ParcelsModel) -> None:
         self.model = model
         self.calls: list[Call] = []
+        self._asked: Counter[str] = Counter()
 
     async def complete(self, request: Request) -> Completion:
         """Answer and note."""
-        completion = await self.model.complete(request)
+        purpose = self.model.purpose_of(request)
+        number = 0
+        if purpose != "forward":
+            asked = request.model_dump_json()
+            number, self._asked[asked] = self._asked[asked], self._asked[asked] + 1
+        with repeat(number):
+            completion = await self.model.complete(request)
         used = completion.usage.input_tokens + completion.usage.output_tokens
-        self.calls.append(Call(time.time(), self.model.purpose_of(request), used))
+        self.calls.append(Call(time.time(), purpose, used))
         return completion
 
 

@@ -26,6 +26,7 @@ class Table:
         self.table, self.parameters = scores, parameters
         self.train = tuple(f"t{n}" for n in range(len(next(iter(scores.values())))))
         self.val: tuple[str, ...] = ()
+        self.scale = None
         self.asked: list[Any] = []
 
     def scores(self, texts: Texts, positions: Sequence[int], split: str = "val", *, repeat: int = 0) -> Any:

@@ -37,7 +37,12 @@ def test_many_examples_in_few_clusters_show_little() -> None:
     assert compare(scored(*before), scored(*after)).verdict == "better"
     found = compare(scored(*before, clusters=clusters), scored(*after, clusters=clusters))
     assert (found.verdict, found.clusters, found.difference) == ("not shown", 5, 0.5)
-    assert found.remark.startswith("with n = 60 in 5 clusters a difference under ")
+    assert found.remark == "with n = 60 in 5 clusters no difference would be seen reliably, however large"
+    ten = tuple(str(n // 6) for n in range(60))
+    found = compare(scored(*before, clusters=ten), scored(*before, clusters=ten), candidates=[scored(*after)])
+    assert found.remark == ""
+    found = compare(scored(*before, clusters=ten), scored(*[1.0] * 12, *before[12:], clusters=ten))
+    assert found.remark.startswith("with n = 60 in 10 clusters a difference under 0.4")
 
 
 def test_the_best_of_many_is_judged_as_such() -> None:

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["gradients_by_variable", "layout_of", "needs_by_argument"]
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
 def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
     """The variables among the arguments, and for each argument where they stand.
 
@@ -39,29 +36,30 @@ def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
             leaves, spec = pytree.flatten(value)
             where: list[int | None] = []
             for leaf in leaves:
-                where.append(len(inputs) if isinstance(leaf, Variable) else None)
                 if isinstance(leaf, Variable):
+                    where.append(len(inputs))
                     inputs.append(leaf)
-                elif type(leaf) not in _PLAIN:
+                else:
+                    where.append(None)
                     _refuse_hidden(leaf, len(layout))
             layout.append((spec, where))
         else:
-            if type(value) not in _PLAIN:
-                _refuse_hidden(value, len(layout))
             layout.append(None)
+            _refuse_hidden(value, len(layout) - 1)
     return inputs, tuple(layout)
 
 
 def _refuse_hidden(value: Any, position: int) -> None:
     """Refuse a variable where no feedback would find it: in a container of another kind, or a field of a dataclass."""
     kind = type(value)
-    if kind not in _INSIDE:
-        _INSIDE[kind] = _inside(kind)
-    inside = _INSIDE[kind]
-    if inside is not None and any(isinstance(part, Variable) for part in inside(value)):
+    try:
+        inside = _INSIDE[kind]
+    except KeyError:
+        inside = _INSIDE[kind] = _inside(kind)
+    if inside is not None and any([isinstance(part, Variable) for part in inside(value)]):
         raise TypeError(
-            f"argument {position} of the call holds a Variable inside a {type(value).__name__}, where feedback cannot "
-            "find it. Pass it in a list, tuple, named tuple, dict or OrderedDict (of exactly these classes), or as an "
+            f"argument {position} of the call holds a Variable inside a {kind.__name__}, where feedback cannot find "
+            "it. Pass it in a list, tuple, named tuple, dict or OrderedDict (of exactly these classes), or as an "
             "argument of its own."
         )
 
@@ -75,7 +73,7 @@ def _inside(kind: type) -> Callable[[Any], Iterable[Any]] | None:
         return lambda value: value.values()
     if issubclass(kind, list | tuple | set | frozenset | deque):
         return iter
-    if dataclasses.is_dataclass(kind):
+    if dataclasses.is_dataclass(kind) and not getattr(kind, "no_variables_inside", False):
         names = [field.name for field in dataclasses.fields(kind)]
         return lambda value: _fields(value, names)
     return None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextvars import copy_context
 from typing import Any, ClassVar
 
+from textgrad_engine import pytree
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Handle, Source, add_hook
 from textgrad_engine.autograd.value import Scalar, checked, checked_entries
@@ -458,6 +459,9 @@ class Variable:
         self._layer, self._inner = other._layer, other._inner
         self._version += 1
         return self
+
+
+pytree.add_leaf_type(Variable)
 
 
 def _first_addition(a: Any, b: Any) -> Variable:

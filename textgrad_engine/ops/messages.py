@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
@@ -34,6 +34,8 @@ class ChatSettings:
     strict: bool = False
     silence: str = ""
 
+    no_variables_inside: ClassVar[bool] = True
+
 
 @dataclass(frozen=True, slots=True)
 class Hole:
@@ -55,6 +57,8 @@ class Plan:
     messages: tuple[tuple[Any, tuple[Any, ...]], ...]
     inputs: tuple[tuple[str, int], ...]
     gate: int | None = None
+
+    no_variables_inside: ClassVar[bool] = True
 
     def request(self, data: Sequence[Any], settings: ChatSettings) -> Request:
         """The request, with the data of all values.

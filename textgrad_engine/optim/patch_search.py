@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import random
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,11 +24,12 @@ from textgrad_engine.func import pmap
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.optimizer import Change
-from textgrad_engine.optim.patch import Edit, apply_patch, stamped
+from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.rebase import rebase
 from textgrad_engine.optim.revert import edits_in
-from textgrad_engine.optim.search.board import Accepted, Board, Refused
+from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
+from textgrad_engine.optim.search.drafts import Written
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord
@@ -144,9 +144,12 @@ class PatchSearch(Searcher):
             ("most_tries", most_tries),
             ("ablate_every", ablate_every),
             ("pool", pool),
+            ("allowance", allowance),
         ):
-            if value < 1:
+            if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
+        if momentum < 0:
+            raise ValueError(f"momentum must be at least 0, got {momentum}")
         contracts_for(tuple(constraints), max_tokens)
         super().__init__(params, settings)
         self.model, self.proposer, self.allowance = model, proposer or Patch(), allowance
@@ -156,11 +159,7 @@ class PatchSearch(Searcher):
         self._lanes: Lanes[Found] = Lanes(lanes)
         self._board: Board | None = None
         self._base: Texts = ()
-        self._rivals: deque[Found] = deque()
-        self._doubtful: deque[tuple[Accepted, ...]] = deque()
-        self._together = 0
         self._alone = False
-        self._united: list[tuple[Edit, ...]] = []
 
     @property
     def board(self) -> Board:
@@ -216,8 +215,11 @@ class PatchSearch(Searcher):
             allowance=self.allowance,
         )
         self._positions = {name: n for n, name in enumerate(objective.val)}
-        if self._board is None or self._board.texts != texts:
-            self._board = Board(texts, tuple(tuple(self.origins(variable)) for variable in variables))
+        examples = (tuple(objective.train), tuple(objective.val))
+        if self._board is None or (self._board.texts, self._board.examples) != (texts, examples):
+            begun = 0 if self._board is None else self._board.begun  # the edits of before keep their ids
+            origins = tuple(tuple(self.origins(variable)) for variable in variables)
+            self._board = Board(texts, origins, limits=objective.scale, begun=begun, examples=examples)
         self._waiting = list(range(len(objective.val)))
         random.Random(self.seed).shuffle(self._waiting)
         self._waiting = [n for n in self._waiting if n not in self._board.val]
@@ -230,12 +232,17 @@ class PatchSearch(Searcher):
             self._alone = False
             self._widen(objective)
             self._base = self.board.texts
-        while self._lanes.free and not self._alone and self._base == self.board.texts:
+        while self._has_room and not self._alone and self._base == self.board.texts:
             if (work := self._next(objective)) is None:
                 break
             with objective.proposal(self.board.begun):
                 self._lanes.put(work)
         return self._settle(objective, self._lanes.take()) if self._lanes.under_way else None
+
+    @property
+    def _has_room(self) -> bool:
+        wanted = self.remaining is None or self._lanes.under_way < self.remaining
+        return self._lanes.free and wanted
 
     def _widen(self, objective: Objective) -> None:
         """Race on more validation examples when few of those in use are failed, as only these can show a gain."""
@@ -260,14 +267,14 @@ class PatchSearch(Searcher):
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
         begin = functools.partial(self._work, objective)
-        if self._together:
-            self._together, self._alone = 0, True
+        if board.together:
+            board.together, self._alone = 0, True
             return begin(shop.tidying, number, seed)
-        while self._rivals:
-            rival = self._rivals.popleft()
-            moved, _ = self._moved(replace(rival, number=number, kind="rival", examples=(), scores=(), feedback=0))
-            if moved.texts != board.texts and rival.race is not None:
-                first = [self._positions[name] for name in rival.race.gained]
+        while board.rivals:
+            rival = board.rivals.pop(0)
+            moved, _ = self._moved(self._challenger(rival, number))
+            if moved.texts != board.texts:
+                first = [self._positions[name] for name in rival.gained]
                 return begin(shop.rival, moved, first, seed)
         rng = random.Random(seed)
         positions = board.draw(self.batch_size, len(objective.train), rng, self.most_tries)
@@ -288,12 +295,12 @@ class PatchSearch(Searcher):
         """The edits to try without next: when enough patches were kept since, or nothing new is found."""
         board = self.board
         there = [edits_in(text, own) for text, own in zip(board.texts, board.origins)]
-        board.accepted = [entry for entry in board.accepted if entry.edit in there[entry.parameter]]
-        while self._doubtful:
-            if about := tuple(entry for entry in self._doubtful.popleft() if entry in board.accepted):
+        accepted = [entry for entry in board.accepted if entry.edit in there[entry.parameter]]
+        while board.doubtful:
+            if about := tuple(entry for entry in board.doubtful.pop(0) if entry in accepted):
                 return about
         quiet = idle or board.quiet >= self._lanes.count
-        for entry in board.accepted:
+        for entry in accepted:
             name = f"{entry.parameter}/{entry.edit}"
             if board.kept - board.tested.get(name, 0) >= self.ablate_every or (quiet and name not in board.tested):
                 board.tested[name] = board.kept
@@ -309,9 +316,9 @@ class PatchSearch(Searcher):
                 found.setdefault((entry.parameter, " ".join(entry.edit.text.casefold().split())), entry)
         together = tuple(found.values())[-MOST_TOGETHER:]
         key = tuple(entry.edit for entry in together)
-        if len(together) < 2 or key in self._united:
+        if len(together) < 2 or key in board.united:
             return ()
-        self._united.append(key)
+        board.united.append(key)
         return together
 
     # What became of it.
@@ -335,15 +342,15 @@ class PatchSearch(Searcher):
             why=why,
             edits=tuple(entry.edit for entry in found.about),
             problems=found.problems,
+            lost=found.lost,
         )
 
     def _judged(self, objective: Objective, found: Found) -> _Settled:
         """Whether it is kept, in a few words why, and what it changed."""
         if found.race is None:
-            dropped = [f"dropped: {change.problem}" for change in found.changes if change.problem]
-            return False, dropped[0] if dropped else "nothing was proposed", found.changes
-        if problem := self._workshop.problem(found.base, found.texts):
-            return False, f"dropped: {problem}", found.changes
+            dropped = [found.dropped, *(change.problem for change in found.changes)]
+            why = next((f"dropped: {problem}" for problem in dropped if problem), "")
+            return False, why or ("no answer" if found.lost else "nothing was proposed"), found.changes
         if found.kind in ("tidying", "ablation"):
             return self._settle_shorter(objective, found, found.race)
         if found.race.outcome == "better":
@@ -369,12 +376,12 @@ class PatchSearch(Searcher):
         if moved.texts == board.texts:
             return False, "another patch has said the same in the meantime", found.changes
         if disputed:
-            self._rivals.append(found)
+            board.rivals.append(self._rival(found, race))
             return False, "better, but the same lines were changed in the meantime: the two are raced", found.changes
         if problem := self._workshop.problem(board.texts, moved.texts):
             return False, f"dropped with what was kept in the meantime: {problem}", found.changes
         self._adopt(objective, moved, exact=False)
-        self._together += 1
+        board.together += 1
         return True, "better, and put together with what was kept in the meantime", moved.changes
 
     def _settle_shorter(self, objective: Objective, found: Found, race: RaceRecord) -> _Settled:
@@ -382,15 +389,37 @@ class PatchSearch(Searcher):
         if race.outcome == "worse":
             if len(found.about) > 1:  # one of them is needed, or they stand in for each other
                 half = len(found.about) // 2
-                self._doubtful.extend((found.about[:half], found.about[half:]))
+                self.board.doubtful.extend((found.about[:half], found.about[half:]))
             return False, "it is worse without", found.changes
+        longer = sum(map(len, found.texts)) > sum(map(len, found.base))
+        if race.outcome == "no difference" and longer:  # of equals the shorter one stays
+            return False, "no difference shown, and it is longer", found.changes
         if found.base != self.board.texts:  # others are gone since, which these may stand in for
-            waiting = self._doubtful.pop() if self._doubtful and len(found.about) == 1 else ()
-            self._doubtful.append((*waiting, *found.about))
+            doubtful = self.board.doubtful
+            waiting = doubtful.pop() if doubtful and len(found.about) == 1 else ()
+            doubtful.append((*waiting, *found.about))
             return False, f"{race.outcome} without; to be tried again, as the texts have changed", found.changes
         self._remember_removed(found, race.outcome)
         self._adopt(objective, found, exact=True)
         return True, f"{race.outcome} without", found.changes
+
+    def _rival(self, found: Found, race: RaceRecord) -> Rival:
+        written = tuple(
+            Written(self._number(each), each.before, each.after, each.edits, each.items, each.left_out, each.problem)
+            for each in found.changes
+        )
+        return Rival(found.number, found.base, found.base_origins, written, race.gained)
+
+    def _challenger(self, rival: Rival, number: int) -> Found:
+        """A rival as a proposal of its own; its edits keep the ids of the first one."""
+        variables = self._variables()
+        changes = []
+        for each in rival.written:
+            edits = tuple(stamped(each.edits, rival.number))
+            variable = variables[each.parameter]
+            changes.append(Change(variable, each.before, each.after, edits, each.items, each.left_out, each.problem))
+        base, origins = rival.base, rival.origins
+        return Found(number, "rival", base, origins, base, origins, changes=tuple(changes))
 
     def _moved(self, found: Found) -> tuple[Found, bool]:
         """A proposal on the best texts of now, and whether these have changed the same lines (then it has its way)."""

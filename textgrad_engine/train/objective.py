@@ -29,9 +29,11 @@ from textgrad_engine.train.evaluator import (
     as_variable,
     evaluation_of,
     refuse_if_mostly_lost,
+    scale_of,
     scored,
 )
 from textgrad_engine.train.events import current_phase
+from textgrad_engine.train.grid import Row, is_straight, run_grid, same_shape
 
 __all__ = ["Objective"]
 
@@ -87,6 +89,7 @@ class Objective:
         parameters: Sequence[Variable] | None = None,
         phases: Phases | None = None,
     ) -> None:
+        self.scale = scale_of(loss)
         self._phases = phases
         self._program, self._loss, self._concurrency = program, loss, concurrency
         wanted = None if parameters is None else {id(parameter) for parameter in parameters}
@@ -114,6 +117,7 @@ class Objective:
         self._shared: dict[_Key, Future[Scored]] = {}
         self._own: dict[tuple[int, _Key], Future[Scored]] = {}
         self._adopted: dict[Texts, int] = {}
+        self._straight: bool | None = None
         self._word_sets: dict[tuple[Split, int], frozenset[str]] = {}
 
     def scores(
@@ -130,7 +134,11 @@ class Objective:
     def matrix(
         self, candidates: Sequence[Texts], positions: Sequence[int], split: Split = "val", *, repeat: int = 0
     ) -> list[list[float | None]]:
-        """The scores of every candidate on every example, those that are not known yet bought all at once."""
+        """The scores of every candidate on every example, those that are not known yet bought all at once.
+
+        Several candidates go through nested `vmap`, unless the program or its loss looks at a value (a branch on an
+        answer, say), a field is no text, or `concurrency` is limited; then each example is run by itself.
+        """
         wanted: list[list[_Key]] = [[(texts, split, n, repeat) for n in positions] for texts in candidates]
         return [[found.score for found in row] for row in self._results(wanted)]
 
@@ -273,21 +281,11 @@ class Objective:
 
     def _buy(self, missing: dict[_Key, Future[Scored]], on_score: Callable[[int], None] | None) -> None:
         keys = list(missing)
-        leaves: dict[Texts, dict[str, Variable]] = {}
-        for texts, _, _, _ in keys:
-            if texts not in leaves:
-                leaves[texts] = self._leaves(texts)
-
-        def start(number: int) -> tuple[Any, Variable]:
-            texts, split, position, index = keys[number]
-            name, fields, wanted = self._rows[split][position]
-            with example(name), no_grad(), sampling(index), self._phase_of(texts):
-                prediction = as_variable(functional_call(self._program, leaves[texts], **fields))
-                return prediction, self._loss(prediction, wanted)
-
         try:
-            results = run_scored(start, len(keys), self._concurrency, on_score, self._room)
-            found = [scored(prediction, loss) for prediction, loss in results]
+            together = {} if on_score is not None or self._room is not None else self._started_together(keys)
+            alone = [key for key in keys if key not in together]
+            started = together | dict(zip(alone, self._started(alone, on_score)))
+            found = [scored(*started[key]) for key in keys]
             refuse_if_mostly_lost(found)
             for key, each in zip(keys, found):
                 missing[key].set_result(each)
@@ -299,6 +297,44 @@ class Objective:
                         self._own.pop((_proposal.get(), key), None)
                         future.set_exception(error)
             raise
+
+    def _started(self, keys: list[_Key], on_score: Callable[[int], None] | None) -> list[tuple[Variable, Variable]]:
+        """The predictions and losses of examples, each run by itself."""
+        leaves = {texts: self._leaves(texts) for texts in dict.fromkeys(key[0] for key in keys)}
+
+        def start(number: int) -> tuple[Variable, Variable]:
+            texts, split, position, index = keys[number]
+            name, fields, wanted = self._rows[split][position]
+            with example(name), no_grad(), sampling(index), self._phase_of(texts):
+                prediction = as_variable(functional_call(self._program, leaves[texts], **fields))
+                return prediction, self._loss(prediction, wanted)
+
+        return run_scored(start, len(keys), self._concurrency, on_score, self._room)
+
+    def _started_together(self, keys: list[_Key]) -> dict[_Key, tuple[Variable, Variable]]:
+        """Those of candidates that miss the same examples, by nested `vmap` where the program allows it."""
+        missing: dict[tuple[Texts, Split, int], list[int]] = {}
+        for texts, split, position, index in keys:
+            missing.setdefault((texts, split, index), []).append(position)
+        blocks: dict[tuple[Split, int, int, tuple[int, ...]], list[Texts]] = {}
+        for (texts, split, index), positions in missing.items():
+            phase = self._adopted.get(texts, current_phase.get())  # a block's calls all belong to one
+            blocks.setdefault((split, index, phase, tuple(positions)), []).append(texts)
+        started: dict[_Key, tuple[Variable, Variable]] = {}
+        for (split, index, _, some), candidates in blocks.items():
+            rows = [self._rows[split][position] for position in some]
+            if len(candidates) > 1 and same_shape(rows) and self._is_straight(candidates[0], rows[0]):
+                leaves = [self._leaves(texts) for texts in candidates]
+                with no_grad(), sampling(index), self._phase_of(candidates[0]):
+                    grid = run_grid(self._program, self._loss, leaves, rows)
+                for texts, pairs in zip(candidates, grid):
+                    started |= {(texts, split, position, index): pair for position, pair in zip(some, pairs)}
+        return started
+
+    def _is_straight(self, texts: Texts, row: Row) -> bool:
+        if self._straight is None:
+            self._straight = is_straight(self._program, self._loss, self._leaves(texts), row)
+        return self._straight
 
     @contextlib.contextmanager
     def _phase_of(self, texts: Texts) -> Iterator[None]:

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
+from textgrad_engine.optim.search.drafts import Written
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import RaceRecord
 
-__all__ = ["Accepted", "Board", "Origins", "Refused"]
+__all__ = ["Accepted", "Board", "Origins", "Refused", "Rival"]
 
 Origins = tuple[tuple[Origin | None, ...], ...]
 """For each parameter the origins of its lines."""
@@ -49,6 +50,25 @@ class Refused:
     harmless: bool
 
 
+@dataclass(frozen=True)
+class Rival:
+    """A patch that won its race while others changed the same lines: it is raced against what they made of them.
+
+    Attributes:
+        number: the proposal's number.
+        base: the texts that it was made for.
+        origins: where their lines came from.
+        written: what it changes.
+        gained: the examples that it did better on.
+    """
+
+    number: int
+    base: Texts
+    origins: Origins
+    written: tuple[Written, ...]
+    gained: tuple[str, ...]
+
+
 @dataclass
 class Board:
     """What a patch search knows; changed between proposals only, in their order.
@@ -66,9 +86,15 @@ class Board:
         refused: the edits that were not kept, in order.
         history: what was tried and what became of it, in words for the proposer.
         noise: the variance of one example's score between runs of the same texts.
+        limits: the worst and the best score that there can be, where the loss says so.
         begun: how many proposals were begun.
         kept: how many patches were kept.
         quiet: how many proposals in a row brought nothing.
+        together: how many patches were put together with others since the texts were last tidied.
+        rivals: patches that are to be raced against what is in the texts.
+        doubtful: edits that are to be tried without again, each time some of them together.
+        united: the refused edits that were tried together.
+        examples: the ids of the training and of the validation examples, which positions speak of.
     """
 
     texts: Texts
@@ -82,18 +108,28 @@ class Board:
     refused: list[Refused] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
     noise: float = 0.0
+    limits: tuple[float, float] | None = None
     begun: int = 0
     kept: int = 0
     quiet: int = 0
+    together: int = 0
+    rivals: list[Rival] = field(default_factory=list)
+    doubtful: list[tuple[Accepted, ...]] = field(default_factory=list)
+    united: list[tuple[Edit, ...]] = field(default_factory=list)
+    examples: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def top(self) -> float:
-        """The best score seen on any example, or 1 where all are between 0 and 1: what does as well is right."""
+        """The best score there can be, or was seen, or 1 where all are between 0 and 1: what does as well is right."""
+        if self.limits is not None:
+            return self.limits[1]
         return 1.0 if self._unit else max(self._seen)
 
     @property
     def scale(self) -> float:
         """The distance between the best and the worst score."""
+        if self.limits is not None:
+            return self.limits[1] - self.limits[0]
         return 1.0 if self._unit else (max(self._seen) - min(self._seen)) or 1.0
 
     @property
@@ -185,6 +221,9 @@ class Board:
             tested=dict(self.tested),
             refused=list(self.refused),
             history=list(self.history),
+            rivals=list(self.rivals),
+            doubtful=list(self.doubtful),
+            united=list(self.united),
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -72,8 +72,12 @@ class Lanes(Generic[T]):
                 self._begun.popleft()
 
     def close(self) -> None:
-        """Wait for what is under way and drop it."""
+        """Wait for what is under way and drop it.
+
+        All of it is run to its end, also what no thread has taken up yet: what is paid for must not depend on a race of
+        threads.
+        """
         if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool.shutdown(wait=True)
             self._pool = None
         self._begun.clear()

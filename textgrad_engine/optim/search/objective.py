@@ -43,11 +43,13 @@ class Objective(Protocol):
         parameters: what is trained.
         train: the ids of the examples that feedback may be taken on.
         val: the ids of the examples that decide which texts are kept.
+        scale: the worst and the best score that the loss gives; None where it does not say.
     """
 
     parameters: tuple[Variable, ...]
     train: tuple[str, ...]
     val: tuple[str, ...]
+    scale: tuple[float, float] | None
 
     def scores(
         self, texts: Texts, positions: Sequence[int], split: Split = "val", *, repeat: int = 0

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from textgrad_engine.llm import tokens
-from textgrad_engine.optim.search.board import Origins
+from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 
@@ -25,7 +25,7 @@ class Candidate:
     """
 
     texts: Texts
-    origins: Origins
+    origins: tuple[tuple[Origin | None, ...], ...]
     parents: tuple[int, ...] = ()
 
 

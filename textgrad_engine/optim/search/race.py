@@ -96,12 +96,13 @@ class Race:
         ValueError: there is no example, one comes twice, or a number is out of range.
 
     Example:
-        >>> race = Race([[0, 1, 2, 3], [4, 5]], first=4)
+        >>> race = Race([[0, 1, 2, 3], [4, 5]], first=6)
         >>> race.next()
-        [0, 1, 2, 4]
-        >>> for position in (0, 1, 2):
+        [0, 1, 2, 3, 4, 5]
+        >>> for position in (0, 1, 2, 3):
         ...     race.add(position, before=0.0, after=1.0)
-        >>> race.add(4, before=1.0, after=1.0)
+        >>> for position in (4, 5):
+        ...     race.add(position, before=1.0, after=1.0)
         >>> race.outcome
         'better'
     """
@@ -123,25 +124,30 @@ class Race:
         every = [position for stratum in self._waiting for position in stratum]
         if not every or len(set(every)) < len(every):
             raise ValueError("a race needs examples, each in one stratum, once")
-        if first < 1 or not 0.5 < accept < 1 or scale <= 0 or noise < 0:
+        levels = accept, accept if reject is None else reject
+        if min(first, fewest, 1 if allowance is None else allowance) < 1 or scale <= 0 or noise < 0:
             raise ValueError(
-                f"a race needs first >= 1, accept between 0.5 and 1, scale > 0 and noise >= 0; got first={first}, "
-                f"accept={accept}, scale={scale}, noise={noise}"
+                f"a race needs first, fewest and allowance >= 1, scale > 0 and noise >= 0; got first={first}, "
+                f"fewest={fewest}, allowance={allowance}, scale={scale}, noise={noise}"
             )
+        if not all(0.5 < level < 1 for level in levels):
+            raise ValueError(f"a race needs accept and reject between 0.5 and 1, got {accept} and {reject}")
         self._stratum = {position: n for n, stratum in enumerate(self._waiting) for position in stratum}
         self._sizes = [len(stratum) for stratum in self._waiting]
         self._differences: list[list[float]] = [[] for _ in self._waiting]
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
         self._fewest = fewest
-        self._until, self._accept, self._reject = until, accept, accept if reject is None else reject
+        self._until, (self._accept, self._reject) = until, levels
         # Two runs differ by twice the noise of one; nothing is taken to be steadier than was measured.
         self._prior = max((PRIOR_SPREAD * scale) ** 2, 2 * noise)
-        self._open = 0
+        self._open: set[int] = set()
 
     def next(self) -> list[int]:
         """The positions of the next batch: half of them from the first stratum; empty when the race is over."""
         if self._open:
-            raise RuntimeError(f"{self._open} examples of the last batch have no scores yet; give them to add() first")
+            raise RuntimeError(
+                f"{len(self._open)} examples of the last batch have no scores yet; give them to add() first"
+            )
         if self.outcome is not None:
             return []
         size = min(self._batch, self._left)
@@ -153,12 +159,18 @@ class Race:
         taken = set(chosen)
         self._waiting = [[position for position in stratum if position not in taken] for stratum in self._waiting]
         self._left -= len(chosen)
-        self._open = len(chosen)
+        self._open = set(chosen)
         return chosen
 
     def add(self, position: int, before: float | None, after: float | None) -> None:
-        """Tell an example's scores; None where no answer was to be had, which says nothing about either."""
-        self._open -= 1
+        """Tell an example's scores; None where no answer was to be had, which says nothing about either.
+
+        Raises:
+            ValueError: the example is not in the last batch, or was told before.
+        """
+        if position not in self._open:
+            raise ValueError(f"no scores of position {position} are wanted; those of {sorted(self._open)} are")
+        self._open.remove(position)
         if before is not None and after is not None:
             self._differences[self._stratum[position]].append(after - before)
 

@@ -30,6 +30,7 @@ class Decision:
         why: in a few words why it was kept or not.
         edits: the identities of the edits that an ablation was about.
         problems: answers of the critic or the optimizer that were not to be had, in words.
+        lost: whether it came to nothing because of these.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Decision:
     why: str = ""
     edits: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    lost: bool = False
 
 
 class Searcher(Optimizer):
@@ -58,12 +60,14 @@ class Searcher(Optimizer):
     Attributes:
         finished: whether there is nothing left to try.
         decided: what the last step came to; None before the first one.
+        remaining: how many more decisions are wanted, so that no proposal is begun in vain; None when nobody knows.
     """
 
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
         super().__init__(params, defaults)
         self.finished = False
         self.decided: Decision | None = None
+        self.remaining: int | None = None
         self._objective: Objective | None = None
 
     def step(self, closure: Callable[[], Any] | Objective | None = None) -> Decision | None:

@@ -63,9 +63,9 @@ class Critic:
     task: TaskModel
     quality: float
 
-    def say(self, prompt: str, parcel: str, expected: str | None, answer: str) -> str:
-        """One sentence on the instructions; "" when nothing is wrong."""
-        key = (self.task.world.seed, "critic", prompt, parcel, answer)
+    def say(self, prompt: str, parcel: str, expected: str | None, answer: str, sample: tuple[int, ...] = ()) -> str:
+        """One sentence on the instructions; "" when nothing is wrong. Several samples of an answer may differ."""
+        key = (self.task.world.seed, "critic", prompt, parcel, answer, *sample)
         if expected is None:
             return pick(VAGUE, *key, "vague")
         got = answer.strip()

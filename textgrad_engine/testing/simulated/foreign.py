@@ -73,19 +73,19 @@ def part_of(system: str, user: str) -> Part | None:
     return None
 
 
-def answer_foreign(part: Part, user: str, critic: Critic, proposer: Proposer) -> str:
+def answer_foreign(part: Part, user: str, critic: Critic, proposer: Proposer, sample: tuple[int, ...] = ()) -> str:
     """The answer in the form that was asked for."""
     prompt = _instructions(user)
     if part.kind == "backward":
-        return _criticism(prompt, user, critic)
+        return _criticism(prompt, user, critic, sample)
     said = [content.strip() for content in _TAGGED["FEEDBACK"].findall(user)]
     if not said:
-        said = [critic.say(prompt, *case) for case in _cases(user)]
+        said = [critic.say(prompt, *case, sample) for case in _cases(user)]
     wanted = [text for text in said if text and text != _FINE]
     items = tuple(Item(number, 1, text) for number, text in enumerate(wanted, 1))
     text = prompt
     if wanted or not said:
-        text = proposer.rewrite(Task(tuple(prompt.split("\n")), items, (), 8, ""))["text"]
+        text = proposer.rewrite(Task(tuple(prompt.split("\n")), items, (), 8, ""), (), sample)["text"]
     return f"<{part.tag}>{text}</{part.tag}>" if part.tag else f"```\n{text}\n```"
 
 
@@ -101,7 +101,7 @@ def _instructions(user: str) -> str:
     return ""
 
 
-def _criticism(prompt: str, user: str, critic: Critic) -> str:
+def _criticism(prompt: str, user: str, critic: Critic, sample: tuple[int, ...]) -> str:
     """Feedback in prose: on instructions for a case that is shown, else on an answer by itself."""
     objective = _TAGGED["OBJECTIVE_FUNCTION"].search(user)
     expected = _EXPECTED.search(objective[1] if objective else user) or _EXPECTED.search(user)
@@ -109,7 +109,7 @@ def _criticism(prompt: str, user: str, critic: Critic) -> str:
     output = _TAGGED["LM_OUTPUT"].search(user)
     if parcels and prompt:
         got = output[1].strip() if output else _given(user)
-        return critic.say(prompt, parcels[-1], expected and expected[1], got) or _FINE
+        return critic.say(prompt, parcels[-1], expected and expected[1], got, sample) or _FINE
     got = _given(user)
     if expected and got != expected[1]:
         return f"The answer {got} is wrong. The correct answer is {expected[1]}."

@@ -85,5 +85,18 @@ def gathered(items: Iterable[Item]) -> list[Support]:
 
 
 def rejected(history: Iterable[str]) -> frozenset[Lesson]:
-    """What was tried before and came to nothing, as far as the lines about the past show it."""
-    return frozenset(lesson for past in history if _REJECTED.search(past) for lesson in lessons_in(past))
+    """What was tried before and came to nothing, as far as the lines about the past show it.
+
+    Example:
+        >>> [lesson.kind for lesson in rejected(["removed 'glass -> K1' — taken back: score 0.5 -> 0.4"])]
+        ['remove']
+    """
+    found: set[Lesson] = set()
+    for past in history:
+        if not _REJECTED.search(past):
+            continue
+        if past.startswith("removed "):
+            found |= {Lesson("remove", lesson.attribute) for lesson in lessons_in(past) if lesson.kind == "rule"}
+        else:
+            found |= set(lessons_in(past.partition(" by ")[2] if past.startswith("replaced ") else past))
+    return frozenset(found)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.llm import tokens
+from textgrad_engine.llm.cachekey import sample_number
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.simulated.chance import pick
 from textgrad_engine.llm.simulated.critic import reads_as_instructions
 from textgrad_engine.llm.simulated.judge import judge, text_loss
 from textgrad_engine.llm.simulated.model import kind_of
@@ -21,6 +23,7 @@ from textgrad_engine.llm.simulated.reading import (
     read_optimizer_request,
 )
 from textgrad_engine.llm.simulated.schema import fit
+from textgrad_engine.llm.simulated.tried import Tried, original_in, tried_in
 from textgrad_engine.llm.simulated.tried import original_in, tried_in
 from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.foreign import Part, answer_foreign, part_of
@@ -45,7 +48,7 @@ _PURPOSES: dict[str, Purpose] = {
 class ParcelsModel:
     """Task model, critic and proposer of a simulated task in one, told apart by what a request asks for.
 
-    It has no state: an answer is a function of the request alone. It is a simulation, and no figure made with it says
+    It has no state: an answer is a function of the request, and of which sample of it is wanted (`llm.repeat`). It is a simulation, and no figure made with it says
     anything about real models.
 
     Attributes:
@@ -77,41 +80,53 @@ class ParcelsModel:
 
     def _answer(self, request: Request) -> str:
         asked = _Asked.of(request)
+        sample = sample_number(request.model_dump_json().encode())
         if asked.foreign is not None:
-            return answer_foreign(asked.foreign, asked.user, self.critic, self.proposer)
+            return answer_foreign(asked.foreign, asked.user, self.critic, self.proposer, sample)
         if asked.kind == "task" and (note := note_in(asked.user)) is not None:
             return self.task.read(asked.system, note)
         if asked.kind == "task":
             before, parcel = parcel_in(asked.user) or ("", asked.user)
-            word = self.task.answer("\n".join(part for part in (asked.system, before) if part), parcel)
+            word = self.task.answer("\n".join(part for part in (asked.system, before) if part), parcel, sample)
             return word if asked.schema is None else json.dumps(fit(asked.schema, {}, word))
-        answer = self._part(asked.kind, asked.user, asked.schema)
+        answer = self._part(asked.kind, asked.user, asked.schema, sample)
         return json.dumps(answer if asked.schema is None else fit(asked.schema, answer), ensure_ascii=False)
 
-    def _part(self, kind: str, user: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _part(self, kind: str, user: str, schema: Mapping[str, Any] | None, sample: tuple[int, ...]) -> dict[str, Any]:
         if kind == "patch":
-            return self.proposer.patch(read_optimizer_request(user, numbered=True), _lacking(user))
-        if (original := original_in(user)) is not None and kind == "rewrite":
-            return paraphrased(original, self.proposer.seed, self.proposer.sloppiness)
-        if (tried := tried_in(user)) is not None and kind == "rewrite":
-            return guessed(tried, self.proposer.seed, self.proposer.sloppiness)
+            return self.proposer.patch(read_optimizer_request(user, numbered=True), _lacking(user), sample)
+        if kind == "rewrite" and (original := original_in(user)) is not None:
+            return self.proposer.paraphrase(original, sample)
+        if kind == "rewrite" and (tried := tried_in(user)) is not None:
+            return self._better(tried, sample)
         if kind == "rewrite":
-            return self.proposer.rewrite(read_optimizer_request(user, numbered=False))
+            return self.proposer.rewrite(read_optimizer_request(user, numbered=False), (), sample)
         if kind == "reduce":
             return reduce_items(read_optimizer_request(user, numbered=False).items, most_items(user))
         if kind == "judge":
             return judge(user)
         if kind == "criticism":
             return text_loss(user)
-        return self._feedback(user, schema)
+        return self._feedback(user, schema, sample)
 
-    def _feedback(self, user: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _better(self, tried: Tried, sample: tuple[int, ...]) -> dict[str, Any]:
+        """From texts with scores: the best of them, with what the shown tasks teach and perhaps a line of another."""
+        best = tried.texts[-1]
+        lines = best.split("\n")
+        cases = [(found[1], code) for text, code in tried.tasks if (found := parcel_in(text))]
+        said = [self.critic.say(best, parcel, code, "", sample) for parcel, code in cases]
+        items = tuple(Item(number, 1, text) for number, text in enumerate(filter(None, said), 1))
+        new = dict.fromkeys(line for text in tried.texts[:-1] for line in text.split("\n") if line not in lines)
+        other = (pick(list(new), *tried.texts, *sample, "line"),) if new else ()
+        return self.proposer.rewrite(Task(tuple(lines), items, (), 8, ""), other, sample)
+
+    def _feedback(self, user: str, schema: Mapping[str, Any] | None, sample: tuple[int, ...]) -> dict[str, Any]:
         inputs, cases = read_feedback_request(user)
         answer: dict[str, Any] = {}
         for number, case in enumerate(cases, 1):
             part = (schema or {}).get("properties", {}).get(f"case_{number}", {})
             keys = tuple(part.get("properties", inputs))
-            said = self._on_instructions(case)
+            said = self._on_instructions(case, sample)
             _, parcel = parcel_in(case.last_user) or ("", case.last_user)
             on_line = self.critic.on_line(parcel, _expected(case), case.answer)
             answer[f"case_{number}"] = {
@@ -120,12 +135,12 @@ class ParcelsModel:
             }
         return answer
 
-    def _on_instructions(self, case: Case) -> str:
+    def _on_instructions(self, case: Case, sample: tuple[int, ...]) -> str:
         if note_in(case.last_user) is not None:
             return self.critic.on_reading(case.answer, " ".join(case.feedback))
         before, parcel = parcel_in(case.last_user) or ("", case.last_user)
         prompt = "\n".join(text for text in (case.text_of("system", "developer"), before) if text)
-        return self.critic.say(prompt, parcel, _expected(case), case.answer)
+        return self.critic.say(prompt, parcel, _expected(case), case.answer, sample)
 
 
 def _expected(case: Case) -> str | None:

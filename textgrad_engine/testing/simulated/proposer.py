@@ -53,23 +53,24 @@ class Proposer:
     seed: int
     sloppiness: float
 
-    def patch(self, task: Task, other: tuple[str, ...] = ()) -> dict[str, Any]:
+    def patch(self, task: Task, other: tuple[str, ...] = (), sample: tuple[int, ...] = ()) -> dict[str, Any]:
         """Edits to numbered lines, in the shape of the format "patch".
 
         Args:
             task: the request.
             other: in a crossover, the lines of the other text that this one lacks.
+            sample: which answer to the request, of several at a temperature.
         """
-        key = self._key(task, other)
+        key = self._key(task, other, sample)
         edits = self._edits(task, task.max_edits, key, other)
         if edits and chance(*key, "sloppy") < self.sloppiness:
             edits = self._spoilt(edits, task, key)[: task.max_edits]
         return {"edits": edits}
 
-    def rewrite(self, task: Task) -> dict[str, Any]:
-        """The whole text anew, in the shape of the format "rewrite"."""
-        key = self._key(task, ())
-        edits = self._edits(task, _LESSONS_OF_A_REWRITE, key, ())
+    def rewrite(self, task: Task, other: tuple[str, ...] = (), sample: tuple[int, ...] = ()) -> dict[str, Any]:
+        """The whole text anew, in the shape of the format "rewrite"; see `patch`."""
+        key = self._key(task, other, sample)
+        edits = self._edits(task, _LESSONS_OF_A_REWRITE, key, other)
         dropped = 0
         if task.items and chance(*key, "sloppy") < self.sloppiness:
             if len(task.lines) > 1 and chance(*key, "drop?") < 0.5:
@@ -79,9 +80,18 @@ class Proposer:
         reason = " ".join(edit["reason"] for edit in edits) or "Nothing in the feedback asks for a change."
         return {"text": "\n".join(_applied(task.lines, edits, dropped)), "reason": reason}
 
-    def _key(self, task: Task, other: tuple[str, ...]) -> tuple[object, ...]:
+    def paraphrase(self, text: str, sample: tuple[int, ...] = ()) -> dict[str, Any]:
+        """The same in other words, in the shape of the format "rewrite": lines that are one rule are worded anew."""
+        lines = []
+        for line in text.split("\n"):
+            rules = [rule for clause in clauses(line) for rule in rules_in(clause)]
+            lesson = Lesson("rule", rules[0].attribute, rules[0].code) if len(rules) == 1 else None
+            lines.append(_worded(lesson, (self.seed, "paraphrase", text, sample)) if lesson else line)
+        return {"text": "\n".join(lines), "reason": "Rules were worded otherwise."}
+
+    def _key(self, task: Task, other: tuple[str, ...], sample: tuple[int, ...]) -> tuple[object, ...]:
         said = [item.text for item in task.items]
-        return (self.seed, "proposer", *task.lines, *other, *said, *task.history, task.problem, task.max_edits)
+        return (self.seed, "proposer", *task.lines, *other, *said, *task.history, task.problem, task.max_edits, *sample)
 
     def _edits(self, task: Task, limit: int, key: tuple[object, ...], other: tuple[str, ...]) -> list[dict[str, Any]]:
         """The edits that most feedback asks for."""

@@ -109,9 +109,9 @@ class TaskModel:
         """How often the first of two prompts loses what it explains, because it is too long."""
         return min(0.9, _BY_LINE * max(0, read_instructions(prompt).lines - self.behaviour.most_lines_of_reader))
 
-    def answer(self, prompt: str, parcel: str) -> str:
-        """What the model says; a pure function of the seed, the prompt and the parcel."""
-        key = (self.world.seed, prompt, parcel)
+    def answer(self, prompt: str, parcel: str, sample: tuple[int, ...] = ()) -> str:
+        """What the model says; a pure function of the seed, the prompt, the parcel and the number of the sample."""
+        key = (self.world.seed, prompt, parcel, *sample)
         target = self.world.target(parcel)
         if self.behaviour.flat is not None:
             right = chance("flat", *key) < self.behaviour.flat
