@@ -431,7 +431,7 @@ def test_a_callback_on_a_finished_call_comes_at_once():
 
 def test_the_callers_line_is_the_users():
     """This file, not the library's."""
-    file, line = dispatch.caller_line().rsplit(":", 1)
+    file, line = str(dispatch.caller_line()).rsplit(":", 1)
     assert file == __file__
     assert int(line) == test_the_callers_line_is_the_users.__code__.co_firstlineno + 2
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextvars import Context, ContextVar, copy_context
 from types import FrameType, TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from textgrad_engine.errors import CallCancelled, DispatchError
 
@@ -45,17 +45,15 @@ class Call:
     """A value on its way: made by `submit`, finished on the event-loop thread.
 
     Attributes:
-        label: what is computed, for messages.
-        where: the line of user code that asked for it, as ``file:line``.
         done: whether a value or an error is there.
     """
 
     __slots__ = (
-        "__weakref__", "_callbacks", "_context", "_error", "_scope", "_start", "_task", "_thread", "_trace", "_value",
-        "_waiting", "done", "label", "where",
+        "__weakref__", "_callbacks", "_context", "_error", "_label", "_scope", "_start", "_task", "_thread", "_trace",
+        "_value", "_waiting", "_where", "done",
     )  # fmt: skip
 
-    def __init__(self, start: Callable[[], Any], label: str, where: str) -> None:
+    def __init__(self, start: Callable[[], Any], label: str | tuple[str, ...], where: Line | str) -> None:
         self._start: Callable[[], Any] | None = start
         self._callbacks: list[Callable[[Call], None]] = []
         self._context: Context | None = copy_context()
@@ -67,8 +65,18 @@ class Call:
         self._trace: TracebackType | None = None
         self._waiting = 0
         self.done = False
-        self.label = label
-        self.where = where
+        self._label = label
+        self._where = where
+
+    @property
+    def label(self) -> str:
+        """What is computed, for messages."""
+        return self._label if isinstance(self._label, str) else "{!r} ({})".format(*self._label)
+
+    @property
+    def where(self) -> str:
+        """The line of user code that asked for it, as ``file:line``; "" when it is not known."""
+        return str(self._where)
 
     @property
     def failed(self) -> bool:
@@ -391,7 +399,11 @@ def call_soon(work: Callable[[], None]) -> None:
 
 
 def submit(
-    start: Callable[[], Any], waits_for: Sequence[Call] = (), *, label: str = "a value", where: str = ""
+    start: Callable[[], Any],
+    waits_for: Sequence[Call] = (),
+    *,
+    label: str | tuple[str, str] = "a value",
+    where: Line | str = "",
 ) -> Call:
     """Have a value computed on the event-loop thread.
 
@@ -399,7 +411,7 @@ def submit(
         start: called there when everything it waits for is done, in a copy of the context of this moment; returns the
             value, or a coroutine for it.
         waits_for: calls that must be done first; if one fails, this one fails with the same error and never starts.
-        label: what is computed, for messages.
+        label: what is computed, for messages; or its role and the Function's name, put together where one is wanted.
         where: the line of user code, for messages.
     """
     call = Call(start, label, where)
@@ -435,9 +447,29 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], *, label: str = "a value") -
     return result
 
 
-def caller_line() -> str:
-    """The innermost line outside this package on the stack, as ``file:line``; "" when there is none."""
+class Line(NamedTuple):
+    """A line of code; its text is ``file:line``."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}"
+
+
+def caller_line() -> Line | str:
+    """The innermost line outside this package on the stack; "" when there is none."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None:
+        file = frame.f_code.co_filename
+        ours = _OURS.get(file)
+        if ours is None:
+            ours = _OURS[file] = file.startswith(_PACKAGE)
+        if not ours:
+            return Line(file, frame.f_lineno)
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+    return ""
+
+
+_OURS: dict[str, bool] = {}
+"""Whether the code of a file belongs to this package."""

@@ -35,7 +35,8 @@ class Call:
 class _Noting:
     """The model, with a list of what it was asked.
 
-    A critic or proposer that is asked the same again gives another sample, as at a temperature; the task model does not.
+    A critic or proposer that is asked the same again gives another sample, as at a temperature; the task model does
+    not.
     """
 
     name = "parcels"

@@ -479,6 +479,13 @@ def test_money_counts_at_the_higher_of_fresh_and_cached_input(run, ask):
         set_price("priced", None)
 
 
+@pytest.mark.parametrize("cents", range(1, 100))
+def test_a_limit_is_the_decimal_number_that_was_written(cents):
+    """0.57 times a million million is less than it should be in binary, and its last call would be refused."""
+    whole = Amount(calls=1, pico=cents * 10**10)
+    assert Budget(dollars=cents / 100).reserve(whole)
+
+
 def test_a_service_tier_counts_at_its_own_price(run, ask):
     """Priority costs more, and would pass a limit that is counted at the usual price."""
     usage = {"input_tokens": 1000, "output_tokens": 1000}

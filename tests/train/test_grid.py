@@ -95,7 +95,7 @@ class Parts(nn.Module):
         self.chat = plain()
 
     def forward(self, word: Any) -> Any:
-        return ops.join(func.vmap(lambda part: self.chat(word=part))([word, word]), "")
+        return func.vmap(lambda part: self.chat(word=part))([word, word])
 
 
 @pytest.mark.parametrize("make", [plain, Chain])
@@ -108,13 +108,19 @@ def test_the_grid_gives_what_single_runs_give(make: Any, grids: list[int]) -> No
     assert {key[1] for key in together.calls} == {"ant", "bee", "cat", "dog"}
 
 
-def test_a_judge_and_a_function_score_in_the_grid(grids: list[int]) -> None:
-    """Also a loss that asks a model, and one that is plain Python."""
-    for loss in (nn.Judge("Is it loud?"), nn.Metric(lambda said, wanted: float(said == wanted), "equality")):
-        together, alone = Seen(plain(), loss), Seen(plain(), loss, concurrency=4)
-        assert together.scores == alone.scores
-        assert together.calls == alone.calls
-    assert grids == [3, 3]
+def test_a_judge_scores_in_the_grid(grids: list[int]) -> None:
+    """Also a loss that asks a model: the same requests."""
+    together, alone = (Seen(plain(), nn.Judge("Is it loud?"), **settings) for settings in ({}, {"concurrency": 4}))
+    assert grids == [3]
+    assert together.scores == alone.scores == [[1.0, 1.0, 0.0, 0.0]] * 3
+    assert together.calls == alone.calls
+
+
+def test_a_function_of_the_users_scores_in_the_grid(grids: list[int]) -> None:
+    """A metric is called with the values, when they are there."""
+    seen = Seen(plain(), nn.Metric(lambda said, wanted: float(said == wanted), "equality"))
+    assert (grids, seen.asked) == ([3], 12)
+    assert seen.scores == [[1.0] * 4, [1.0, 1.0, 0.0, 0.0], [0.0] * 4]
 
 
 def test_a_program_that_looks_at_an_answer_is_run_one_by_one(grids: list[int]) -> None:
@@ -161,7 +167,8 @@ def test_what_is_no_text_is_run_one_by_one(grids: list[int]) -> None:
 
 def test_batches_inside_the_program_keep_their_numbers(grids: list[int]) -> None:
     """An inner batch is numbered behind the example's name, as without the grid."""
-    together, alone = Seen(Parts()), Seen(Parts(), concurrency=4)
+    loss = nn.Metric(lambda said, wanted: float(said == [wanted, wanted]), "equality of both")
+    together, alone = Seen(Parts(), loss), Seen(Parts(), loss, concurrency=4)
     assert grids == [3]
     assert together.scores == alone.scores
     assert together.calls == alone.calls

@@ -95,13 +95,13 @@ def _dispatch(
 ) -> Any:
     """Hand the forward to the event loop, with its inputs as they are now, and return pending outputs."""
     style, count = cls._style, cls.count_outputs(*args)
-    taken = tuple([_by_value(value) for value in args])
+    taken = tuple([value if place is None else _by_value(value) for place, value in zip(layout, args)])
     outs = tuple([Variable("") for _ in range(count)])
-    label = cls.__name__
+    label: str | tuple[str, str] = cls.__name__
     roles: tuple[str | None, ...] = (None,) * count
-    if style.roles is not None and all(v._role is not None for v in inputs):  # else only the running inputs can tell
-        roles = _named(cls, args, count)
-        label = f"{roles[0]!r} ({cls.__name__})"
+    if style.roles is not None and None not in [v._role for v in inputs]:  # else only the running inputs can tell
+        named = _named(cls, args, count)
+        roles, label = named, (named[0], cls.__name__)
     call = dispatch.submit(
         lambda: _run(cls, ctx, taken, outs),
         [v._call for v in inputs if v._call is not None],

@@ -75,7 +75,8 @@ class Context:
         self._materialize = value
 
     def _is_constant(self, out: Variable, raw: Any) -> bool:
-        return any(constant is out or constant is raw for constant in self._constants)
+        constants = self._constants
+        return bool(constants) and any([constant is out or constant is raw for constant in constants])
 
     def _seal(self, node: FunctionNode | None, raws: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
         """Outputs among what was saved are kept without their history, so that node and output form no cycle."""

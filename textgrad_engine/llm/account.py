@@ -7,6 +7,7 @@ import math
 import threading
 from collections import deque
 from dataclasses import dataclass
+from decimal import Decimal
 
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm.response import Usage
@@ -71,7 +72,7 @@ class Budget:
             if limit is not None and not 0 <= limit < math.inf:
                 raise ValueError(f"budget({name}=...) must be a number of at least 0, got {limit}")
         self.dollars, self.calls, self.tokens = dollars, calls, tokens
-        self._pico = None if dollars is None else math.floor(dollars * PICO)
+        self._pico = None if dollars is None else math.floor(Decimal(str(dollars)) * PICO)  # 0.57 is 0.57, not less
         self._most = Amount(
             *[_UNLIMITED if limit is None else math.floor(limit) for limit in (calls, tokens, self._pico)]
         )

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
+from decimal import Decimal
 
 from textgrad_engine.errors import BadRequest, ModelError, UnknownPriceError
 from textgrad_engine.llm.account import PICO, Amount, Budget, Remaining
@@ -147,7 +148,7 @@ class Budgeted(Wrapper):
                 f"a budget in dollars needs the price of {self.name!r}, which is not known; state it with "
                 f"llm.set_price({self.name!r}, input_per_million, output_per_million), or limit calls or tokens instead"
             )
-        return Amount(1, usage.total_tokens, math.ceil((dollars or 0.0) * PICO))
+        return Amount(1, usage.total_tokens, math.ceil(Decimal(str(dollars or 0.0)) * PICO))
 
     def _tier(self, request: Request) -> str | None:
         """The service tier that is asked for; some cost twice as much."""

@@ -29,12 +29,12 @@ from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.rebase import rebase
 from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
-from textgrad_engine.optim.search.drafts import Written
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.work import Found, Workshop, support_of
+from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import edits_in_words
 
 __all__ = ["PatchSearch"]
@@ -44,6 +44,9 @@ FEWEST_FAILING = 8
 
 MEASURED = 8
 """So many examples are run twice with the same texts, to know how much scores differ by themselves."""
+
+MANY_TOGETHER = 3
+"""After so many patches were put together, the proposer is asked to remove lines that say the same."""
 
 MOST_TOGETHER = 8
 """At most so many refused edits are tried together."""
@@ -122,7 +125,7 @@ class PatchSearch(Searcher):
         feedback_batch_size: int = 8,
         proposer: Proposer | None = None,
         pool: int = 48,
-        allowance: int | None = None,
+        allowance: int | None = 96,
         most_tries: int = 2,
         ablate_every: int = 8,
         seed: int = 0,
@@ -227,12 +230,14 @@ class PatchSearch(Searcher):
 
     def _decide(self, objective: Objective) -> Decision | None:
         # Note on bases: proposals under way share the texts they started from, so what a race buys of these is bought
-        # once for all of them. When the texts change, what is under way is settled before anything new begins.
-        if not self._lanes.under_way:
+        # once for all of them. When the texts change, what is under way is settled before anything new begins. While
+        # patches are being kept, lanes are therefore filled together: one that began late would hold up all others.
+        if fresh := not self._lanes.under_way:
             self._alone = False
             self._widen(objective)
             self._base = self.board.texts
-        while self._has_room and not self._alone and self._base == self.board.texts:
+        quiet = self.board.quiet >= self._lanes.count and self._base == self.board.texts
+        while (fresh or quiet) and self._has_room and not self._alone:
             if (work := self._next(objective)) is None:
                 break
             with objective.proposal(self.board.begun):
@@ -267,7 +272,7 @@ class PatchSearch(Searcher):
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
         begin = functools.partial(self._work, objective)
-        if board.together:
+        if board.together >= MANY_TOGETHER:
             board.together, self._alone = 0, True
             return begin(shop.tidying, number, seed)
         while board.rivals:
@@ -278,6 +283,9 @@ class PatchSearch(Searcher):
                 return begin(shop.rival, moved, first, seed)
         rng = random.Random(seed)
         positions = board.draw(self.batch_size, len(objective.train), rng, self.most_tries)
+        if board.together and not positions and not self._lanes.under_way:
+            board.together, self._alone = 0, True
+            return begin(shop.tidying, number, seed)
         if about := self._due(idle=not positions):
             return begin(shop.ablation, number, about, seed)
         if (board.quiet >= self._lanes.count or not positions) and (edits := self._company()):
@@ -404,10 +412,7 @@ class PatchSearch(Searcher):
         return True, f"{race.outcome} without", found.changes
 
     def _rival(self, found: Found, race: RaceRecord) -> Rival:
-        written = tuple(
-            Written(self._number(each), each.before, each.after, each.edits, each.items, each.left_out, each.problem)
-            for each in found.changes
-        )
+        written = tuple(Written.of(change, self._number(change)) for change in found.changes)
         return Rival(found.number, found.base, found.base_origins, written, race.gained)
 
     def _challenger(self, rival: Rival, number: int) -> Found:
@@ -416,8 +421,7 @@ class PatchSearch(Searcher):
         changes = []
         for each in rival.written:
             edits = tuple(stamped(each.edits, rival.number))
-            variable = variables[each.parameter]
-            changes.append(Change(variable, each.before, each.after, edits, each.items, each.left_out, each.problem))
+            changes.append(replace(each.change(variables[each.parameter]), edits=edits))
         base, origins = rival.base, rival.origins
         return Found(number, "rival", base, origins, base, origins, changes=tuple(changes))
 

@@ -87,9 +87,10 @@ def lineage_of(result: TrainResult, number: int, parameter: str | None = None) -
     origin = origins[number - 1] if number <= len(origins) else None
     if origin is None or origin.step == 0:
         return LineLineage(parameter, number, lines[number - 1], "", "", (), (), None, ())
-    by_number = {step.step: step for step in result.steps}
-    accepted = by_number.get(origin.step)
-    ablations = [step for step in result.steps if origin.edit in step.ablated and _concerns(step, parameter)]
+    accepted = _accepted(result, parameter, lines[number - 1], origin)
+    ablations = [
+        step for step in result.steps if origin.edit in step.ablated and _takes_out(step, parameter, lines[number - 1])
+    ]
     return LineLineage(
         parameter=parameter,
         number=number,
@@ -120,8 +121,28 @@ def _trial(step: StepEnded) -> Trial:
     return Trial(step.step, step.kind, step.kept, step.why, step.race)
 
 
-def _concerns(step: StepEnded, parameter: str) -> bool:
-    return any(change.name == parameter for change in step.changes)
+def _accepted(result: TrainResult, parameter: str, line: str, origin: Origin) -> StepEnded | None:
+    """The step that brought a line into the best text.
+
+    Mostly that is the step that proposed it. A line whose patch was disputed came in when rivals were raced, and a line
+    of a population's candidate when that candidate, or a child of it, became the best one.
+    """
+    best, came = result.seed.get(parameter, ""), []
+    for step in result.steps:
+        after = next((change.after for change in step.changes if change.name == parameter), best)
+        if step.kept:
+            if after.split("\n").count(line) > best.split("\n").count(line):
+                came.append(step)
+            best = after
+    return next((step for step in came if step.step == origin.step), came[-1] if came else None)
+
+
+def _takes_out(step: StepEnded, parameter: str, line: str) -> bool:
+    """Whether a step takes a line out of a parameter: edits of two parameters may have one id."""
+    pairs = [
+        (change.before.split("\n"), change.after.split("\n")) for change in step.changes if change.name == parameter
+    ]
+    return any(before.count(line) > after.count(line) for before, after in pairs)
 
 
 def _replaced(origins: Sequence[Origin | None], origin: Origin) -> tuple[Gone, ...]:

@@ -33,7 +33,7 @@ __all__ = [
     "run_folder",
 ]
 
-Phase = Literal["validate", "forward", "backward", "optimize", "test", "search", "score"]
+Phase = Literal["validate", "forward", "backward", "optimize", "test", "search", "score", "control"]
 Status = Literal["finished", "interrupted", "budget"]
 
 

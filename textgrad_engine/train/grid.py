@@ -96,7 +96,7 @@ class _NotStraight(Exception):
 class _Nothing:
     """Stands where a Call would: a value that is never computed."""
 
-    done = True
+    done = False
     failed = False
 
     def result(self) -> NoReturn:

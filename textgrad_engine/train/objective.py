@@ -59,12 +59,12 @@ class Objective:
         target: the field that holds an example's target.
         concurrency: at most so many examples at once, over everything that goes on at a time; None leaves it to the
             models' own limits.
-        parameters: what is trained; None for all parameters of the program that require grad.
+        parameters: what is trained, in this order; None for all parameters of the program that require grad.
         phases: makes the context in which a proposal's calls are made, from its number, for the journal.
 
     Raises:
         DataError: a set is empty, or an example lacks a field.
-        ValueError: there is nothing to train.
+        ValueError: there is nothing to train, or a parameter is not the program's.
 
     Example:
         >>> from textgrad_engine import nn
@@ -92,14 +92,7 @@ class Objective:
         self.scale = scale_of(loss)
         self._phases = phases
         self._program, self._loss, self._concurrency = program, loss, concurrency
-        wanted = None if parameters is None else {id(parameter) for parameter in parameters}
-        named = {
-            name: parameter
-            for name, parameter in program.named_parameters()
-            if (parameter.requires_grad if wanted is None else id(parameter) in wanted)
-        }
-        if not named:
-            raise ValueError("the program has no parameter that requires grad, so there is nothing to train")
+        named = named_in(program, parameters)
         self.names = tuple(named)
         self.parameters: tuple[Variable, ...] = tuple(named.values())
         pick, target_of = fields_named_by(program), target_for(loss, target)
@@ -252,7 +245,9 @@ class Objective:
             futures = [[self._future(key, missing) for key in row] for row in wanted]
         if missing:
             self._buy(missing, on_score)
-        return [[future.result() for future in row] for row in futures]
+        found = [[future.result() for future in row] for row in futures]
+        refuse_if_mostly_lost([each for row in found for each in row])
+        return found
 
     def _is_known(self, key: _Key) -> bool:
         return key in self._shared or (_proposal.get(), key) in self._own
@@ -285,10 +280,14 @@ class Objective:
             together = {} if on_score is not None or self._room is not None else self._started_together(keys)
             alone = [key for key in keys if key not in together]
             started = together | dict(zip(alone, self._started(alone, on_score)))
-            found = [scored(*started[key]) for key in keys]
-            refuse_if_mostly_lost(found)
-            for key, each in zip(keys, found):
-                missing[key].set_result(each)
+            failures: list[Exception] = []
+            for key in keys:  # each by itself: what was answered stays known when others could not be asked
+                try:
+                    missing[key].set_result(scored(*started[key]))
+                except Exception as error:
+                    failures.append(error)
+            if failures:
+                raise failures[0]
         except BaseException as error:
             with self._lock:
                 for key, future in missing.items():
@@ -365,6 +364,28 @@ class Objective:
 
     def _rarity(self, word: str) -> float:
         return math.log((1 + len(self.val)) / (1 + self._seen_in[word])) if self._seen_in[word] else 0.0
+
+
+def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str, Variable]:
+    """The parameters to train with their dotted names, in the order given, else in that of the program.
+
+    Raises:
+        ValueError: there is none, or one is not the program's.
+    """
+    own = dict(program.named_parameters())
+    if parameters is None:
+        found = {name: parameter for name, parameter in own.items() if parameter.requires_grad}
+    else:
+        names = {id(parameter): name for name, parameter in own.items()}
+        for parameter in parameters:
+            if id(parameter) not in names:
+                raise ValueError(
+                    f"{parameter._name()} is no parameter of the program, which has {', '.join(own) or 'none'}"
+                )
+        found = {names[id(parameter)]: parameter for parameter in parameters}
+    if not found:
+        raise ValueError("the program has no parameter that requires grad, so there is nothing to train")
+    return found
 
 
 def note_lost(problems: list[str], node: Node, error: BaseException) -> bool:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.optim import Origin
+from textgrad_engine.train.controls import Controls
 from textgrad_engine.train.evaluator import Comparison, Evaluation
 from textgrad_engine.train.events import Status, StepEnded
 
@@ -35,6 +36,7 @@ class TrainResult:
         seconds: how long it took.
         openings: how often the test set was opened by the run.
         overlaps: which examples are in two sets, exactly or nearly, in words.
+        controls: searches without feedback at equal calls, where they were asked for; `usage` holds theirs too.
     """
 
     status: Status
@@ -52,6 +54,7 @@ class TrainResult:
     seconds: float
     openings: int = 0
     overlaps: tuple[str, ...] = ()
+    controls: Controls | None = None
 
     @property
     def total(self) -> Usage:

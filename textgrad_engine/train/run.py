@@ -18,11 +18,13 @@ from textgrad_engine.llm.context import LeftOut, on_left_out
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
-from textgrad_engine.optim import Optimizer, Origin
+from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
+from textgrad_engine.train.controlled import run_controls
+from textgrad_engine.train.controls import Controls
 from textgrad_engine.train.evaluator import Evaluation, as_score, compare, evaluate
 from textgrad_engine.train.events import (
     Callback,
@@ -85,7 +87,7 @@ class Run:
             val,
             target=trainer.target,
             concurrency=trainer.concurrency,
-            parameters=tuple(self.trained.values()),
+            parameters=self.searched(),
             phases=self.proposal_phase,
         )
         self.seed = self.texts()
@@ -95,12 +97,17 @@ class Run:
         self.best_val: Evaluation | None = None
         self.seed_test: Evaluation | None = None
         self.best_test: Evaluation | None = None
+        self.controls: Controls | None = None
         self.steps: list[StepEnded] = []
         self.phases = 0
         self.proposals: dict[int, int] = {}
         self.lost_steps = 0
         self.left_out: list[LeftOut] = []
         self._emitting = threading.Lock()
+
+    def searched(self) -> tuple[Variable, ...]:
+        """What the objective is a function of."""
+        return tuple(self.trained.values())
 
     def texts(self) -> dict[str, str]:
         """The trained texts as they are now."""
@@ -137,9 +144,13 @@ class Run:
             try:
                 self.train()
                 self.load(self.best)
+                wait_for(used)
+                searched = Controls(type(self.optimizer).__name__, used.total.calls + used.cached, used.total)
                 if self.test is not None:
                     self.test.end_training()
                     self.evaluate_test(self.test.open())
+                if self.trainer.controls:
+                    run_controls(self, searched)
             except (Stopped, CallCancelled):
                 if not stop.is_set:
                     raise
@@ -194,7 +205,7 @@ class Run:
         held = self.optimizer.state_dict()
         with self.phase("optimize", number, 1) as advance:
             try:
-                self.optimizer.step()
+                self.propose()
             except UNANSWERED as error:  # one proposal lost; the texts are as they were
                 problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
             advance()
@@ -221,6 +232,11 @@ class Run:
         self.steps.append(ended)
         self.emit(ended)
         return kept
+
+    def propose(self) -> None:
+        """Have the optimizer change the texts; it chooses among several candidates by the training examples."""
+        several = isinstance(self.optimizer, TGD) and self.optimizer.candidates > 1
+        self.optimizer.step(self.objective if several else None)
 
     def check_alive(self, feedback: int, problems: list[str], number: int) -> None:
         """Single lost answers are noted and passed over; a critic or optimizer that never answers ends the run.
@@ -273,6 +289,7 @@ class Run:
             board.strata((), random.Random(f"{self.trainer.seed}/{number}")),
             scale=board.scale,
             until="worse" if self.is_shorter() else "better",
+            hopeful=board.failing,
         )
         with self.phase("validate", number, 0):
             return run_race(race, self.objective.val, lambda some: self.objective.matrix([board.texts, texts], some))
@@ -428,6 +445,7 @@ class Run:
             seconds=seconds,
             openings=0 if self.test is None else self.test.openings,
             overlaps=self.overlaps,
+            controls=self.controls,
         )
 
 

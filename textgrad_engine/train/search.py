@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.train.events import PhaseEnded, StepEnded
 from textgrad_engine.train.run import Run
@@ -13,6 +14,10 @@ class SearchRun(Run):
     """One call of `fit` with a `Searcher`."""
 
     optimizer: Searcher
+
+    def searched(self) -> tuple[Variable, ...]:
+        """The optimizer's parameters, in its order: it may be given some of the program's only."""
+        return tuple(variable for group in self.optimizer.param_groups for variable in group["params"])
 
     def most_steps(self) -> int | None:
         """How many decisions there will be at most; a search ends by itself when nothing is left to try."""
@@ -34,6 +39,10 @@ class SearchRun(Run):
                     break
         finally:
             self.optimizer.close()
+            for phase in self.proposals.values():  # of proposals that were dropped
+                self.emit(PhaseEnded(phase))
+            self.proposals.clear()
+            self.optimizer.remaining = None
             # Whatever ends the search, what was found stays; its score is what is known of it without asking.
             self.best_val = self.objective.known(self.objective.texts_of(self.best)) or self.best_val
         self.best_val = self.evaluated(self.objective.texts_of(self.best), len(self.steps))
@@ -44,6 +53,8 @@ class SearchRun(Run):
     def decide(self) -> bool | None:
         """Decide about one proposal. Returns whether it was kept; None when nothing is left to try."""
         number = len(self.steps) + 1
+        if self.trainer.max_steps is not None:
+            self.optimizer.remaining = self.trainer.max_steps - len(self.steps)
         with self.phase("score", number, 0):
             decided = self.optimizer.step(self.objective)
         if decided is None:
@@ -53,7 +64,7 @@ class SearchRun(Run):
         if decided.kept:
             self.best, self.origins = self.texts(), self.origins_now()
         problems = list(decided.problems)
-        self.check_alive(decided.feedback, problems, number)
+        self.check_alive(0 if decided.lost else decided.feedback, problems, number)
         self.steps.append(self.ended(number, decided))
         self.emit(self.steps[-1])
         return decided.kept

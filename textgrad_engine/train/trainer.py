@@ -39,6 +39,8 @@ class Trainer:
         target: the field that holds an example's target.
         seed: of the order of the examples.
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
+        controls: after the run, give a rewrite without feedback and random edits as many calls as the optimizer had,
+            and score what they select on the test set too (`TrainResult.controls`). This triples the calls.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
         callbacks: told about every event (`train.events`).
 
@@ -76,6 +78,7 @@ class Trainer:
         target: str = "target",
         seed: int = 0,
         concurrency: int | None = None,
+        controls: bool = False,
         run_dir: str | Path | None = None,
         callbacks: Iterable[Callback] = (),
     ) -> None:
@@ -97,6 +100,7 @@ class Trainer:
         self.target = target
         self.seed = seed
         self.concurrency = concurrency
+        self.controls = controls
         self.run_dir = None if run_dir is None else Path(run_dir)
         self.callbacks = tuple(callbacks)
 
@@ -153,6 +157,11 @@ class Trainer:
                 raise ValueError(
                     f"the optimizer trains {variable._name()}, which is no parameter of the program; "
                     "make it with program.parameters(), after the program's texts are nn.Parameters"
+                )
+            if isinstance(optimizer, Searcher) and not variable.requires_grad:
+                raise ValueError(
+                    f"{variable._name()} does not require grad, and a search changes all of its parameters; "
+                    "leave it out of the optimizer"
                 )
         if not any(parameter.requires_grad for parameter in program.parameters()):
             raise ValueError("the program has no parameter that requires grad, so there is nothing to train")

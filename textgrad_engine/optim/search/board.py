@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
-from textgrad_engine.optim.search.drafts import Written
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.written import Written
 
 __all__ = ["Accepted", "Board", "Origins", "Refused", "Rival"]
 

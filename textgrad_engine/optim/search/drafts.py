@@ -13,42 +13,18 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.cache import repeat
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract, broken, contracts_for
-from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.gather import gather
 from textgrad_engine.optim.optimizer import Change, Optimizer
-from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.population import Candidate
+from textgrad_engine.optim.search.written import Written
 
 __all__ = ["Answer", "Desk", "Draft", "Job", "Written", "text_settings"]
 
 Answer: TypeAlias = Proposal | str
 """A proposal, or in words why there is none: the model gave no answer."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """What was written for one parameter: a `Change` as plain data.
-
-    Attributes:
-        parameter: which one, by position.
-        before: the text that it was made of.
-        after: the text that was proposed.
-        edits: the edits of `before`, where it was made by edits.
-        items: the feedback that the proposer was shown.
-        left_out: how many items there was no room for.
-        problem: why it was dropped, "" when it was not.
-    """
-
-    parameter: int
-    before: str
-    after: str
-    edits: tuple[Edit, ...] = ()
-    items: tuple[FeedbackItem, ...] = ()
-    left_out: int = 0
-    problem: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ rates are simulated in ``tests/optim/search/test_race.py``; what a run claims in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -89,6 +89,8 @@ class Race:
         accept: the probability at which "better" (and, mirrored, "worse") is decided.
         reject: the probability at which "worse" is decided, where that is another.
         fewest: so many examples must have changed for "better" or "worse".
+        hopeful: the positions where the candidate can be better at all; None for all. A race until "better" ends when
+            too few of them are left.
         scale: the distance between the worst and the best score.
         noise: the variance of one example's score between runs of the same texts, in units of the score.
 
@@ -117,6 +119,7 @@ class Race:
         accept: float = ACCEPT,
         reject: float | None = None,
         fewest: int = FEWEST,
+        hopeful: Collection[int] | None = None,
         scale: float = 1.0,
         noise: float = 0.0,
     ) -> None:
@@ -137,6 +140,7 @@ class Race:
         self._differences: list[list[float]] = [[] for _ in self._waiting]
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
         self._fewest = fewest
+        self._hopeful = set(every if hopeful is None else hopeful)
         self._until, (self._accept, self._reject) = until, levels
         # Two runs differ by twice the noise of one; nothing is taken to be steadier than was measured.
         self._prior = max((PRIOR_SPREAD * scale) ** 2, 2 * noise)
@@ -159,6 +163,7 @@ class Race:
         taken = set(chosen)
         self._waiting = [[position for position in stratum if position not in taken] for stratum in self._waiting]
         self._left -= len(chosen)
+        self._hopeful.difference_update(chosen)
         self._open = set(chosen)
         return chosen
 
@@ -203,6 +208,8 @@ class Race:
         return sum(parts) / total if total else 0.0
 
     def _in_vain(self, up: int, down: int) -> bool:
+        if self._until == "better" and up + len(self._hopeful) < self._fewest:
+            return True
         if len(self._differences[0]) < min(self._sizes[0], GLANCE):
             return False
         return (up if self._until == "better" else down) == 0

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from textgrad_engine import dispatch, ops, templates
 from textgrad_engine.autograd import Variable
-from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.errors import UNANSWERED, AnswerError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import broken, contracts_for
@@ -274,13 +274,22 @@ class Workshop:
             until=until,
             reject=reject,
             fewest=fewest,
+            hopeful=board.failing if until == "better" else None,
         )
-        both = [found.base, found.texts]
+        new: list[float | None] = []
+
+        def scores(some: Sequence[int]) -> list[list[float | None]]:
+            rows = objective.matrix([found.base, found.texts], some)
+            new.extend(rows[1])
+            if (lost := new.count(None)) > len(new) / 2:
+                raise AnswerError(f"{lost} of {len(new)} examples had no answer with the proposed texts")
+            return rows
+
         try:
-            return replace(found, race=run_race(race, objective.val, lambda some: objective.matrix(both, some)))
-        except UNANSWERED as error:  # with texts that break the program, others can still be run
-            lost = f"the race had too few answers: {type(error).__name__}: {error}"
-            return replace(found, problems=(*found.problems, lost), dropped="its race had too few answers", lost=True)
+            return replace(found, race=run_race(race, objective.val, scores))
+        except UNANSWERED as error:  # texts may break the program; others can still be run
+            problem = f"the race was given up: {error}"
+            return replace(found, problems=(*found.problems, problem), dropped=problem, lost=True)
 
 
 def in_edits(made: Proposal, brief: Brief) -> Proposal:

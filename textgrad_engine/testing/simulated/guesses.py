@@ -15,12 +15,12 @@ _BOLD = 0.3
 """How often a proposal begins from another text than the best one, or takes a line over from another one."""
 
 
-def paraphrased(text: str, seed: int, sloppiness: float) -> dict[str, str]:
+def paraphrased(text: str, seed: int, sloppiness: float, sample: tuple[int, ...] = ()) -> dict[str, str]:
     """The text with its rules in other words, in the shape of the format "rewrite".
 
     A careless one has lost a line, at the rate of sloppiness. What is no rule stays as it is.
     """
-    key = (seed, "paraphrase", text)
+    key = (seed, "paraphrase", text, *sample)
     lines = []
     for number, line in enumerate(text.split("\n")):
         rules = [rule for clause in clauses(line) for rule in rules_in(clause)]
@@ -33,7 +33,7 @@ def paraphrased(text: str, seed: int, sloppiness: float) -> dict[str, str]:
     return {"text": "\n".join(lines), "reason": "It says the same in other words."}
 
 
-def guessed(tried: Tried, seed: int, sloppiness: float) -> dict[str, str]:
+def guessed(tried: Tried, seed: int, sloppiness: float, sample: tuple[int, ...] = ()) -> dict[str, str]:
     """A text that was tried with a rule more, in the shape of the format "rewrite".
 
     Nobody has said what decides: it takes one of the parcels whose code the text does not explain, and states that one
@@ -43,8 +43,9 @@ def guessed(tried: Tried, seed: int, sloppiness: float) -> dict[str, str]:
         tried: the texts, the best last, and some solved parcels.
         seed: what its choices are hashed with.
         sloppiness: the rate of proposals that state a wrong code.
+        sample: which answer to the request, of several at a temperature.
     """
-    key = (seed, "guess", *tried.texts, *(part for task in tried.tasks for part in task))
+    key = (seed, "guess", *tried.texts, *(part for task in tried.tasks for part in task), *sample)
     better = tried.texts[len(tried.texts) // 2 :]
     base = pick(better, *key, "base") if chance(*key, "bold") < _BOLD else tried.texts[-1]
     known = read_instructions(base).codes

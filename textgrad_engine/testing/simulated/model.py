@@ -11,7 +11,6 @@ from textgrad_engine.llm import tokens
 from textgrad_engine.llm.cachekey import sample_number
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
-from textgrad_engine.llm.simulated.chance import pick
 from textgrad_engine.llm.simulated.critic import reads_as_instructions
 from textgrad_engine.llm.simulated.judge import judge, text_loss
 from textgrad_engine.llm.simulated.model import kind_of
@@ -23,7 +22,6 @@ from textgrad_engine.llm.simulated.reading import (
     read_optimizer_request,
 )
 from textgrad_engine.llm.simulated.schema import fit
-from textgrad_engine.llm.simulated.tried import Tried, original_in, tried_in
 from textgrad_engine.llm.simulated.tried import original_in, tried_in
 from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.foreign import Part, answer_foreign, part_of
@@ -48,8 +46,8 @@ _PURPOSES: dict[str, Purpose] = {
 class ParcelsModel:
     """Task model, critic and proposer of a simulated task in one, told apart by what a request asks for.
 
-    It has no state: an answer is a function of the request, and of which sample of it is wanted (`llm.repeat`). It is a simulation, and no figure made with it says
-    anything about real models.
+    It has no state: an answer is a function of the request, and of which sample of it is wanted (`llm.repeat`). It is a
+    simulation, and no figure made with it says anything about real models.
 
     Attributes:
         task: the part that gives codes to parcels.
@@ -96,9 +94,9 @@ class ParcelsModel:
         if kind == "patch":
             return self.proposer.patch(read_optimizer_request(user, numbered=True), _lacking(user), sample)
         if kind == "rewrite" and (original := original_in(user)) is not None:
-            return self.proposer.paraphrase(original, sample)
+            return paraphrased(original, self.proposer.seed, self.proposer.sloppiness, sample)
         if kind == "rewrite" and (tried := tried_in(user)) is not None:
-            return self._better(tried, sample)
+            return guessed(tried, self.proposer.seed, self.proposer.sloppiness, sample)
         if kind == "rewrite":
             return self.proposer.rewrite(read_optimizer_request(user, numbered=False), (), sample)
         if kind == "reduce":
@@ -108,17 +106,6 @@ class ParcelsModel:
         if kind == "criticism":
             return text_loss(user)
         return self._feedback(user, schema, sample)
-
-    def _better(self, tried: Tried, sample: tuple[int, ...]) -> dict[str, Any]:
-        """From texts with scores: the best of them, with what the shown tasks teach and perhaps a line of another."""
-        best = tried.texts[-1]
-        lines = best.split("\n")
-        cases = [(found[1], code) for text, code in tried.tasks if (found := parcel_in(text))]
-        said = [self.critic.say(best, parcel, code, "", sample) for parcel, code in cases]
-        items = tuple(Item(number, 1, text) for number, text in enumerate(filter(None, said), 1))
-        new = dict.fromkeys(line for text in tried.texts[:-1] for line in text.split("\n") if line not in lines)
-        other = (pick(list(new), *tried.texts, *sample, "line"),) if new else ()
-        return self.proposer.rewrite(Task(tuple(lines), items, (), 8, ""), other, sample)
 
     def _feedback(self, user: str, schema: Mapping[str, Any] | None, sample: tuple[int, ...]) -> dict[str, Any]:
         inputs, cases = read_feedback_request(user)

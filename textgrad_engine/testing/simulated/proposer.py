@@ -80,15 +80,6 @@ class Proposer:
         reason = " ".join(edit["reason"] for edit in edits) or "Nothing in the feedback asks for a change."
         return {"text": "\n".join(_applied(task.lines, edits, dropped)), "reason": reason}
 
-    def paraphrase(self, text: str, sample: tuple[int, ...] = ()) -> dict[str, Any]:
-        """The same in other words, in the shape of the format "rewrite": lines that are one rule are worded anew."""
-        lines = []
-        for line in text.split("\n"):
-            rules = [rule for clause in clauses(line) for rule in rules_in(clause)]
-            lesson = Lesson("rule", rules[0].attribute, rules[0].code) if len(rules) == 1 else None
-            lines.append(_worded(lesson, (self.seed, "paraphrase", text, sample)) if lesson else line)
-        return {"text": "\n".join(lines), "reason": "Rules were worded otherwise."}
-
     def _key(self, task: Task, other: tuple[str, ...], sample: tuple[int, ...]) -> tuple[object, ...]:
         said = [item.text for item in task.items]
         return (self.seed, "proposer", *task.lines, *other, *said, *task.history, task.problem, task.max_edits, *sample)

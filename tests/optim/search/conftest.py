@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn, use_models
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
+from textgrad_engine.train import Objective
+
+WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
+ROWS = [{"id": word, "word": word, "target": word.upper()} for word in WORDS]
+
+
+class World:
+    """A task of words to repeat in capitals: a text that says SHOUT does all, one that says HALF every second word.
+
+    Args:
+        proposals: what the optimizer writes, a whole text at a time; the last one again and again.
+    """
+
+    def __init__(self, *proposals: Any) -> None:
+        self.proposals = list(proposals)
+        self.model = FunctionModel(self.answer)
+        self.system = nn.Parameter("Repeat.", role="system prompt")
+        self.program = nn.ChatCompletion("{word}", system=self.system)
+        self.rows = ROWS
+
+    def answer(self, request: Request) -> Any:
+        if request.purpose == "backward":
+            cases = request.config.response_format.json_schema["properties"]
+            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+        if request.purpose == "optimizer":
+            proposed = self.proposals.pop(0) if len(self.proposals) > 1 else self.proposals[0]
+            if isinstance(proposed, Exception):
+                raise proposed
+            return proposed if isinstance(proposed, dict) else {"text": proposed, "reason": "asked for"}
+        system, word = request.messages[0].text, request.messages[-1].text
+        right = "SHOUT" in system or ("HALF" in system and WORDS.index(word) % 2 == 0)
+        return word.upper() if right else word
+
+    def steps(self, search: Any, most: int = 50, **settings: Any) -> list[Any]:
+        """The decisions of a search until it is finished, or `most` of them."""
+        objective = Objective(self.program, nn.ExactMatch(), self.rows, self.rows, **settings)
+        found = []
+        with use_models(forward=self.model):
+            while len(found) < most and (decided := search.step(objective)) is not None:
+                found.append(decided)
+        search.close()
+        return found
+
+    def asked(self, purpose: str) -> list[Request]:
+        """The requests of a purpose."""
+        return [request for request in self.model.requests if request.purpose == purpose]
+
+
+@pytest.fixture
+def world() -> type[World]:
+    """The task of words; made with what its optimizer proposes."""
+    return World
+
+
+@pytest.fixture
+def parcels() -> Callable[..., SimulatedTask]:
+    """A small simulated task."""
+
+    def make(**settings: Any) -> SimulatedTask:
+        return simulated_task(**{"rules": 4, "train": 24, "val": 24, "test": 24, "noise": 0.0, "seed": 3, **settings})
+
+    return make

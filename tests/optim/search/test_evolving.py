@@ -1,0 +1,183 @@
+"""What all searches keep to: the same decisions whatever the order of answers, state that can be put back, the record."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn, no_grad, optim, use_models
+from textgrad_engine.errors import AuthenticationFailed
+from textgrad_engine.optim.proposers import Patch
+from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing.simulated import SimulatedTask
+from textgrad_engine.train import Objective
+
+Make = Callable[[Any], Searcher]
+
+SEARCHES: dict[str, Make] = {
+    "ParetoSearch": lambda params: optim.ParetoSearch(params, proposals=12, seed=1),
+    "ParetoSearch by patches": lambda params: optim.ParetoSearch(params, proposer=Patch(), proposals=12, seed=1),
+    "BeamSearch": lambda params: optim.BeamSearch(params, beam=2, rounds=2, batch_size=12, successors=3, seed=1),
+    "BeamSearch by UCB": lambda params: optim.BeamSearch(
+        params, beam=2, rounds=2, batch_size=12, successors=3, selection="ucb", seed=1
+    ),
+    "OPRO": lambda params: optim.OPRO(params, rounds=4, per_round=3, seed=1),
+    "OPRO on val": lambda params: optim.OPRO(params, rounds=4, per_round=3, score_on="val", sample=None, seed=1),
+    "BootstrapDemos": lambda params: optim.BootstrapDemos(params, sets=4, bootstrapped=2, labelled=4, seed=1),
+    "RandomSearch": lambda params: optim.RandomSearch(params, optim.RandomEdits(1), proposals=12, seed=1),
+    "RandomSearch by a model": lambda params: optim.RandomSearch(params, Patch(), proposals=6, seed=1),
+}
+
+
+@pytest.fixture(params=SEARCHES, name="make")
+def _make(request: pytest.FixtureRequest) -> Make:
+    return SEARCHES[request.param]
+
+
+def steps(task: SimulatedTask, program: nn.Module, search: Searcher, most: int = 10_000, **settings: Any) -> Any:
+    """The decisions, as plain values, and the texts after each."""
+    objective = Objective(program, task.loss, task.train, task.val, **settings)
+    found = []
+    with use_models(forward=task.model):
+        while len(found) < most and (decided := search.step(objective)) is not None:
+            found.append((*said(decided), search.texts(), search.expected))
+            assert search.texts() == tuple(str(parameter.data) for parameter in program.parameters())
+    return found
+
+
+def said(decided: Decision) -> tuple[Any, ...]:
+    changes = [(change.before, change.after, change.edits, change.items) for change in decided.changes]
+    return (
+        decided.number, decided.kind, decided.examples, decided.scores, decided.feedback, changes, decided.race,
+        decided.kept, decided.why, decided.problems,
+    )  # fmt: skip
+
+
+def test_it_does_not_matter_which_answer_comes_first(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
+    """One example at a time or all at once: the same decisions, the same texts, the same origins of lines."""
+    task = parcels()
+    runs, origins = [], []
+    for concurrency in (1, None):
+        program = task.program()
+        search = make(list(program.parameters()))
+        runs.append(steps(task, program, search, concurrency=concurrency))
+        origins.append(search.origins(program.system))
+        search.close()
+    assert runs[0] == runs[1]
+    assert origins[0] == origins[1]
+    assert [entry[0] for entry in runs[0]] == list(range(1, len(runs[0]) + 1))
+
+
+def test_state_put_back_goes_on_as_if_nothing_had_happened(
+    make: Make, parcels: Callable[..., SimulatedTask]
+) -> None:
+    """After any step, also in the middle of a round: a new search with the state and the texts decides the same."""
+    task = parcels()
+    program = task.program()
+    whole = steps(task, program, make(list(program.parameters())))
+    for cut in (1, len(whole) // 2):
+        program = task.program()
+        search = make(list(program.parameters()))
+        before = steps(task, program, search, most=cut)
+        state = copy.deepcopy(search.state_dict())
+        search.close()
+        other = task.program()
+        with no_grad():
+            other.system.data = program.system.data
+        again = make(list(other.parameters()))
+        again.load_state_dict(state)
+        assert before + steps(task, other, again) == whole
+        assert again.finished
+
+
+def test_what_was_kept_tells_the_best_texts(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
+    """Whoever reads the journal of a run that was killed takes the changes of what was kept, one after the other."""
+    task = parcels()
+    program = task.program()
+    text = task.seed_prompt
+    for entry in steps(task, program, make(list(program.parameters()))):
+        changes, kept, texts = entry[5], entry[7], entry[10]
+        if kept:
+            for _, after, _, _ in changes:
+                text = after
+        assert (text,) == texts
+
+
+def test_state_is_plain_data(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
+    """It can be written as JSON, but for the origins that every optimizer keeps with its parameters."""
+    task = parcels()
+    program = task.program()
+    search = make(list(program.parameters()))
+    steps(task, program, search, most=2)
+    state = {key: value for key, value in search.state_dict().items() if key != "state"}
+    fresh = make(list(program.parameters()))
+    fresh.load_state_dict({**json.loads(json.dumps(state)), "state": {}})
+    assert fresh.texts() == search.texts()
+    assert fresh.expected == search.expected
+
+
+def test_after_close_it_begins_anew_where_the_texts_are_others(make: Make, parcels: Any) -> None:
+    """A search that is used again does not go on from texts that are gone."""
+    task = parcels()
+    program = task.program()
+    search = make(list(program.parameters()))
+    steps(task, program, search, most=3)
+    search.close()
+    with no_grad():
+        program.system.data = task.seed_prompt + "\nBe quick."
+    (entry,) = steps(task, program, search, most=1)
+    assert all(before == task.seed_prompt + "\nBe quick." for before, *_ in entry[5])
+
+
+def test_a_refused_key_ends_it(make: Make) -> None:
+    """What fails for all is raised, and the parameters stay."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    search = make(list(program.parameters()))
+    rows = [{"word": "a", "target": "A"}]
+
+    def refuse(request: Any) -> Any:
+        raise AuthenticationFailed("no such key", status=401)
+
+    with use_models(forward=FunctionModel(refuse)), pytest.raises(AuthenticationFailed):
+        search.step(Objective(program, nn.ExactMatch(), rows))
+    assert program.system.data == "Repeat."
+
+
+def test_before_the_first_step_there_is_nothing_to_show(make: Make) -> None:
+    """Said in words, not as an attribute that is missing."""
+    search = make([nn.Parameter("Repeat.", role="system prompt")])
+    with pytest.raises(RuntimeError, match="before its first step"):
+        search.texts()
+
+
+@pytest.mark.parametrize(
+    ("make_it", "wrong", "match"),
+    [
+        (optim.ParetoSearch, {"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        (optim.ParetoSearch, {"merges": -1}, "merges must be at least 0, got -1"),
+        (optim.BeamSearch, {"beam": 0}, "beam must be at least 1, got 0"),
+        (optim.BeamSearch, {"paraphrases": -1}, "paraphrases must be at least 0"),
+        (optim.BeamSearch, {"selection": "best"}, "selection is 'rejects' or 'ucb', got 'best'"),
+        (optim.OPRO, {"rounds": 0}, "rounds must be at least 1, got 0"),
+        (optim.OPRO, {"sample": 0}, "sample must be at least 1, got 0"),
+        (optim.OPRO, {"examples": -1}, "examples must be at least 0, got -1"),
+        (optim.OPRO, {"score_on": "test"}, "score_on is 'train' or 'val', got 'test'"),
+        (optim.BootstrapDemos, {"labelled": -1}, "labelled must be at least 0, got -1"),
+        (optim.BootstrapDemos, {"sets": 0}, "sets must be at least 1, got 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(make_it: Any, wrong: dict[str, Any], match: str) -> None:
+    """Before anything is asked, with the name of the setting."""
+    with pytest.raises(ValueError, match=match):
+        make_it([nn.Parameter("Repeat.", role="system prompt")], **wrong)
+
+
+def test_one_text_is_no_list_of_constraints() -> None:
+    """Letters would be taken for constraints."""
+    with pytest.raises(TypeError, match=r"write \['Be brief.'\]"):
+        optim.ParetoSearch([nn.Parameter("Repeat.", role="system prompt")], constraints="Be brief.")

@@ -1,0 +1,59 @@
+"""The Pareto frontier by examples: who is drawn, and how often."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.optim.search.frontier import frontier
+
+TABLES = st.integers(1, 6).flatmap(
+    lambda columns: st.lists(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=columns, max_size=columns), min_size=1, max_size=6
+    )
+)
+
+
+def table(rows: list[list[float]]) -> dict[int, dict[int, float]]:
+    return {number: dict(enumerate(row)) for number, row in enumerate(rows)}
+
+
+def test_a_candidate_without_scores_is_never_drawn() -> None:
+    """One that was not run yet is no candidate for the next step."""
+    assert frontier({0: {}, 1: {0: 0.0}}) == {1: 1}
+    assert frontier({}) == {}
+
+
+def test_best_on_one_example_is_enough() -> None:
+    """The specialist stays beside the one that is better on average."""
+    assert frontier(table([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])) == {0: 3, 1: 1}
+
+
+def test_who_is_dominated_is_not_drawn() -> None:
+    """Equal where it is best, and worse elsewhere: nothing is lost without it."""
+    assert frontier(table([[1.0, 0.0], [1.0, 1.0]])) == {1: 2}
+
+
+def test_equals_share_their_examples() -> None:
+    """Two candidates with the same scores count both."""
+    assert frontier(table([[1.0, 0.5], [1.0, 0.5]])) == {0: 2, 1: 2}
+
+
+def test_a_lost_answer_neither_wins_nor_loses_an_example() -> None:
+    """It is compared where both have scores."""
+    assert frontier({0: {0: 1.0}, 1: {0: 0.5, 1: 0.5}}) == {0: 1}
+    assert frontier({0: {0: 1.0}, 1: {1: 0.5}}) == {0: 1, 1: 1}
+
+
+@given(TABLES)
+def test_the_laws_of_a_frontier(rows: list[list[float]]) -> None:
+    """Somebody is on it; all of it is best somewhere; nobody on it is dominated; every example is held by somebody."""
+    counts = frontier(table(rows))
+    best = [max(column) for column in zip(*rows)]
+    assert counts
+    for number, count in counts.items():
+        assert count == sum(score == top for score, top in zip(rows[number], best))
+        for other in rows:
+            assert not (all(a >= b for a, b in zip(other, rows[number])) and other != rows[number])
+    for position, top in enumerate(best):
+        assert any(rows[number][position] == top for number in counts)

@@ -1,0 +1,84 @@
+"""A population: what is bought once, who is ahead, and who descends from whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from textgrad_engine.optim.search.population import Candidate, Population
+
+
+class Scores:
+    """Gives scores from a table, and keeps what it was asked."""
+
+    def __init__(self, table: dict[str, list[float | None]]) -> None:
+        self.table = table
+        self.asked: list[Any] = []
+
+    def matrix(self, candidates: Any, positions: Any) -> Any:
+        self.asked.append(([texts[0] for texts in candidates], list(positions)))
+        return [[self.table[texts[0]][position] for position in positions] for texts in candidates]
+
+
+def of(*texts: str, parents: tuple[tuple[int, ...], ...] = ()) -> Population:
+    population = Population(("a", "b", "c"))
+    for number, text in enumerate(texts):
+        population.add(Candidate((text,), ((None,),), parents[number] if parents else ()))
+    return population
+
+
+def test_a_lost_answer_is_not_asked_for_again() -> None:
+    """None is a result, too: the example went unanswered."""
+    population, scores = of("x"), Scores({"x": [1.0, None, 0.0]})
+    for _ in range(2):
+        population.score(scores, [0], [0, 1, 2])  # type: ignore[arg-type]
+    assert scores.asked == [(["x"], [0, 1, 2])]
+    assert (population.known(0), population.mean(0)) == ({0: 1.0, 2: 0.0}, 0.5)
+
+
+def test_only_what_is_missing_is_bought() -> None:
+    """All at once, for those candidates and examples that lack something."""
+    population, scores = of("x", "y"), Scores({"x": [1.0, 1.0, 0.0], "y": [0.0, 1.0, 1.0]})
+    population.score(scores, [0], [0, 1])  # type: ignore[arg-type]
+    population.score(scores, [0, 1], [0, 1])  # type: ignore[arg-type]
+    population.score(scores, [0, 1], [0, 1, 2])  # type: ignore[arg-type]
+    assert scores.asked == [(["x"], [0, 1]), (["y"], [0, 1]), (["x", "y"], [2])]
+
+
+def test_who_is_ahead_is_told_on_what_both_answered() -> None:
+    """Losing a hard example to an error is no way to win."""
+    population = of("x", "y", "z")
+    population.scores = [{0: 1.0, 1: 0.0}, {0: 1.0, 1: None}, {2: 1.0}]
+    assert population.mean(1) > population.mean(0)
+    assert population.lead(1, 0) == 0.0
+    assert population.lead(2, 0) == 0.0
+
+
+def test_a_comparison_reads_as_a_race() -> None:
+    """The journal shows which examples changed, and how sure the difference is."""
+    population = of("x", "y", "z")
+    population.scores = [{0: 0.0, 1: 0.0, 2: 1.0}, {0: 1.0, 1: 1.0, 2: 0.0}, {}]
+    record = population.compared(1, 0)
+    assert record is not None
+    assert (record.examples, record.gained, record.lost) == (("a", "b", "c"), ("a", "b"), ("c",))
+    assert record.difference == pytest.approx(1 / 3)
+    assert 0.5 < record.probability < 0.95
+    assert population.compared(2, 0) is None
+
+
+def test_scores_of_another_scale_are_known_by_their_spread() -> None:
+    """A judge from 1 to 5 has no top of 1."""
+    population = of("x", "y")
+    population.scores = [{0: 1.0, 1: 4.0}, {0: 0.5}]
+    assert (population.top, population.scale) == (4.0, 3.5)
+    population.scores = [{0: 0.25}, {0: 0.5}]
+    assert (population.top, population.scale) == (1.0, 1.0)
+
+
+def test_ancestors_are_found_through_merges() -> None:
+    """Both parents of a merged candidate count."""
+    population = of("a", "b", "c", "d", "e", parents=((), (0,), (0,), (1, 2), (3,)))
+    assert population.ancestors(4) == {0, 1, 2, 3}
+    assert population.ancestors(0) == set()
+    assert (population.number_of(("c",)), population.number_of(("q",))) == (2, None)

@@ -1,0 +1,215 @@
+"""Where a line comes from: its edit, the feedback, the race that accepted it, and what was tried without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import optim
+from textgrad_engine.errors import RunError
+from textgrad_engine.optim import Evidence, Origin
+from textgrad_engine.optim.patch import Gone
+from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.report import lineage_as_json, lineage_of, render_line
+from textgrad_engine.store import read_run
+from textgrad_engine.testing import simulated_task
+from textgrad_engine.train import TrainResult
+from textgrad_engine.train.events import ParameterChange, StepEnded
+
+RACE = RaceRecord("better", ("v1", "v2", "v3"), (0.0, 0.0, 1.0), (1.0, 1.0, 1.0), 0.97, 0.4)
+
+
+@pytest.fixture(scope="module", params=[{"seed": 3}, {"seed": 1, "interactions": 2}, {"seed": 2, "parameters": 2}])
+def searched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TrainResult:
+    """A PatchSearch run as its folder tells it."""
+    task = simulated_task(**{"rules": 6, "train": 48, "val": 48, "test": 24, **request.param})
+    program, folder = task.program(), tmp_path_factory.mktemp("lineage") / "run"
+    with tg.use_models(forward=task.model):
+        tg.Trainer(run_dir=folder).fit(
+            program, task.loss, optim.PatchSearch(program.parameters()), task.train, task.val, task.test
+        )
+    found = read_run(folder).result
+    assert found is not None
+    return found
+
+
+def step(number: int, before: str, after: str, *, kept: bool = True, **fields: Any) -> StepEnded:
+    changes = (ParameterChange("system", before, after),)
+    return StepEnded(number, 0, (), None, 0, 1, changes, None, kept, 0.5, race=RACE, **fields)
+
+
+def result_of(
+    result: TrainResult, *steps: StepEnded, seed: str, best: str, origins: list[Origin | None]
+) -> TrainResult:
+    return replace(result, steps=steps, seed={"system": seed}, best={"system": best}, origins={"system": origins})
+
+
+def test_a_line_that_is_not_there(result: TrainResult) -> None:
+    """The message names the range, so that the next try hits."""
+    for number in (0, -1, 4):
+        with pytest.raises(RunError, match=f"system has lines 1 to 3, so there is no line {number}"):
+            lineage_of(result, number)
+
+
+def test_a_text_that_was_not_trained(result: TrainResult) -> None:
+    """The message names those that were; of several one must be chosen."""
+    with pytest.raises(RunError, match="trained no 'sytem'; it trained system"):
+        lineage_of(result, 1, "sytem")
+    two = replace(result, best={"a": "x", "b": "y"})
+    with pytest.raises(RunError, match="--parameter one of a, b"):
+        lineage_of(two, 1)
+
+
+def test_every_line_of_a_search_can_be_traced(searched: TrainResult) -> None:
+    """Each line that is not of the seed text has its edit, feedback with examples, and the race that brought it in."""
+    traced = 0
+    train = {f"train-{n}" for n in range(1, 49)}
+    for name, text in searched.best.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            found = lineage_of(searched, number, name)
+            assert found.text == line
+            if not found.edit:
+                assert line in searched.seed[name].split("\n")
+                continue
+            traced += 1
+            assert found.reason
+            assert found.accepted is not None
+            assert found.accepted.kept
+            assert found.accepted.race is not None
+            assert found.accepted.race.outcome != "worse"
+            if found.accepted.kind != "tidying":
+                assert found.evidence
+                assert all(set(item.examples) <= train and item.examples for item in found.evidence)
+    assert traced >= 4
+
+
+def test_the_ablations_of_a_line_are_found(searched: TrainResult) -> None:
+    """Each is about that line's own edit, though edits of two prompts may have one id."""
+    shown = 0
+    for name, text in searched.best.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            found = lineage_of(searched, number, name)
+            by_number = {each.step: each for each in searched.steps}
+            for trial in found.ablations:
+                shown += 1
+                assert trial.kind == "ablation"
+                change = next(each for each in by_number[trial.step].changes if each.name == name)
+                assert line not in change.after.split("\n")
+    assert shown >= 4
+
+
+def test_every_line_fits_eighty_columns(searched: TrainResult) -> None:
+    """However long feedback and lists of examples are."""
+    for name, text in searched.best.items():
+        for number in range(1, len(text.split("\n")) + 1):
+            shown = render_line(lineage_of(searched, number, name), width=80)
+            assert max(map(len, shown.split("\n"))) <= 80
+            assert "\x1b" not in shown
+
+
+def test_a_line_of_the_seed_text(result: TrainResult) -> None:
+    """It says that no step has changed it, also where a line beside it is gone."""
+    for number in (1, 2):
+        found = lineage_of(result, number)
+        assert (found.edit, found.accepted, found.ablations) == ("", None, ())
+        assert "A line of the seed text; no step of the run has changed it." in render_line(found)
+
+
+def test_a_run_without_races_says_so(result: TrainResult) -> None:
+    """A step of an optimizer that is no search, from before races were kept."""
+    found = lineage_of(result, 3)
+    assert (found.edit, found.reason) == ("1.2", "nobody knew")
+    shown = render_line(found)
+    assert "t9, t10: Say where gift cards go." in shown.replace("t10, t9", "t9, t10")
+    assert "Accepted in step 1: kept" in shown
+    assert "The run folder holds no race for it." in shown
+    assert "It was never tried without this edit." in shown
+
+
+def test_a_line_that_came_in_when_rivals_were_raced(result: TrainResult) -> None:
+    """The step that accepted it is told, not the one that proposed it and was disputed."""
+    origin = Origin(1, "asked", (Evidence("Say b.", ("t1",)),), "1.1")
+    run = result_of(
+        result,
+        step(1, "a", "a\nb", kept=False, kind="patch", why="the two are raced"),
+        step(2, "a", "a\nc", kind="patch", why="better"),
+        step(3, "a\nc", "a\nb", kind="rival", why="better"),
+        step(4, "a\nb", "a\nb\nd", kept=False, kind="patch", why="worse"),
+        seed="a",
+        best="a\nb",
+        origins=[None, origin],
+    )
+    found = lineage_of(run, 2)
+    assert found.accepted is not None
+    assert (found.accepted.step, found.accepted.kind) == (3, "rival")
+
+
+def test_a_candidate_that_became_the_best_later(result: TrainResult) -> None:
+    """A population's line came in with the child that leads, whose text was made of another than the best one."""
+    origin = Origin(1, "asked", (), "1.1")
+    run = result_of(
+        result,
+        step(1, "a", "a\nb", kept=False, kind="mutation"),
+        step(2, "a\nb", "a\nb\nc", kind="mutation"),
+        seed="a",
+        best="a\nb\nc",
+        origins=[None, origin, Origin(2, "asked", (), "2.1")],
+    )
+    assert [found.accepted and found.accepted.step for found in (lineage_of(run, 2), lineage_of(run, 3))] == [2, 2]
+
+
+def test_an_ablation_of_another_prompts_edit_of_the_same_id(result: TrainResult) -> None:
+    """It takes nothing out of this prompt, so it is none of this line."""
+    origin = Origin(1, "asked", (), "1.1")
+    first = step(1, "a", "a\nb", kind="patch")
+    other = replace(
+        step(2, "x", "y", kept=False, kind="ablation", ablated=("1.1", "1.2")),
+        changes=(ParameterChange("other", "x\ny", "x"), ParameterChange("system", "a\nb\nc", "a\nb")),
+    )
+    own = step(3, "a\nb", "a", kept=False, kind="ablation", ablated=("1.1",), why="it is worse without")
+    run = result_of(result, first, other, own, seed="a", best="a\nb", origins=[None, origin])
+    assert [trial.step for trial in lineage_of(run, 2).ablations] == [3]
+    assert "Tried without in step 3, ablation: it is worse without" in render_line(lineage_of(run, 2))
+
+
+def test_what_a_line_stands_for(result: TrainResult) -> None:
+    """A line that replaced another tells that one's feedback too, as this is why it is there."""
+    old = Origin(1, "asked", (Evidence("Say b.", ("t1", "t2")),), "1.1")
+    new = Origin(2, "they say the same", (), "2.1", gone_before=(Gone("b", old, "2.1"),))
+    run = result_of(
+        result,
+        step(1, "a", "a\nb", kind="patch"),
+        step(2, "a\nb", "a\nB", kind="tidying"),
+        seed="a",
+        best="a\nB",
+        origins=[None, new],
+    )
+    shown = render_line(lineage_of(run, 2))
+    assert "It cites no feedback." in shown
+    assert "It stands for: b" in shown
+    assert "t1, t2: Say b." in shown
+    body = lineage_as_json(lineage_of(run, 2))
+    assert body["replaced"] == [{"text": "b", "evidence": [{"text": "Say b.", "examples": ("t1", "t2")}]}]
+    assert body["accepted"]["race"]["gained"] == ["v1", "v2"]
+
+
+def test_hostile_feedback_does_not_reach_the_terminal(result: TrainResult) -> None:
+    """Escape sequences in feedback, names of examples, reasons and lines are made harmless."""
+    evil = "\x1b[2J\x1b]0;owned\x07 wipe\r\nthe [bold]screen[/bold]\x9b31m\u202e"
+    origin = Origin(1, evil, (Evidence(evil, (evil,)),), "1.1")
+    race = replace(RACE, examples=(evil, "v2", "v3"))
+    first = replace(step(1, "a", f"a\n{evil.splitlines()[0]}", kind="patch", why=evil), race=race)
+    line = "\x1b[2J b"
+    first = replace(first, changes=(ParameterChange("system", "a", f"a\n{line}"),))
+    run = result_of(result, first, seed="a", best=f"a\n{line}", origins=[None, origin])
+    for color in (False, True):
+        shown = render_line(lineage_of(run, 2), color=color)
+        assert "\x1b[2J" not in shown
+        assert "\x07" not in shown
+        assert "\x9b" not in shown
+        assert "\u202e" not in shown
+        assert "\r" not in shown
+    assert "[bold]screen[/bold]" in render_line(lineage_of(run, 2))

@@ -1,0 +1,87 @@
+"""The controls of a run: searches without feedback at equal calls, and what they selected on the test set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textgrad_engine.train.controls import Control, Controls, objective_for, proposers_of, search_without_feedback
+from textgrad_engine.train.evaluator import Evaluation, compare, evaluate
+
+if TYPE_CHECKING:
+    from textgrad_engine.train.run import Run
+
+__all__ = ["run_controls"]
+
+
+def run_controls(run: Run, searched: Controls) -> None:
+    """Search without feedback at equal calls, then score what that selected on the test set, opened once for it.
+
+    The optimizer's own result is known by then, so an end of the budget or Ctrl-C leaves that as it is, and
+    `Run.controls` at what was found so far.
+
+    Args:
+        run: a run that is trained and tested.
+        searched: what its optimizer used.
+    """
+    assert run.seed_val is not None
+    run.controls = searched
+    for name, proposer in proposers_of(run.trainer.seed).items():
+        run.load(run.seed)
+        objective = objective_for(
+            run.program,
+            run.loss,
+            run.optimizer,
+            run.loader.dataset,
+            run.val,
+            target=run.trainer.target,
+            concurrency=run.trainer.concurrency,
+        )
+        with run.phase("control", len(run.steps), 0):
+            found = search_without_feedback(
+                objective, proposer, run.optimizer, run.seed_val, calls=searched.calls, seed=run.trainer.seed
+            )
+        best = run.seed | dict(zip(objective.names, found.texts))
+        made = Control(name, best, found.val, None, None, None, found.tried, found.kept, found.usage, found.problem)
+        run.controls = replace(run.controls, each=(*run.controls.each, _beside(run, made)))
+    if run.test is not None:
+        tested = _tested(run, run.controls.each)
+        each = [replace(made, test=tested.get(_key(made.best))) for made in run.controls.each]
+        run.controls = replace(run.controls, each=tuple(_beside(run, made) for made in each))
+
+
+def _tested(run: Run, each: tuple[Control, ...]) -> dict[frozenset[tuple[str, str]], Evaluation]:
+    """What all texts score on the test set; of texts that were scored before, that."""
+    assert run.test is not None
+    known = ((run.seed, run.seed_test), (run.best, run.best_test))
+    tested = {_key(texts): found for texts, found in known if found is not None}
+    if all(_key(made.best) in tested for made in each):
+        return tested
+    rows = run.test.open()
+    for made in each:
+        if _key(made.best) in tested:
+            continue
+        run.load(made.best)
+        with run.phase("control", len(run.steps), len(rows)) as advance:
+            tested[_key(made.best)] = evaluate(
+                run.program,
+                rows,
+                run.loss,
+                run.trainer.concurrency,
+                target=run.trainer.target,
+                on_score=lambda _, advance=advance: advance(),  # type: ignore[misc]
+            )
+    return tested
+
+
+def _key(texts: dict[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(texts.items())
+
+
+def _beside(run: Run, made: Control) -> Control:
+    """The control with the comparison of the optimizer's best texts against its own."""
+    if made.test is not None and run.best_test is not None:
+        return replace(made, comparison=compare(made.test, run.best_test), compared_on="test")
+    if made.val is not None and run.best_val is not None:
+        return replace(made, comparison=compare(made.val, run.best_val), compared_on="val")
+    return made

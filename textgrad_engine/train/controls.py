@@ -1,0 +1,224 @@
+"""Controls: what the seed prompt becomes at equal calls without feedback, beside what the optimizer made of it.
+
+An optimizer that only tries things out, or only makes a prompt longer, looks good beside the seed prompt. What its
+feedback is worth shows beside a search that gets as many calls and no feedback: one has the prompt rewritten by the
+model, one changes it at random. Both keep what the same paired race shows to be better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.errors import UNANSWERED, BudgetExceeded
+from textgrad_engine.llm.budget import budget
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.usage import meter
+from textgrad_engine.nn import Module
+from textgrad_engine.optim import Optimizer, RandomEdits, RandomSearch
+from textgrad_engine.optim.proposers import Proposer, Rewrite
+from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.train.comparison import Comparison
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.objective import Objective
+
+__all__ = [
+    "Control",
+    "Controls",
+    "Searched",
+    "does_better",
+    "objective_for",
+    "proposers_of",
+    "search_without_feedback",
+]
+
+
+@dataclass(frozen=True)
+class Control:
+    """What one control came to.
+
+    Attributes:
+        name: what it did, in words.
+        best: the texts that it selected on the validation set, by dotted name; the seed texts when none did better.
+        val: these on the validation set; None when the run ended before that.
+        test: these on the test set; None without a test set, or when the run ended before that.
+        comparison: the optimizer's best texts against these; None when they were not both evaluated.
+        compared_on: the set that `comparison` is about. On the validation set it flatters both.
+        tried: how many texts it raced.
+        kept: how many of these it kept.
+        usage: what its search used.
+        problem: in words why it ended early; "" when it did not.
+    """
+
+    name: str
+    best: dict[str, str]
+    val: Evaluation | None
+    test: Evaluation | None
+    comparison: Comparison | None
+    compared_on: Literal["test", "val"] | None
+    tried: int
+    kept: int
+    usage: Usage
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Controls:
+    """The controls of a run.
+
+    Attributes:
+        optimizer: the name of the optimizer that they stand beside.
+        calls: how many calls it used before the test set was opened, and each control at most for its search.
+        usage: what these calls of the optimizer's used.
+        each: the controls.
+    """
+
+    optimizer: str
+    calls: int
+    usage: Usage
+    each: tuple[Control, ...] = ()
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search without feedback found.
+
+    Attributes:
+        texts: the texts that it selected, in the order of the objective's parameters.
+        val: these on the validation set; None when that could not be paid for.
+        tried: how many texts it raced.
+        kept: how many of these it kept.
+        usage: what the search used.
+        problem: in words why it ended early; "" when it did not.
+    """
+
+    texts: Texts
+    val: Evaluation | None
+    tried: int
+    kept: int
+    usage: Usage
+    problem: str = ""
+
+
+def proposers_of(seed: int) -> dict[str, Proposer]:
+    """What the controls propose with, by their names.
+
+    Args:
+        seed: of what is drawn at random.
+    """
+    return {"rewrites without feedback": Rewrite(), "random edits": RandomEdits(seed)}
+
+
+def search_without_feedback(
+    objective: Objective,
+    proposer: Proposer,
+    optimizer: Optimizer,
+    seed_val: Evaluation,
+    *,
+    calls: int,
+    seed: int = 0,
+) -> Searched:
+    """Search from the texts of now, with no feedback and so many calls at most; the parameters end as they began.
+
+    Where a race would need more calls than are left, the search ends with what it has. The texts that it selected are
+    then run on the validation examples that its races have not run, on top of the calls; they are dropped when they do
+    no better there than the seed texts, as in any search.
+
+    Args:
+        objective: a new one, so that nothing that others paid for is used.
+        proposer: makes the proposals.
+        optimizer: the one that this is a control of; it gives model and contracts.
+        seed_val: the texts of now on the validation set.
+        calls: at most so many calls for the search. Answers from the cache count.
+        seed: of the order of examples in races.
+
+    Raises:
+        BudgetExceeded: a limit around the run is reached.
+        ModelError: the models cannot be asked at all.
+    """
+    start = tuple(str(parameter.data) for parameter in objective.parameters)
+    search = RandomSearch(
+        [_group_of(parameter, optimizer) for parameter in objective.parameters],
+        proposer,
+        getattr(optimizer, "model", None),
+        proposals=max(calls, 1),
+        seed=seed,
+    )
+    texts, tried, kept, problem = start, 0, 0, ""
+    with meter() as used:
+        with budget(calls=calls) as limit:
+            try:
+                while used.total.calls + used.cached < calls and (decided := search.step(objective)) is not None:
+                    tried += decided.race is not None
+                    if decided.kept:
+                        kept += 1
+                        texts = search.texts()
+            except BudgetExceeded:
+                if limit.remaining.calls:  # it is not this limit, but one around the run
+                    raise
+            except UNANSWERED as error:
+                problem = f"{type(error).__name__}: {error}"
+            finally:
+                search.close()
+                with no_grad():
+                    for parameter, text in zip(objective.parameters, start):
+                        parameter.data = text
+        searched = used.total
+    if texts == start:
+        return Searched(start, seed_val, tried, kept, searched, problem)
+    try:
+        val = objective.evaluation(texts)
+    except UNANSWERED as error:
+        return Searched(start, seed_val, tried, kept, searched, problem or f"{type(error).__name__}: {error}")
+    if not does_better(val, seed_val):
+        return Searched(start, seed_val, tried, kept, searched, problem)
+    return Searched(texts, val, tried, kept, searched, problem)
+
+
+def does_better(best: Evaluation, seed: Evaluation) -> bool:
+    """Whether texts do better than the seed texts, over the examples where both answered.
+
+    Example:
+        >>> seed, best = (Evaluation(("a", "b"), scores, (None, None), {}) for scores in ((0.0, 1.0), (1.0, None)))
+        >>> does_better(best, seed), does_better(seed, seed)
+        (True, False)
+    """
+    pairs = zip(seed.scores, best.scores)
+    return sum(after - before for before, after in pairs if before is not None and after is not None) > 0
+
+
+def objective_for(
+    program: Module,
+    loss: Callable[..., Variable],
+    optimizer: Optimizer,
+    train: Sequence[dict[str, Any]],
+    val: Sequence[dict[str, Any]],
+    *,
+    target: str,
+    concurrency: int | None,
+) -> Objective:
+    """A new objective of what an optimizer trains, in the program's order.
+
+    Args:
+        program: the module.
+        loss: its loss.
+        optimizer: whose parameters it is about.
+        train: the training examples.
+        val: the validation examples.
+        target: the field that holds an example's target.
+        concurrency: at most so many examples at once.
+    """
+    trained = {id(variable) for group in optimizer.param_groups for variable in group["params"]}
+    own = [parameter for parameter in program.parameters() if parameter.requires_grad and id(parameter) in trained]
+    return Objective(program, loss, train, val, target=target, concurrency=concurrency, parameters=own)
+
+
+def _group_of(parameter: Variable, optimizer: Optimizer) -> dict[str, Any]:
+    """The parameter as a group, with the contracts that the optimizer keeps for it."""
+    found: Mapping[str, Any] = next(
+        group for group in optimizer.param_groups if any(each is parameter for each in group["params"])
+    )
+    settings = {name: found[name] for name in ("constraints", "max_tokens") if name in found}
+    return {"params": [parameter], **settings}
