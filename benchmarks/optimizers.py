@@ -6,11 +6,11 @@ Each run has an endpoint of its own in another process (`testing.LoopbackServer`
 answers after 200 ms and counts what it is asked. Each optimizer sees the same training and validation examples and the
 same feedback: the expected answer. The score is that of the final prompt on the test set, expected over the slips of
 the simulation and measured; it is computed here and costs no calls. GEPA and TextGrad are run if this interpreter can
-import them, or another one that has them (`--others PATH`). Beside the optimizers stand the controls: without feedback.
+import them, or another one that has them (`--others PATH`). The last two are controls: without feedback.
 
 The table has medians over the seeds; the picture (SVG) and all runs (JSON) go to the folder `--out`, and `--beside`
-takes such runs in again. The model is a
-simulation: the figures compare optimizers on this task, and say nothing about real models.
+takes such runs in again. The model is a simulation: the figures compare optimizers on these tasks, and say nothing
+about real models.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ import textgrad_engine as tg
 from textgrad_engine import dispatch, llm, optim
 from textgrad_engine.llm import Message, Request
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim.proposers import Rewrite
 from textgrad_engine.testing import SimulatedTask, simulated_task
 from textgrad_engine.train.events import Event, StepEnded
 
@@ -73,19 +74,18 @@ class Entry:
 _STEPS = {"max_epochs": 100, "batch_size": 16, "feedback_batch_size": 8, "patience": 12}
 
 OPTIMIZERS: dict[str, Entry] = {
+    "PatchSearch": Entry(lambda params, seed: optim.PatchSearch(params, seed=seed)),
+    "PatchSearch, 1 lane": Entry(lambda params, seed: optim.PatchSearch(params, lanes=1, seed=seed)),
+    "PatchSearch, 8 lanes": Entry(lambda params, seed: optim.PatchSearch(params, lanes=8, seed=seed)),
     "TGD": Entry(lambda params, seed: optim.TGD(params, momentum=4), _STEPS),
-    "no feedback, patches": Entry(lambda params, seed: optim.TGD(params, use_feedback=False), _STEPS),
-    "no feedback, rewrites": Entry(lambda params, seed: optim.TGD(params, use_feedback=False, mode="rewrite"), _STEPS),
+    "ParetoSearch": Entry(lambda params, seed: optim.ParetoSearch(params, seed=seed)),
+    "BeamSearch": Entry(lambda params, seed: optim.BeamSearch(params, seed=seed)),
+    "OPRO": Entry(lambda params, seed: optim.OPRO(params, seed=seed)),
+    "BootstrapDemos": Entry(lambda params, seed: optim.BootstrapDemos(params, seed=seed)),
+    "rewrites, no feedback": Entry(lambda params, seed: optim.RandomSearch(params, Rewrite(), seed=seed)),
+    "random edits": Entry(lambda params, seed: optim.RandomSearch(params, optim.RandomEdits(seed), seed=seed)),
 }
-
-
-def _by_name(name: str) -> Entry:
-    """A search with its own settings, by its name in `optim`."""
-    return Entry(lambda params, seed: getattr(optim, name)(params, seed=seed))
-
-
-SEARCHES = ("PatchSearch", "ParetoSearch", "BeamSearch", "OPRO", "BootstrapDemos")
-OPTIMIZERS |= {name: _by_name(name) for name in SEARCHES if hasattr(optim, name)}
+"""Another optimizer is another line."""
 
 
 @dataclass

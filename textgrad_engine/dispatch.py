@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -55,7 +56,7 @@ class Call:
 
     def __init__(self, start: Callable[[], Any], label: str | tuple[str, ...], where: Line | str) -> None:
         self._start: Callable[[], Any] | None = start
-        self._callbacks: list[Callable[[Call], None]] = []
+        self._callbacks: list[Callable[[Call], None]] | None = None
         self._context: Context | None = copy_context()
         self._thread = _loop_thread()
         self._scope = _scope.get()
@@ -87,6 +88,8 @@ class Call:
         """Call back with this call when it is done: on the event-loop thread, or here and now if it is done already."""
         with _lock:
             if not self.done:
+                if self._callbacks is None:
+                    self._callbacks = []
                 self._callbacks.append(callback)
                 return
         callback(self)
@@ -162,11 +165,11 @@ class Call:
             self._trace = error.__traceback__ if error is not None else None
             self._start = self._context = self._task = None
             self.done = True
-            callbacks, self._callbacks = self._callbacks, []
+            callbacks, self._callbacks = self._callbacks, None
         if self._scope is not None:
             self._scope._calls.discard(self)
         raised: BaseException | None = None
-        for callback in callbacks:
+        for callback in callbacks or ():
             try:
                 callback(self)
             except BaseException as problem:  # everybody else is told first: a waiter that is not would wait for ever
@@ -206,8 +209,9 @@ class Call:
             self._fail(error)
             return
         if asyncio.iscoroutine(work):
+            self._start = work.close
             self._task = self._thread.loop.create_task(self._drive(work), context=context)
-            self._task.add_done_callback(lambda _: self._ended(work))
+            self._task.add_done_callback(self._ended)
         else:
             self._finish(work, None)
 
@@ -221,9 +225,10 @@ class Call:
         else:
             self._finish(value, None)
 
-    def _ended(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _ended(self, _: asyncio.Task[None]) -> None:
         if not self.done:  # a task that is cancelled before its first step never enters `_drive`
-            work.close()
+            if self._start is not None:
+                self._start()  # closes what it would have run
             self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
 
 
@@ -466,9 +471,14 @@ def caller_line() -> Line | str:
         if ours is None:
             ours = _OURS[file] = file.startswith(_PACKAGE)
         if not ours:
-            return Line(file, frame.f_lineno)
+            return _line(file, frame.f_lineno)
         frame = frame.f_back
     return ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _line(file: str, number: int) -> Line:
+    return Line(file, number)  # one object for all calls of a loop
 
 
 _OURS: dict[str, bool] = {}

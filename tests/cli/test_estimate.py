@@ -66,3 +66,13 @@ def test_each_model_has_its_own_limit_per_minute() -> None:
     assert seconds_at(one, result) == Range(113 * 6, 296 * 6)
     assert seconds_at(two, result) == Range(103 * 6, 206 * 6)
     assert seconds_at(Models(forward="a"), result) is None
+
+
+def test_controls_are_estimated() -> None:
+    """Two further searches with as many calls as the optimizer's at most, and at least their validation."""
+    without = json.loads(CliRunner().invoke(app, ["estimate", str(TICKETS), "--json"]).stdout)["calls"]
+    with_them = json.loads(CliRunner().invoke(app, ["estimate", str(TICKETS), "--controls", "--json"]).stdout)["calls"]
+    assert with_them["backward"] == without["backward"]
+    assert with_them["forward"]["low"] == without["forward"]["low"] + 2 * 87
+    before = sum(found["high"] for found in without.values())
+    assert with_them["forward"]["high"] == without["forward"]["high"] + 2 * (before + 87 + 113)

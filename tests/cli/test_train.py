@@ -291,3 +291,15 @@ def test_a_program_with_nothing_to_train_is_refused(cli: Any, small: Any) -> Non
     result = cli("train", folder)
     assert result.exit_code == 2
     assert "has nothing to train; make a prompt of it an nn.Parameter" in result.stderr
+
+
+def test_controls_stand_beside_the_result(cli: Any, small: Any, tmp_path: Path) -> None:
+    """--controls: the table and the verdicts, in the report, in JSON, and in `show` again."""
+    path = tmp_path / "run"
+    printed = cli("train", small(), "--controls", "--run-dir", path)
+    assert printed.exit_code == 0
+    assert "TGD against random edits: " in " ".join(printed.stdout.split())
+    assert cli("show", path).stdout == printed.stdout
+    document = json.loads(cli("show", path, "--json").stdout)
+    assert [each["name"] for each in document["controls"]["each"]] == ["rewrites without feedback", "random edits"]
+    assert document["test_openings"] == json.loads((path / "result.json").read_text())["openings"]

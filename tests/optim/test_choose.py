@@ -48,6 +48,9 @@ class Table:
     def proposal(self, number: int) -> contextlib.AbstractContextManager[None]:
         raise NotImplementedError
 
+    def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
+        raise NotImplementedError
+
     def adopt(self, texts: Texts) -> None:
         raise NotImplementedError
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from textgrad_engine import func, nn, ops, use_models
+from textgrad_engine import func, nn, use_models
 from textgrad_engine.errors import EmptyResponse
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.usage import CallRecord, observe
@@ -29,7 +29,7 @@ def answer(request: Request) -> Any:
 
 
 @pytest.fixture
-def grids(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def grids(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many candidates each grid had that was run."""
     found: list[int] = []
 
@@ -39,7 +39,7 @@ def grids(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     original = module.run_grid
     monkeypatch.setattr(module, "run_grid", run)
-    yield found
+    return found
 
 
 class Seen:

@@ -56,7 +56,7 @@ def _refuse_hidden(value: Any, position: int) -> None:
         inside = _INSIDE[kind]
     except KeyError:
         inside = _INSIDE[kind] = _inside(kind)
-    if inside is not None and any([isinstance(part, Variable) for part in inside(value)]):
+    if inside is not None and any(isinstance(part, Variable) for part in inside(value)):
         raise TypeError(
             f"argument {position} of the call holds a Variable inside a {kind.__name__}, where feedback cannot find "
             "it. Pass it in a list, tuple, named tuple, dict or OrderedDict (of exactly these classes), or as an "

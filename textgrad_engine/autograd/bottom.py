@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine import dispatch, pytree
@@ -47,7 +48,7 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         outs = tuple([value._alias() if isinstance(value, Variable) else value for value in raws])
         for out in outs:
             if isinstance(out, Variable):
-                out._requires_grad, out._grad_fn, out._edge, out._origin = False, None, None, None
+                out._requires_grad, out._grad_fn, out._origin = False, None, None
         if not style.takes_ctx:
             cls.setup_context(ctx, args, outs[0] if single else outs)
     finally:
@@ -103,7 +104,7 @@ def _dispatch(
         named = _named(cls, args, count)
         roles, label = named, (named[0], cls.__name__)
     call = dispatch.submit(
-        lambda: _run(cls, ctx, taken, outs),
+        functools.partial(_run, cls, ctx, taken, outs),
         [v._call for v in inputs if v._call is not None],
         label=label,
         where=dispatch.caller_line(),
@@ -159,9 +160,11 @@ def _forward(cls: type[Function], ctx: Context, args: tuple[Any, ...]) -> Any:
 def _finish(
     cls: type[Function], ctx: Context, args: tuple[Any, ...], raws: tuple[Variable, ...], outs: tuple[Variable, ...]
 ) -> Any:
-    _refuse_late_constants(cls, ctx, raws)
-    ctx._seal(None, raws, outs)
-    late = cls._style.roles is not None and any(out._role is None for out in outs)
+    if ctx._constants:
+        _refuse_late_constants(cls, ctx, raws)
+    if ctx._saved:
+        ctx._seal(None, raws, outs)
+    late = cls._style.roles is not None and None in [out._role for out in outs]
     roles = _named(cls, args, len(outs)) if late else [value.role for value in raws]
     return tuple([(value.data, role) for value, role in zip(raws, roles)])
 

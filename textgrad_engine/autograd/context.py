@@ -75,8 +75,10 @@ class Context:
         self._materialize = value
 
     def _is_constant(self, out: Variable, raw: Any) -> bool:
-        constants = self._constants
-        return bool(constants) and any([constant is out or constant is raw for constant in constants])
+        for constant in self._constants:
+            if constant is out or constant is raw:
+                return True
+        return False
 
     def _seal(self, node: FunctionNode | None, raws: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
         """Outputs among what was saved are kept without their history, so that node and output form no cycle."""
@@ -141,42 +143,40 @@ class _Saved:
     node holds must not hold the node.
     """
 
-    __slots__ = ("output", "variable", "version", "watched")
+    __slots__ = ("fresh", "out", "output", "variable", "version", "watched")
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
         self.version = variable._version
         self.output: int | None = None
-        self.watched: tuple[tuple[weakref.ref[Variable], int], ...] = ()
 
     def make_output(self, number: int, out: Variable, fresh: int) -> None:
         if self.output is None:
             self.output = number
             given = self.variable
-            self.watched = ((weakref.ref(out), fresh), (weakref.ref(_origin_of(given)), self.version))
+            origin = given if given._origin is None else given._origin
+            self.out, self.fresh = weakref.ref(out), fresh
+            self.watched = None if origin is out else weakref.ref(origin)  # a forward may hand back what it was given
             held = given._alias()
-            held._grad_fn, held._edge, held._requires_grad, held._origin = None, None, False, None
+            held._grad_fn, held._requires_grad, held._origin = None, False, None
             self.variable = held
 
     def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
         variable = self.variable
         if self.output is None:
-            _refuse_change(_origin_of(variable), self.version)
-        for watched, version in self.watched:
-            if (origin := watched()) is not None:
-                _refuse_change(origin, version)
+            _refuse_change(variable if variable._origin is None else variable._origin, self.version)
+        else:
+            _refuse_change(self.out(), self.fresh)
+            if self.watched is not None:
+                _refuse_change(self.watched(), self.version)
         stand_in = variable._alias()
         if self.output is not None and node is not None and (made_by := node()) is not None:
             stand_in._grad_fn, stand_in.output_nr, stand_in._requires_grad = made_by, self.output, True
         return stand_in
 
 
-def _origin_of(variable: Variable) -> Variable:
-    return variable if variable._origin is None else variable._origin
-
-
-def _refuse_change(variable: Variable, version: int) -> None:
-    if variable._version != version:
+def _refuse_change(variable: Variable | None, version: int) -> None:
+    if variable is not None and variable._version != version:
         raise AutogradError(
             f"{variable._name()} was changed after it was used (version {variable._version}, used at version "
             f"{version}): feedback on the old value does not fit the new one. Call backward before the change."

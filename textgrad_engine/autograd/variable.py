@@ -48,7 +48,6 @@ class Variable:
         "_call",
         "_combined",
         "_data",
-        "_edge",
         "_grad",
         "_grad_fn",
         "_hooks",
@@ -75,7 +74,6 @@ class Variable:
         self._requires_grad = requires_grad
         self._grad: list[Variable] | None = None
         self._grad_fn: FunctionNode | None = None
-        self._edge: GradientEdge | None = None
         self._call: Call | None = None
         self._index = 0
         self._version = 0
@@ -295,7 +293,7 @@ class Variable:
         elif self._inner is not None:
             other._inner = self._primal().detach()
         other._requires_grad = False
-        other._grad_fn, other.output_nr, other._edge = None, 0, None
+        other._grad_fn, other.output_nr = None, 0
         other._origin = None  # a value of its own from here on: editing either does not spoil the other
         return other
 
@@ -418,7 +416,6 @@ class Variable:
         other._grad = None
         other._grad_fn = self._grad_fn
         other.output_nr = self.output_nr
-        other._edge = self._gradient_edge() if self._requires_grad and self._grad_fn is None else None
         other._version = self._version
         other._hooks = other._post_hooks = other._accumulator = None
         other._combined = False
@@ -431,12 +428,11 @@ class Variable:
         """Where feedback on this variable flows."""
         if self._grad_fn is not None:
             return GradientEdge(self._grad_fn, self.output_nr)
-        if self._edge is not None:
-            return self._edge
-        node = self._accumulator() if self._accumulator is not None else None
+        leaf = self if self._origin is None else self._origin
+        node = leaf._accumulator() if leaf._accumulator is not None else None
         if node is None:
-            node = AccumulateGrad(self)
-            self._accumulator = weakref.ref(node)
+            node = AccumulateGrad(leaf)
+            leaf._accumulator = weakref.ref(node)
         return GradientEdge(node, 0)
 
     def _refuse_in_place(self, what: str) -> None:

@@ -11,7 +11,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.contracts import make_contracts
-from textgrad_engine.errors import ConfigError, ModelError
+from textgrad_engine.errors import ConfigError, DataError, ModelError
 from textgrad_engine.llm.budget import Budget, budget
 from textgrad_engine.llm.cache import caching
 from textgrad_engine.llm.model import Model, innermost
@@ -22,8 +22,18 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Parameter
 from textgrad_engine.optim import TGD, Optimizer
+from textgrad_engine.train import Guards
 
-__all__ = ["check_prices", "make_metric", "make_models", "make_optimizer", "make_program", "prompts_of", "surroundings"]
+__all__ = [
+    "check_prices",
+    "make_guards",
+    "make_metric",
+    "make_models",
+    "make_optimizer",
+    "make_program",
+    "prompts_of",
+    "surroundings",
+]
 
 
 def make_program(config: Config) -> Module:
@@ -54,6 +64,32 @@ def make_metric(config: Config) -> Callable[..., Variable]:
         low, high = metric.scale or (0.0, 1.0)
         return Judge(metric.instructions or "", scale=(low, high))
     return ExactMatch()
+
+
+def make_guards(config: Config, val: Sequence[Mapping[str, Any]]) -> Guards | None:
+    """What no new text may break; None when the config names nothing.
+
+    Args:
+        config: names examples and slices.
+        val: the validation examples.
+
+    Raises:
+        ConfigError: there is no such example or slice.
+    """
+    wanted = config.guards
+    for number, name in enumerate(wanted.never_break):
+        _check_guards(config, Guards(never_break=(name,)), val, "never_break", number)
+    floors = {(column, value): floor for column, own in wanted.floors.items() for value, floor in own.items()}
+    for (column, value), floor in floors.items():
+        _check_guards(config, Guards(floors={(column, value): floor}), val, "floors", column, value)
+    return Guards(tuple(wanted.never_break), floors) if wanted.never_break or floors else None
+
+
+def _check_guards(config: Config, guards: Guards, val: Sequence[Mapping[str, Any]], *keys: str | int) -> None:
+    try:
+        guards.on(val)
+    except DataError as error:
+        config.fail(f"[guards] {error}", "guards", *keys)
 
 
 def make_optimizer(

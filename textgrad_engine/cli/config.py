@@ -17,7 +17,18 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import PrivateAttr, ValidationError
 
 from textgrad_engine.cli import user_code
-from textgrad_engine.cli.settings import Budget, Data, Metric, Models, Optimizer, Program, Section, Train, explain
+from textgrad_engine.cli.settings import (
+    Budget,
+    Data,
+    Guards,
+    Metric,
+    Models,
+    Optimizer,
+    Program,
+    Section,
+    Train,
+    explain,
+)
 from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, syntax_error
 from textgrad_engine.data.dataset import Dataset
 from textgrad_engine.data.load import load, missing_file, read_text
@@ -39,6 +50,7 @@ class Config(Section):
     models: Models
     optimizer: Optimizer = Optimizer()
     train: Train = Train()
+    guards: Guards = Guards()
     budget: Budget = Budget()
     _path: Path = PrivateAttr(default=Path("config.toml"))
     _lines: dict[Keys, int] = PrivateAttr(default_factory=dict)

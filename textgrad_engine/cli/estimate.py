@@ -10,7 +10,7 @@ import typer
 
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config, read_data
-from textgrad_engine.cli.options import BaseUrl, ConfigPath, Json, ModelName
+from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, Json, ModelName
 from textgrad_engine.cli.output import OK, checking, command, write
 from textgrad_engine.cli.settings import Models
 from textgrad_engine.report.words import duration, money, short
@@ -22,7 +22,13 @@ __all__ = ["estimate", "seconds_at"]
 
 
 @command
-def estimate(config: ConfigPath, model: ModelName = None, base_url: BaseUrl = None, as_json: Json = False) -> None:
+def estimate(
+    config: ConfigPath,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    controls: Controls = False,
+    as_json: Json = False,
+) -> None:
     """Say what train would cost, as a range; no model is asked.
 
     The first examples are put through the program, the critic's and the optimizer's prompts, with a placeholder for
@@ -42,6 +48,7 @@ def estimate(config: ConfigPath, model: ModelName = None, base_url: BaseUrl = No
         max_steps=settings.max_steps,
         feedback_batch_size=settings.feedback_batch_size,
         target=found.data.target,
+        controls=controls,
     )
     lowest = (found.metric.scale or (0.0, 1.0))[0]
     with build.prompts_of(found):

@@ -11,6 +11,7 @@ __all__ = [
     "BaseUrl",
     "BudgetLimit",
     "ConfigPath",
+    "Controls",
     "Json",
     "ModelName",
     "Quiet",
@@ -22,6 +23,14 @@ __all__ = [
 
 ConfigPath = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="A folder that holds config.toml, or a .toml file.", show_default=False)
+]
+Controls = Annotated[
+    bool,
+    typer.Option(
+        "--controls",
+        help="Also give a rewrite without feedback and random edits as many calls as the optimizer used, and show "
+        "them beside its result. This triples the calls.",
+    ),
 ]
 RunPath = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run folder that train wrote, e.g. runs/tickets-1.", show_default=False)

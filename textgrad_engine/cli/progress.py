@@ -129,6 +129,8 @@ class Bars:
 
     def _move(self, phase: Phase, done: int, total: int) -> None:
         shown = f"{done}/{total}" if total else ""
+        if phase not in self._tasks:  # not every run has it
+            self._tasks[phase] = self._bars.add_task(phase, total=total or None, shown=shown)
         self._bars.update(self._tasks[phase], completed=done, total=total or None, shown=shown)
 
     def _bump(self, number: int) -> int:

@@ -134,7 +134,9 @@ def split_of(run: Run, dataset: Dataset) -> str | None:
 def openings(run: Run) -> int:
     """How often the run's test split was looked at: by the run itself, and by evaluations since."""
     own = any(event.get("event") == "PhaseStarted" and event.get("phase") == "test" for event in run.events)
-    return int(own) + sum(1 for entry in run.evals if entry.get("split") == "test")
+    return max(int(own), 0 if run.result is None else run.result.openings) + sum(
+        1 for entry in run.evals if entry.get("split") == "test"
+    )
 
 
 def best_files(path: Path, best: Mapping[str, str]) -> str:

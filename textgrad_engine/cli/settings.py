@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, Tag
 
 from textgrad_engine.data.dataset import suggest
 
@@ -15,14 +15,15 @@ __all__ = [
     "Budget",
     "Contracts",
     "Data",
+    "Guards",
     "Metric",
     "Models",
-    "Optimizer",
     "Program",
     "Sampling",
     "Section",
     "Train",
     "explain",
+    "keys_of",
 ]
 
 
@@ -127,23 +128,6 @@ class Contracts(Section):
     no_copying: bool = False
 
 
-class Optimizer(Section):
-    """The optimizer and its settings."""
-
-    name: Literal["TGD"] = "TGD"
-    max_edits: int | None = Field(default=None, gt=0)
-    mode: Literal["patch", "rewrite"] | None = None
-    momentum: int | None = Field(default=None, ge=0)
-    max_tokens: int | None = Field(default=None, gt=0)
-    max_feedback_tokens: int | None = Field(default=None, gt=0)
-    constraints: list[str] | None = None
-    contracts: Contracts = Contracts()
-
-    def given(self) -> dict[str, Any]:
-        """The settings that the file names, as keyword arguments of the optimizer."""
-        return self.model_dump(exclude_none=True, exclude={"name", "contracts"})
-
-
 class Train(Section):
     """How long to train, and in which batches."""
 
@@ -154,6 +138,13 @@ class Train(Section):
     patience: int | None = Field(default=None, gt=0)
 
 
+class Guards(Section):
+    """Validation examples that no new text may break, and the least mean score of slices: field, value, floor."""
+
+    never_break: list[str] = []
+    floors: dict[str, dict[str, float]] = {}
+
+
 class Budget(Section):
     """Hard limits; None means no limit."""
 
@@ -161,6 +152,9 @@ class Budget(Section):
     calls: int | None = Field(default=None, gt=0)
     tokens: int | None = Field(default=None, gt=0)
 
+
+_QUOTED = r"'(\w+)'"
+"""The words that a message of pydantic's names as possible values."""
 
 _EXAMPLES = {
     "program": '[program] with system = "..." and user = "{...}"',
@@ -172,19 +166,47 @@ _EXAMPLES = {
 }
 
 
-def _tables(root: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+def _tables(root: type[BaseModel], tag: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """The tables by name; of a table of several kinds the kind that is named, else all one after the other."""
     yield "", root
     for name, field in root.model_fields.items():
-        if inspect.isclass(field.annotation) and issubclass(field.annotation, Section):
-            yield name, field.annotation
+        kinds = _kinds(field.annotation)
+        for kind in [kinds[tag]] if tag in kinds else kinds.values():
+            yield name, kind
     yield "models.config", Sampling
     yield "optimizer.contracts", Contracts
 
 
+def _kinds(annotation: Any) -> dict[str, type[BaseModel]]:
+    """The kinds of a table by the tags that tell them apart; a table of one kind has the tag ""."""
+    if inspect.isclass(annotation) and issubclass(annotation, Section):
+        return {"": annotation}
+    parts = [get_args(part) for part in get_args(annotation)]
+    return {part[1].tag: part[0] for part in parts if len(part) > 1 and isinstance(part[1], Tag)}
+
+
+def keys_of(error: Any, root: type[BaseModel]) -> tuple[str | int, ...]:
+    """The keys that lead to the place of one of pydantic's errors in the file."""
+    loc: tuple[str | int, ...] = error["loc"]
+    if error["type"] == "union_tag_invalid":
+        return (*loc, "name")
+    return (loc[0], *loc[2:]) if _tag_in(loc, root) else loc
+
+
+def _tag_in(loc: Sequence[str | int], root: type[BaseModel]) -> str:
+    """Which kind of a table a place is in; "" where a table has one kind only."""
+    field = root.model_fields.get(str(loc[0]))
+    return str(loc[1]) if field is not None and len(loc) > 1 and loc[1] in _kinds(field.annotation) else ""
+
+
 def explain(error: Any, root: type[BaseModel]) -> str:
     """One of pydantic's errors in the words of the file."""
-    loc = [str(part) for part in error["loc"]]
-    names = {section: [f.alias or key for key, f in model.model_fields.items()] for section, model in _tables(root)}
+    tag = _tag_in(error["loc"], root)
+    loc = [str(part) for part in keys_of(error, root)]
+    names: dict[str, list[str]] = {}
+    for name, model in _tables(root, tag):
+        own = [field.alias or key for key, field in model.model_fields.items()]
+        names[name] = list(dict.fromkeys([*names.get(name, ()), *own]))
     section, key = ".".join(loc[:-1]), loc[-1]
     where = f"[{section}] {key}" if section else key
     if error["type"] == "missing":
@@ -198,10 +220,15 @@ def explain(error: Any, root: type[BaseModel]) -> str:
             return what + near
         if homes:
             return f"{what}; it belongs {f'in [{homes[0]}]' if homes[0] else 'above the first table'}"
+        if tag:
+            return f"{what} for {tag}, which has {', '.join(known)}"
         return f"{what}; it knows {', '.join(known)}"
     value = error["input"]
+    if error["type"] == "union_tag_invalid":
+        named, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
+        return f"{where} = {named!r}: should be one of {known}{suggest(named, re.findall(_QUOTED, known))}"
     if error["type"] == "model_type":
         return f"{where} is a table; write [{'.'.join(loc)}] and its keys on lines of their own, got {value!r}"
     said = error["msg"].replace("Input should", "should").replace("valid integer", "whole number")
-    near = suggest(value, re.findall(r"'(\w+)'", said)) if isinstance(value, str) else ""
+    near = suggest(value, re.findall(_QUOTED, said)) if isinstance(value, str) else ""
     return f"{where} = {value!r}: {said}{near}"

@@ -12,7 +12,18 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, load_config, read_data
-from textgrad_engine.cli.options import BaseUrl, BudgetLimit, ConfigPath, Json, ModelName, Quiet, RunDir, Seed, UseCache
+from textgrad_engine.cli.options import (
+    BaseUrl,
+    BudgetLimit,
+    ConfigPath,
+    Controls,
+    Json,
+    ModelName,
+    Quiet,
+    RunDir,
+    Seed,
+    UseCache,
+)
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
     INTERRUPTED,
@@ -48,6 +59,7 @@ def train(
         bool,
         typer.Option("--no-feedback", help="Withhold the feedback from the optimizer: a control to compare with."),
     ] = False,
+    controls: Controls = False,
     cache: UseCache = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -59,7 +71,9 @@ def train(
     """
     with checking():
         found = load_config(config).with_overrides(model=model, base_url=base_url, budget=budget, seed=seed)
-    path, result = _run(found, model, budget, run_dir, feedback=not no_feedback, cache=cache, quiet=quiet or as_json)
+    path, result = _run(
+        found, model, budget, run_dir, feedback=not no_feedback, controls=controls, cache=cache, quiet=quiet or as_json
+    )
     if as_json:
         write(json.dumps({"run": str(path), **report.as_json(result)}, ensure_ascii=False, indent=2))
     elif quiet:
@@ -79,6 +93,7 @@ def _run(
     run_dir: Path | None,
     *,
     feedback: bool,
+    controls: bool,
     cache: bool,
     quiet: bool,
 ) -> tuple[Path, TrainResult]:
@@ -87,6 +102,7 @@ def _run(
         train_set, val_set, test_set = read_data(config)
         program = build.make_program(config)
         metric = build.make_metric(config)
+        guards = build.make_guards(config, val_set)
         optimizer = build.make_optimizer(config, program, train_set, feedback=feedback)
         models = build.make_models(config, model)
         build.check_prices(config, models, budget)
@@ -107,6 +123,8 @@ def _run(
             feedback_batch_size=settings.feedback_batch_size,
             target=config.data.target,
             seed=config.seed,
+            guards=guards,
+            controls=controls,
             callbacks=(folder, *progress),
         )
         try:

@@ -22,7 +22,7 @@ def wrapped(layer: Layer, inner: Any, shown: Variable) -> Variable:
     """A value of `layer` that stands for `inner` one level below; data and role are those of `shown`."""
     outer = shown._alias()
     outer._layer, outer._inner = layer, inner
-    outer._requires_grad, outer._grad_fn, outer._edge, outer._origin = False, None, None, None
+    outer._requires_grad, outer._grad_fn, outer._origin = False, None, None
     return outer
 
 

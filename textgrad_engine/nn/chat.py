@@ -69,13 +69,14 @@ class ChatCompletion(Module):
 
     def forward(self, **values: Variable | str | list[Any]) -> Variable:
         """Fill the slots and ask; lists, and Variables with lists, are batches (see `ops.chat_completion`)."""
-        self._check(values)
-        texts = (self.user,) if self.system is None else (self.system, self.user)
-        plan = _plan(self.system is not None, tuple(values))
-        return complete(self.settings, plan, [*texts, *values.values()], "ChatCompletion")
-
-    def _check(self, values: Mapping[str, Any]) -> None:
+        system, user, names = self.system, self.user, tuple(values)
         slots = self.slots
+        if names != slots:
+            self._check(values, slots)
+        texts = (user,) if system is None else (system, user)
+        return complete(self.settings, _plan(system is not None, names), [*texts, *values.values()], "ChatCompletion")
+
+    def _check(self, values: Mapping[str, Any], slots: tuple[str, ...]) -> None:
         if missing := [name for name in slots if name not in values]:
             raise TypeError(
                 f"ChatCompletion: the user template has the slot {{{missing[0]}}}, and no value was given for it"

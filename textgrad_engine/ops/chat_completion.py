@@ -174,12 +174,14 @@ def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: st
     Raises:
         ValueError: batches differ in size.
     """
-    size = None
-    if any(size_of(value) is not None for value in values):
-        size = common_size([(name, values[index]) for name, index in plan.named_values()], call)
-    if size is None:
+    for value in values:
+        if type(value) is not str and size_of(value) is not None:
+            break
+    else:
         result: Variable = ChatCompletion.apply(settings, plan, *values)
         return result
+    size = common_size([(name, values[index]) for name, index in plan.named_values()], call)
+    assert size is not None
     return stacked(each_entry(size, values, lambda given: ChatCompletion.apply(settings, plan, *given), call))
 
 

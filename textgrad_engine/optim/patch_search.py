@@ -375,6 +375,8 @@ class PatchSearch(Searcher):
     def _settle_winner(self, objective: Objective, found: Found, race: RaceRecord) -> _Settled:
         board = self.board
         if found.base == board.texts:
+            if refusal := objective.refusal(found.base, found.texts, found.number):
+                return self._refused(found.changes, refusal)
             self._adopt(objective, found, exact=True)
             return True, "better", found.changes
         gained = [self._positions[name] for name in race.gained]
@@ -388,9 +390,16 @@ class PatchSearch(Searcher):
             return False, "better, but the same lines were changed in the meantime: the two are raced", found.changes
         if problem := self._workshop.problem(board.texts, moved.texts):
             return False, f"dropped with what was kept in the meantime: {problem}", found.changes
+        if refusal := objective.refusal(board.texts, moved.texts, found.number):
+            return self._refused(moved.changes, refusal)
         self._adopt(objective, moved, exact=False)
         board.together += 1
         return True, "better, and put together with what was kept in the meantime", moved.changes
+
+    def _refused(self, changes: tuple[Change, ...], refusal: str) -> _Settled:
+        """A patch that won its race and breaks what must not break."""
+        self._remember(changes, f"refused: {refusal}")
+        return False, f"refused: {refusal}", changes
 
     def _settle_shorter(self, objective: Objective, found: Found, race: RaceRecord) -> _Settled:
         """An ablation or a tidied text: taken unless it is worse."""
@@ -407,6 +416,8 @@ class PatchSearch(Searcher):
             waiting = doubtful.pop() if doubtful and len(found.about) == 1 else ()
             doubtful.append((*waiting, *found.about))
             return False, f"{race.outcome} without; to be tried again, as the texts have changed", found.changes
+        if refusal := objective.refusal(found.base, found.texts, found.number):
+            return False, f"refused: {refusal}", found.changes
         self._remember_removed(found, race.outcome)
         self._adopt(objective, found, exact=True)
         return True, f"{race.outcome} without", found.changes

@@ -222,6 +222,8 @@ class RandomSearch(Searcher):
             self._tried.add(draft.candidate.texts)
             race = self._raced(objective, board, draft)
             kept, why = race.outcome == "better", race.outcome
+            if kept and (refusal := objective.refusal(board.texts, draft.candidate.texts)):
+                kept, why = False, f"refused: {refusal}"
             self._remember(draft, why)
         if kept and race is not None:
             self._adopt(objective, board, draft, race)

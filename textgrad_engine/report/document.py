@@ -30,6 +30,7 @@ def as_json(result: TrainResult, openings: int | None = None) -> dict[str, Any]:
         "test_openings": result.openings if openings is None else openings,
         "overlaps": list(result.overlaps),
         "candidates": result.candidates,
+        "controls": _controls(result),
         "usage": {purpose: usage_as_json(usage) for purpose, usage in result.usage.items()},
         "total": usage_as_json(result.total),
         "seconds": round(result.seconds, 3),
@@ -57,6 +58,34 @@ def as_json(result: TrainResult, openings: int | None = None) -> dict[str, Any]:
                 "problems": [change.problem for change in step.changes if change.problem],
             }
             for step in result.steps
+        ],
+    }
+
+
+def _controls(result: TrainResult) -> dict[str, Any] | None:
+    """The controls, or null for a run without; `comparison` is that of the optimizer's best texts against each."""
+    found = result.controls
+    if found is None:
+        return None
+    return {
+        "optimizer": found.optimizer,
+        "calls": found.calls,
+        "usage": usage_as_json(found.usage),
+        "each": [
+            {
+                "name": each.name,
+                "best": each.best,
+                "val": evaluation_as_json(each.val),
+                "test": evaluation_as_json(each.test),
+                "comparison": None
+                if each.comparison is None
+                else {"on": each.compared_on, **_finite(asdict(each.comparison))},
+                "tried": each.tried,
+                "kept": each.kept,
+                "usage": usage_as_json(each.usage),
+                "problem": each.problem,
+            }
+            for each in found.each
         ],
     }
 

@@ -11,7 +11,7 @@ from textgrad_engine.optim import Evidence
 from textgrad_engine.report.difference import DiffLine, Op, diff_of, origins_from_steps
 from textgrad_engine.report.lineage import LineLineage, Trial
 from textgrad_engine.report.view import ParameterView, View, view_of
-from textgrad_engine.report.words import count, duration, in_order, money, plural, score
+from textgrad_engine.report.words import count, duration, in_order, money, plural, score, short
 from textgrad_engine.train import TrainResult
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def render(
     parts: list[RenderableType] = [*_headline(title, headline), "", _scores(view), ""]
     parts += [_indented(note, 2, "dim") for note in view.notes]
     parts += ["", _usage(view), ""]
+    if view.controls and result.controls is not None:
+        parts += [*_controls(view, result.controls.calls), ""]
     for parameter in view.parameters:
         parts += [*_diff(parameter, alone=len(view.parameters) == 1), ""]
     if view.problems:
@@ -222,6 +224,28 @@ def _usage(view: View) -> RenderableType:
             style="bold" if last else None,
         )
     return _padded(table, 2)
+
+
+def _controls(view: View, calls: int) -> Iterator[RenderableType]:
+    from rich.table import Table
+
+    yield _styled(f"Beside controls, which got no feedback and up to {plural(calls, 'call')} each", "bold")
+    yield ""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("")
+    table.add_column("val", no_wrap=True)
+    table.add_column("test", no_wrap=True)
+    for name in ("calls", "tokens", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in view.controls:
+        used = ["", "", ""]
+        if row.usage is not None:
+            used = [count(row.usage.calls), short(row.usage.total_tokens), money(row.usage.dollars)]
+        table.add_row(_styled(row.name), row.val, row.test, *used, style="bold" if row is view.controls[-1] else "")
+    yield _padded(table, 2)
+    yield ""
+    for said in view.against:
+        yield _hanging("  ", "  ", said)
 
 
 def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,7 @@ from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
 
-__all__ = ["ParameterView", "ScoreRow", "UsageRow", "View", "lost", "size", "view_of"]
+__all__ = ["ControlRow", "ParameterView", "ScoreRow", "UsageRow", "View", "lost", "size", "view_of"]
 
 Tone = Literal["good", "bad", "plain"]
 
@@ -41,6 +42,23 @@ class UsageRow:
 
 
 @dataclass(frozen=True)
+class ControlRow:
+    """One of the prompts that stand beside each other where a run had controls, in words.
+
+    Attributes:
+        name: where it comes from.
+        val: its validation score.
+        test: its test score and interval.
+        usage: what its search used; None for the seed prompt, which needed none.
+    """
+
+    name: str
+    val: str
+    test: str
+    usage: Usage | None
+
+
+@dataclass(frozen=True)
 class ParameterView:
     """What became of one parameter."""
 
@@ -68,6 +86,8 @@ class View:
         tone: whether that is good news.
         notes: what a reader must know to judge the scores.
         usage: calls, tokens and cost by purpose, and their sum.
+        controls: the seed prompt, the controls and the optimizer's result; empty where a run had no controls.
+        against: what may be said about the optimizer's result against each control.
         seconds: how long it took.
         parameters: what became of each trained text.
         problems: proposals that were dropped, and examples that went unanswered.
@@ -82,6 +102,8 @@ class View:
     seconds: float
     parameters: tuple[ParameterView, ...]
     problems: tuple[str, ...]
+    controls: tuple[ControlRow, ...] = ()
+    against: tuple[str, ...] = ()
 
 
 def view_of(result: TrainResult, openings: int | None = None) -> View:
@@ -109,6 +131,8 @@ def view_of(result: TrainResult, openings: int | None = None) -> View:
             for name, seed in result.seed.items()
         ),
         problems=_problems(result),
+        controls=tuple(_controls(result)),
+        against=tuple(_against(result)),
     )
 
 
@@ -151,6 +175,37 @@ def _verdict(result: TrainResult) -> tuple[str, Tone]:
     return f"{_said(found)} {on}", tone
 
 
+def _controls(result: TrainResult) -> Iterator[ControlRow]:
+    found = result.controls
+    if found is None:
+        return
+    yield ControlRow("seed prompt", _mean(result.seed_val), _measured(result.seed_test), None)
+    for each in found.each:
+        yield ControlRow(each.name, _mean(each.val), _measured(each.test), each.usage)
+    yield ControlRow(found.optimizer, _mean(result.best_val), _measured(result.best_test), found.usage)
+
+
+def _mean(evaluation: Evaluation | None) -> str:
+    return NOT_MEASURED if evaluation is None else score(evaluation.mean)
+
+
+def _against(result: TrainResult) -> Iterator[str]:
+    found = result.controls
+    if found is None:
+        return
+    for each in found.each:
+        beside = f"{found.optimizer} against {each.name}:"
+        if each.comparison is None:
+            yield f"{beside} not measured"
+        elif each.best == result.best:
+            yield f"{beside} the same prompt"
+        else:
+            on = "on test" if each.compared_on == "test" else "on validation only, which chose both"
+            yield f"{beside} {_said(each.comparison)} {on}"
+        if each.problem:
+            yield f"The search of {each.name} ended early: {each.problem}"
+
+
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain"}
 
 
@@ -172,7 +227,13 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
             f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
             "with the seed prompt, so its score there flatters it."
         )
-    if openings > 1:
+    looked = result.openings
+    if looked == openings > 1:
+        notes.append(
+            f"The test set was opened {looked} times at the end, for these two prompts and for the controls, and chose "
+            "nothing."
+        )
+    elif openings > 1:
         notes.append(
             f"The test set was opened {openings} times, by the run at its end and by evaluations since. The more often "
             "one looks at it and then chooses, the more its score flatters."

@@ -1,8 +1,21 @@
 """Training loops, evaluation and its statistics."""
 
+from textgrad_engine.train.controls import Control, Controls
 from textgrad_engine.train.evaluator import Comparison, Evaluation, compare, evaluate
+from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["Comparison", "Evaluation", "Objective", "TrainResult", "Trainer", "compare", "evaluate"]
+__all__ = [
+    "Comparison",
+    "Control",
+    "Controls",
+    "Evaluation",
+    "Guards",
+    "Objective",
+    "TrainResult",
+    "Trainer",
+    "compare",
+    "evaluate",
+]

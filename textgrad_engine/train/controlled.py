@@ -36,6 +36,7 @@ def run_controls(run: Run, searched: Controls) -> None:
             run.val,
             target=run.trainer.target,
             concurrency=run.trainer.concurrency,
+            guards=run.trainer.guards,
         )
         with run.phase("control", len(run.steps), 0):
             found = search_without_feedback(

@@ -22,6 +22,7 @@ from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.objective import Objective
 
 __all__ = [
@@ -198,6 +199,7 @@ def objective_for(
     *,
     target: str,
     concurrency: int | None,
+    guards: Guards | None,
 ) -> Objective:
     """A new objective of what an optimizer trains, in the program's order.
 
@@ -209,10 +211,11 @@ def objective_for(
         val: the validation examples.
         target: the field that holds an example's target.
         concurrency: at most so many examples at once.
+        guards: what no new texts may break.
     """
     trained = {id(variable) for group in optimizer.param_groups for variable in group["params"]}
     own = [parameter for parameter in program.parameters() if parameter.requires_grad and id(parameter) in trained]
-    return Objective(program, loss, train, val, target=target, concurrency=concurrency, parameters=own)
+    return Objective(program, loss, train, val, target=target, concurrency=concurrency, parameters=own, guards=guards)
 
 
 def _group_of(parameter: Variable, optimizer: Optimizer) -> dict[str, Any]:

@@ -191,8 +191,37 @@ def estimate(
             most += _rewritten(optimizer)
         unit = target if purpose == "forward" else 1
         outputs[purpose] = Range(calls[purpose].low * fewest * unit, calls[purpose].high * most * unit)
+    if trainer.controls:
+        tests = 0 if test is None else len(test)
+        most = sum(found.high for found in calls.values())
+        for purpose, extra in _controls(used, seen, most, len(val), tests).items():
+            average = [
+                Range(part[purpose].low / max(calls[purpose].low, 1), part[purpose].high / max(calls[purpose].high, 1))
+                for part in (inputs, outputs)
+            ]
+            inputs[purpose] += Range(extra.low * average[0].low, extra.high * average[0].high)
+            outputs[purpose] += Range(extra.low * average[1].low, extra.high * average[1].high)
+            calls[purpose] += extra
     dollars = None if models is None else _dollars(models, inputs, outputs)
     return Estimate(calls, inputs, outputs, dollars, round(plan.steps.high), tokens.method())
+
+
+def _controls(used: Mapping[str, Usage], seen: int, most: float, val: int, tests: int) -> dict[str, Range]:
+    """Further calls for the two controls, by purpose: each runs the validation set at least, and is tested at most.
+
+    Args:
+        used: in the rehearsal.
+        seen: examples that went forward there.
+        most: the most calls that the optimizer's run makes, and so each control's search.
+        val: how many examples to validate on.
+        tests: how many to test on.
+    """
+    an_example = {name: used[name].calls / seen for name in ("forward", "judge") if name in used}
+    examples = most / max(1.0, sum(an_example.values())) + val + tests
+    extra = {name: Range(2 * val * each, 2 * max(val, examples) * each) for name, each in an_example.items()}
+    if "optimizer" in used:  # one of the two asks it, and races each answer on two examples at least
+        extra["optimizer"] = Range(0, most / 2)
+    return extra
 
 
 @dataclass(frozen=True)

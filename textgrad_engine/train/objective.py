@@ -34,6 +34,7 @@ from textgrad_engine.train.evaluator import (
 )
 from textgrad_engine.train.events import current_phase
 from textgrad_engine.train.grid import Row, is_straight, run_grid, same_shape
+from textgrad_engine.train.guards import Guards
 
 __all__ = ["Objective"]
 
@@ -61,9 +62,10 @@ class Objective:
             models' own limits.
         parameters: what is trained, in this order; None for all parameters of the program that require grad.
         phases: makes the context in which a proposal's calls are made, from its number, for the journal.
+        guards: what no new texts may break.
 
     Raises:
-        DataError: a set is empty, or an example lacks a field.
+        DataError: a set is empty, or an example lacks a field, or one that the guards name is not there.
         ValueError: there is nothing to train, or a parameter is not the program's.
 
     Example:
@@ -88,6 +90,7 @@ class Objective:
         concurrency: int | None = None,
         parameters: Sequence[Variable] | None = None,
         phases: Phases | None = None,
+        guards: Guards | None = None,
     ) -> None:
         self.scale = scale_of(loss)
         self._phases = phases
@@ -103,6 +106,7 @@ class Objective:
             self._rows[split] = [  # type: ignore[index]
                 (name, pick(row, name), target_of(row, name)) for row, name in zip(rows, ids_of(rows))
             ]
+        self._guarded = None if guards is None else guards.on(train if val is None else val)
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])
         self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
@@ -239,6 +243,24 @@ class Objective:
                 if key[0] == texts:
                     self._shared.setdefault(key, future)
 
+    def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
+        """Why the guards refuse texts that won their race; see `optim.search.Objective`.
+
+        Raises:
+            ModelError: the models cannot be asked at all, or the budget is spent.
+        """
+        if self._guarded is None or before == after:
+            return ""
+        positions = self._guarded.positions
+        token = _proposal.set(number)
+        try:
+            old, new = self.matrix([before, after], positions)
+        except UNANSWERED as error:
+            return f"the guarded examples could not be run: {type(error).__name__}: {error}"
+        finally:
+            _proposal.reset(token)
+        return self._guarded.broken(dict(zip(positions, old)), dict(zip(positions, new)))
+
     def _results(self, wanted: list[list[_Key]], on_score: Callable[[int], None] | None = None) -> list[list[Scored]]:
         with self._lock:
             missing: dict[_Key, Future[Scored]] = {}
@@ -372,7 +394,7 @@ def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str
     Raises:
         ValueError: there is none, or one is not the program's.
     """
-    own = dict(program.named_parameters())
+    own: dict[str, Variable] = dict(program.named_parameters())
     if parameters is None:
         found = {name: parameter for name, parameter in own.items() if parameter.requires_grad}
     else:

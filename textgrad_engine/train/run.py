@@ -89,6 +89,7 @@ class Run:
             concurrency=trainer.concurrency,
             parameters=self.searched(),
             phases=self.proposal_phase,
+            guards=trainer.guards,
         )
         self.seed = self.texts()
         self.best = dict(self.seed)
@@ -211,7 +212,8 @@ class Run:
             advance()
         self.check_alive(feedback, problems, number)
         race = self.race(number) if self.texts() != self.best else None
-        kept = race is not None and self.wins(race)
+        refusal = self.refusal(number) if race is not None and self.wins(race) else ""
+        kept = race is not None and self.wins(race) and not refusal
         val_mean = None if race is None else self.settle(race, kept, held, number)
         assert self.best_val is not None
         ended = StepEnded(
@@ -227,6 +229,7 @@ class Run:
             best_val=self.best_val.mean,
             problems=tuple(problems),
             left_out=left_out,
+            why=refusal,
             race=race,
         )
         self.steps.append(ended)
@@ -235,8 +238,10 @@ class Run:
 
     def propose(self) -> None:
         """Have the optimizer change the texts; it chooses among several candidates by the training examples."""
-        several = isinstance(self.optimizer, TGD) and self.optimizer.candidates > 1
-        self.optimizer.step(self.objective if several else None)
+        if isinstance(self.optimizer, TGD) and self.optimizer.candidates > 1:
+            self.optimizer.step(self.objective)
+        else:
+            self.optimizer.step()
 
     def check_alive(self, feedback: int, problems: list[str], number: int) -> None:
         """Single lost answers are noted and passed over; a critic or optimizer that never answers ends the run.
@@ -297,6 +302,12 @@ class Run:
     def wins(self, race: RaceRecord) -> bool:
         """Whether the texts of now replace the best ones: they are better, or shorter and not worse."""
         return race.outcome == "better" or (race.outcome == "no difference" and self.is_shorter())
+
+    def refusal(self, number: int) -> str:
+        """Why the guards refuse the texts of now, which won their race; "" when they do not."""
+        with self.phase("validate", number, 0):
+            broken = self.objective.refusal(self.objective.texts_of(self.best), self.objective.texts_of(self.texts()))
+        return f"refused: {broken}" if broken else ""
 
     def is_shorter(self) -> bool:
         """Whether the texts of now are shorter than the best ones."""

@@ -19,6 +19,7 @@ from textgrad_engine.train.events import (
     Callback,
     run_folder,
 )
+from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Examples, Run
 from textgrad_engine.train.search import SearchRun
@@ -39,6 +40,7 @@ class Trainer:
         target: the field that holds an example's target.
         seed: of the order of the examples.
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
+        guards: what no new text may break, however much better it is on the whole.
         controls: after the run, give a rewrite without feedback and random edits as many calls as the optimizer had,
             and score what they select on the test set too (`TrainResult.controls`). This triples the calls.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
@@ -78,6 +80,7 @@ class Trainer:
         target: str = "target",
         seed: int = 0,
         concurrency: int | None = None,
+        guards: Guards | None = None,
         controls: bool = False,
         run_dir: str | Path | None = None,
         callbacks: Iterable[Callback] = (),
@@ -100,6 +103,7 @@ class Trainer:
         self.target = target
         self.seed = seed
         self.concurrency = concurrency
+        self.guards = guards
         self.controls = controls
         self.run_dir = None if run_dir is None else Path(run_dir)
         self.callbacks = tuple(callbacks)
@@ -127,7 +131,8 @@ class Trainer:
             test: looked at once, at the end, for a figure that selection has not flattered.
 
         Raises:
-            DataError: a set is empty, or an example lacks a field; before anything is asked.
+            DataError: a set is empty, an example lacks a field, or one that the guards name is not there; before
+                anything is asked.
             ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
             TypeError: the loss gives no score (a TextLoss).
             RunError: the run folder is in use.
@@ -138,6 +143,8 @@ class Trainer:
                 raise DataError(f"the {name} set is empty")
         loader = train if isinstance(train, DataLoader) else self._loader(train)
         self._check(program, loss, optimizer, [loader.dataset, val, *([] if test is None else [test])])
+        if self.guards is not None:
+            self.guards.on(val)
         callbacks = list(self.callbacks)
         if self.run_dir is not None:
             callbacks.insert(0, run_folder(self.run_dir))

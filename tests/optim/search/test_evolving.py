@@ -1,4 +1,4 @@
-"""What all searches keep to: the same decisions whatever the order of answers, state that can be put back, the record."""
+"""What all searches keep to: the same decisions whatever the order of answers, state to put back, the record."""
 
 from __future__ import annotations
 
@@ -73,9 +73,7 @@ def test_it_does_not_matter_which_answer_comes_first(make: Make, parcels: Callab
     assert [entry[0] for entry in runs[0]] == list(range(1, len(runs[0]) + 1))
 
 
-def test_state_put_back_goes_on_as_if_nothing_had_happened(
-    make: Make, parcels: Callable[..., SimulatedTask]
-) -> None:
+def test_state_put_back_goes_on_as_if_nothing_had_happened(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
     """After any step, also in the middle of a round: a new search with the state and the texts decides the same."""
     task = parcels()
     program = task.program()

@@ -1,15 +1,27 @@
+import asyncio
+
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import ops, optim
+from textgrad_engine import ops, optim, templates
+from textgrad_engine.llm import GenerateConfig, Message, Request, ResponseFormat, repeat
 from textgrad_engine.llm.simulated.reading import Item, Task
+from textgrad_engine.optim.patch import REWRITE_SCHEMA
 from textgrad_engine.testing import simulated_task
 from textgrad_engine.testing.simulated.groups import KINDS
-from textgrad_engine.testing.simulated.lessons import lessons_in
+from textgrad_engine.testing.simulated.lessons import Lesson, lessons_in, rejected
 from textgrad_engine.testing.simulated.proposer import BLAND, Proposer
 from textgrad_engine.testing.simulated.reducer import reduce_items
 from textgrad_engine.testing.simulated.vocabulary import attributes_in
 
+REWRITE = ResponseFormat(name="rewrite", json_schema=REWRITE_SCHEMA)
+TRIED = templates.load("optimizer_scores").render(
+    role="prompt",
+    tried=[{"text": "Answer with the code only.", "score": "30"}],
+    demos=[{"inputs": [["parcel", "Parcel: glass, tea, wine, 3.1 kg, for Ada Berg"]], "answer": "K4"}],
+    constraints=[],
+    problem="",
+)
 CAREFUL = Proposer(seed=0, sloppiness=0.0)
 
 
@@ -119,10 +131,33 @@ def test_what_was_rejected_is_mostly_not_proposed_again():
     assert 0 < repeated < 15
 
 
+def test_a_removal_that_was_rejected_is_not_the_rule_that_was_rejected():
+    """History tells of lines that were removed or replaced: what failed there is the removal, or the new line."""
+    past = [
+        "removed 'glass -> K1' — taken back: score 0.5 -> 0.4",
+        "replaced 'wine -> K2' by 'wine -> K3' — refused: no better",
+        "added 'tea -> K4' — kept: score 0.5 -> 0.6",
+    ]
+    assert rejected(past) == {Lesson("remove", "glass"), Lesson("rule", "wine", "K3")}
+
+
+def test_further_samples_differ_and_the_first_one_stands():
+    """Asking again at a temperature gives other answers; the first sample is what is said without a `repeat`."""
+    task = simulated_task(seed=1)
+    request = Request(messages=(Message(role="user", content=TRIED),), config=GenerateConfig(response_format=REWRITE))
+
+    def sample(number):
+        with repeat(number):
+            return asyncio.run(task.model.complete(request)).text
+
+    assert sample(0) == asyncio.run(task.model.complete(request)).text
+    assert len({sample(number) for number in range(8)}) > 3
+
+
 def test_tidying_takes_out_what_says_nothing_new():
     """The words of prompts/tidy.md are understood: repeated and bland lines go, all else stays."""
     lines = ["Code only.", "glass -> K1", BLAND[0], "Parcels with glass get code K1.", "wine -> K2"]
-    said = tg.templates.load("tidy").render()
+    said = templates.load("tidy").render()
     edits = CAREFUL.patch(asked(lines, said))["edits"]
     assert [(edit["op"], edit["line"]) for edit in edits] == [("remove", 3), ("remove", 4)]
     assert CAREFUL.patch(asked(["Code only.", "glass -> K1"], said))["edits"] == []

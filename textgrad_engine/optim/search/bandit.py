@@ -106,9 +106,10 @@ def ucb(
 
     while sum(counts.values()) < budget and (open_arms := [arm for arm in arms if counts[arm] < len(order)]):
         chosen = sorted(open_arms, key=lambda arm: (-bound(arm), ranks[arm]))[:keep]
-        # Those that stand at the same place are run together, on the same examples.
-        for start in sorted({counts[arm] for arm in chosen}):
-            group = [arm for arm in chosen if counts[arm] == start]
+        groups: dict[int, list[int]] = {}
+        for arm in chosen:  # those that stand at the same place are run together, on the same examples
+            groups.setdefault(counts[arm], []).append(arm)
+        for start, group in groups.items():
             run(group, list(order[start : start + BATCH]))
             for arm in group:
                 counts[arm] = min(start + BATCH, len(order))

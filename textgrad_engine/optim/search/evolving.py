@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -150,6 +150,10 @@ class PopulationSearcher(Searcher):
     def _handed_out(self, objective: Objective, outcome: Outcome) -> Decision:
         draft, before = outcome.draft, self.texts()
         changes = self._desk.changes(draft)
+        if outcome.leads is not None:
+            leader = self.population.candidates[outcome.leads].texts
+            if refusal := objective.refusal(before, leader):
+                outcome = replace(outcome, leads=None, why=f"refused: {refusal}")
         if outcome.leads is not None:
             self._best = outcome.leads
             best = self.population.candidates[self._best]

@@ -94,3 +94,15 @@ class Objective(Protocol):
     def adopt(self, texts: Texts) -> None:
         """Be told that these are the best texts now; what is scored with them from now on belongs to no proposal."""
         ...
+
+    def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
+        """Why texts that won their race must not be kept all the same, in words; "" when they may be.
+
+        Examples that must never break, and slices with a floor, are run with both texts where they were not yet.
+
+        Args:
+            before: the best texts of now.
+            after: those that would take their place.
+            number: the proposal that has run these; what it bought is used.
+        """
+        ...

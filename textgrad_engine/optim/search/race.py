@@ -3,8 +3,15 @@
 The examples are cut into strata (those that the current texts fail come first, as a change shows there first); the
 difference of the means is put together from the strata by their sizes, so that looking at failures first does not
 flatter the candidate. Buying examples only while they can change the decision is the idea of racing (Maron and Moore
-1994, Hoeffding races); the decision itself is Bayesian, as a posterior may be looked at after every batch. Its error
-rates are simulated in ``tests/optim/search/test_race.py``; what a run claims in the end rests on a sealed test set.
+1994, Hoeffding races); the decision itself is Bayesian, as a posterior may be looked at after every batch.
+
+NOTE [How often it is wrong]
+    Simulated over 48 to 200 examples and accuracies of 0.3 to 0.9 (``tests/optim/search/test_race.py``). A candidate
+    that is in truth no better, and changes as many examples for the better as for the worse, wins so often: with 1% of
+    the examples each way in 3 races of 100 (9 where it is worst: many examples, most of them right), with 2% in 9 (21),
+    with 5% in 17 (42). One that is better by 3, 5, 8 or 20 points wins in 48, 59, 83 or 95 of 100. More could be asked
+    for, and would cost as much in gains not seen. So a win is what a search goes on with, not what it claims: edits are
+    tried without later, and what a run says in the end rests on a sealed test set.
 """
 
 from __future__ import annotations
@@ -182,9 +189,9 @@ class Race:
     @property
     def outcome(self) -> Outcome | None:
         """What is decided; None while the next batch can change it."""
-        every = [change for stratum in self._differences for change in stratum]
-        if self._open or (not every and self._left):
+        if self._open:
             return None
+        every = [change for stratum in self._differences for change in stratum]
         up, down = sum(change > 0 for change in every), sum(change < 0 for change in every)
         if up >= self._fewest and self.probability >= self._accept:
             return "better"

@@ -105,7 +105,8 @@ class Critic:
 
     def _diagnosis(self, prompt: Instructions, parcel: str, expected: str, got: str, key: tuple[object, ...]) -> str:
         if self.task.behaviour.flat is not None:  # nothing decides, so anything is as plausible
-            return _rule(pick(attributes_in(parcel), *key, "any"), expected, got, key)
+            names = attributes_in(parcel)
+            return _rule(pick(names, *key, "any"), expected, got, key) if names else pick(VAGUE, *key, "vague")
         code, misled_by = self.task.decide(prompt, parcel)
         if code == expected:  # a slip: the instructions are right
             return pick(VAGUE, *key, "vague")

@@ -1,0 +1,56 @@
+"""The table [guards]: what no new prompt may break, with errors that name the line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def with_guards(small: Any, text: str) -> Path:
+    """A small config with the table at its end."""
+    folder: Path = small()
+    with (folder / "config.toml").open("a", encoding="utf-8") as file:
+        file.write("\n[guards]\n" + text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('never_break = ["t9999"]\n', 1, r"\[guards\] never_break names 't9999', and no validation example"),
+        ('never_break = [\n  "t9999",\n]\n', 2, "never_break names 't9999'"),
+        ('never_break = "t1"\n', 1, r"\[guards\] never_break"),
+        ("[guards.floors.target]\nbiling = 0.8\n", 2, "floors names target = 'biling'"),
+        ('[guards.floors.target]\nbilling = "high"\n', 2, r"\[guards.floors.target\] billing"),
+        ("never_brake = []\n", 1, "did you mean 'never_break'"),
+    ],
+)
+def test_errors_name_the_line(cli: Any, small: Any, text: str, line: int, message: str) -> None:
+    """Before anything is paid for, with exit code 2."""
+    folder = with_guards(small, text)
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    start = config[: config.index("[guards]\n")].count("\n") + 1
+    result = cli("train", folder)
+    assert result.exit_code == 2
+    assert f"config.toml:{start + line}: " in result.stderr
+    assert re.search(message, result.stderr)
+    assert not (folder / "runs").exists()
+
+
+def test_a_run_keeps_its_guards(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Every validation example that the seed prompt has right still is, and refusals are in the journal."""
+    plain = tmp_path / "plain"
+    assert cli("train", small(), "--run-dir", plain, "--quiet").exit_code == 0
+    seed = json.loads((plain / "result.json").read_text(encoding="utf-8"))["seed_val"]
+    right = [name for name, score in zip(seed["ids"], seed["scores"]) if score == 1.0]
+    guarded = tmp_path / "guarded"
+    folder = with_guards(small, f"never_break = {json.dumps(right)}\n")
+    assert cli("train", folder, "--run-dir", guarded, "--quiet").exit_code == 0
+    best = json.loads((guarded / "result.json").read_text(encoding="utf-8"))["best_val"]
+    after = dict(zip(best["ids"], best["scores"]))
+    assert right
+    assert all(after[name] == 1.0 for name in right)

@@ -1,0 +1,214 @@
+"""The board of a patch search: what is drawn, what counts as right, and what is remembered."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.patch import Edit, Evidence, Origin
+from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
+from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.written import Written
+
+
+def board(**known: Any) -> Board:
+    return Board(("Sort.",), ((None,),), **known)
+
+
+def draw(of: Board, count: int, size: int, most_tries: int = 2, seed: int = 0) -> list[int]:
+    return of.draw(count, size, random.Random(seed), most_tries)
+
+
+# what is right
+
+
+def test_all_of_one_middling_score_is_not_right_when_the_scale_is_known() -> None:
+    """A judge that gives everything 3 of 5 has not said that nothing can be better."""
+    seen = dict.fromkeys(range(4), 3.0)
+    assert board(val=seen).failing == []
+    assert board(val=seen, limits=(1.0, 5.0)).failing == [0, 1, 2, 3]
+    assert draw(board(train=seen, limits=(1.0, 5.0)), 4, 4) == [0, 1, 2, 3]
+    assert board(val=seen, limits=(1.0, 5.0)).scale == 4.0
+
+
+def test_between_0_and_1_a_1_is_right() -> None:
+    """Also when the best seen is less: it is the usual scale of a score."""
+    known = board(val={0: 0.0, 1: 0.5, 2: 0.9})
+    assert (known.top, known.scale, known.failing, known.right) == (1.0, 1.0, [0, 1, 2], [])
+
+
+def test_elsewhere_the_best_seen_is_right() -> None:
+    """Scores without a known end: negative errors, words saved, marks up to a hundred."""
+    known = board(val={0: -3.0, 1: -1.0}, train={0: -9.0})
+    assert (known.top, known.scale, known.failing, known.right) == (-1.0, 8.0, [0], [1])
+    known = board(val={0: 70.0, 1: 90.0}, train={5: 100.0})
+    assert (known.top, known.scale, known.failing) == (100.0, 30.0, [0, 1])
+
+
+def test_equal_scores_have_a_scale() -> None:
+    """A race divides by it."""
+    assert board(val={0: 7.0, 1: 7.0}).scale == 1.0
+
+
+# what is drawn
+
+
+def test_failures_and_what_was_never_run_are_drawn() -> None:
+    """Not what is right, not what somebody else has in hand, not what was given up."""
+    known = board(train={0: 1.0, 1: 0.0, 2: 0.0, 3: 0.0}, tries={2: 2}, busy={3})
+    assert draw(known, 9, 6) == [1, 4, 5]
+    assert draw(known, 9, 4) == [1]
+    assert draw(known, 9, 1) == []
+
+
+def test_those_drawn_least_often_come_first() -> None:
+    """So that every failure has its turn before one has its second."""
+    known = board(tries={n: n % 2 for n in range(8)})
+    for seed in range(10):
+        assert draw(known, 4, 8, seed=seed) == [0, 2, 4, 6]
+        assert set(draw(known, 6, 8, seed=seed)) >= {0, 2, 4, 6}
+
+
+def test_among_equals_the_seed_decides() -> None:
+    """The same one draws the same, others draw others, and all come in order."""
+    drawn = {tuple(draw(board(), 4, 20, seed=seed)) for seed in range(20)}
+    assert len(drawn) > 10
+    assert all(list(each) == sorted(each) for each in drawn)
+    assert draw(board(), 4, 20, seed=3) == draw(board(), 4, 20, seed=3)
+
+
+@given(
+    st.dictionaries(st.integers(0, 15), st.sampled_from([0.0, 0.5, 1.0])),
+    st.dictionaries(st.integers(0, 15), st.integers(0, 3)),
+    st.sets(st.integers(0, 15)),
+    st.integers(1, 20),
+)
+def test_whatever_is_drawn_may_be(train: dict[int, float], tries: dict[int, int], busy: set[int], count: int) -> None:
+    """A law: each once, in range, not right, not busy, not given up; as many as wanted if there are so many."""
+    known = board(train=train, tries=tries, busy=busy)
+    may = {n for n in range(16) if n not in busy and tries.get(n, 0) < 2 and train.get(n, 0.0) < 1.0}
+    drawn = draw(known, count, 16)
+    assert len(set(drawn)) == len(drawn) == min(count, len(may))
+    assert set(drawn) <= may
+
+
+# the order of a race
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=20), st.data())
+def test_the_strata_are_all_examples_once(scores: list[float], data: Any) -> None:
+    """First those that were named, in their order, then other failures, then what is right; no stratum is empty."""
+    known = board(val=dict(enumerate(scores)))
+    first = data.draw(st.lists(st.sampled_from(range(len(scores))), max_size=8))
+    strata = known.strata(first, random.Random(1))
+    assert sorted(n for stratum in strata for n in stratum) == list(range(len(scores)))
+    assert all(strata)
+    if first:
+        assert strata[0] == list(dict.fromkeys(first))
+    others = strata[1:] if first else strata
+    kinds = [{scores[n] for n in stratum} for stratum in others]
+    assert kinds in ([], [{0.0}], [{1.0}], [{0.0}, {1.0}])
+
+
+# what is remembered
+
+
+def test_a_lost_answer_is_a_try_and_no_score() -> None:
+    """What could not be run is not known to be wrong; and it is not drawn for ever."""
+    known = board()
+    known.learn([1, 2], [None, 0.0])
+    assert (known.train, known.tries) == ({2: 0.0}, {1: 1, 2: 1})
+    known.learn([1, 2], [None, None])
+    assert draw(known, 9, 3) == [0]
+
+
+def test_an_example_that_does_better_is_tried_anew() -> None:
+    """A gain, even a part of one, shows that it is within reach."""
+    known = board(train={0: 0.2, 1: 0.2, 2: 0.2}, tries={0: 1, 1: 1, 2: 1})
+    known.learn([0, 1, 2], [0.4, 0.2, 0.1])
+    assert (known.tries, known.train) == ({0: 0, 1: 2, 2: 2}, {0: 0.4, 1: 0.2, 2: 0.1})
+
+
+def record(**scores: tuple[float | None, float | None]) -> RaceRecord:
+    before, after = zip(*scores.values())
+    return RaceRecord("better", tuple(scores), before, after, 0.99, 0.5)
+
+
+def test_what_the_winner_scored_is_known_of_the_best() -> None:
+    """All of it when these are the very texts, only what changed when they were put together with others."""
+    positions = {"a": 0, "b": 1, "c": 2, "d": 3}
+    race = record(a=(0.0, 1.0), b=(0.0, 0.0), c=(1.0, None), d=(None, 0.0))
+    seen = {0: 0.0, 1: 1.0, 2: 1.0, 3: 1.0}
+    exact, put_together = board(val=dict(seen)), board(val=dict(seen))
+    exact.settle(race, positions, exact=True)
+    put_together.settle(race, positions, exact=False)
+    assert exact.val == {0: 1.0, 1: 0.0, 2: 1.0, 3: 0.0}
+    assert put_together.val == {0: 1.0, 1: 1.0, 2: 1.0, 3: 0.0}
+    assert (exact.mean, put_together.mean) == (0.5, 0.75)
+
+
+def full() -> Board:
+    """A board with something in every field."""
+    evidence = (Evidence("Say where.", ("t1", "t2")),)
+    origin = Origin(2, "asked", evidence, "2.1")
+    edit = Edit("add", 1, "Be brief.", "asked", (1,), "2.1")
+    item = FeedbackItem("Say where.", 2, "an answer", ("t1", "t2"))
+    return Board(
+        ("Sort.\nBe brief.",),
+        ((None, origin),),
+        val={0: 1.0, 7: 0.5},
+        train={3: 0.0},
+        tries={3: 1},
+        busy={3, 4},
+        accepted=[Accepted(0, "2.1", (1, 2))],
+        tested={"0/2.1": 1},
+        refused=[Refused(0, edit, evidence, True)],
+        history=["- added 'x' — worse"],
+        noise=0.125,
+        limits=(0.0, 1.0),
+        begun=5,
+        kept=2,
+        quiet=1,
+        together=1,
+        rivals=[Rival(4, ("Sort.",), ((None,),), (Written(0, "Sort.", "Sort!", (edit,), (item,)),), ("v1",))],
+        doubtful=[(Accepted(0, "2.1", (1, 2)),)],
+        united=[(edit, edit)],
+        examples=(("t1", "t2"), ("v1",)),
+    )
+
+
+def test_a_snapshot_is_not_touched_by_what_comes_after() -> None:
+    """A lane works on the board of when its proposal was begun."""
+    known = full()
+    copy, before = known.snapshot(), repr(known)
+    for name in ("val", "train", "tries", "busy", "accepted", "tested", "refused", "history", "rivals", "doubtful"):
+        getattr(known, name).clear()
+    known.united.clear()
+    known.texts, known.quiet = ("Other.",), 9
+    assert repr(copy) == before
+    copy.val[0] = 0.0
+    assert known.val == {}
+
+
+def test_the_state_is_plain_data_and_comes_back() -> None:
+    """Through JSON, which makes texts of numbers in keys; only what was under way is left out."""
+    known = full()
+    back = TypeAdapter(Board).validate_python(json.loads(json.dumps(known.state_dict())))
+    known.busy = set()
+    assert back == known
+
+
+@pytest.mark.parametrize("field", ["limits", "examples"])
+def test_a_state_of_before_a_field_was_there_comes_back(field: str) -> None:
+    """A saved search is not lost to a new version."""
+    state = full().state_dict()
+    del state[field]
+    back = TypeAdapter(Board).validate_python(state)
+    assert getattr(back, field) == getattr(board(), field)

@@ -1,0 +1,142 @@
+"""Lanes: work at the same time, settled in the order in which it was begun."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from itertools import permutations
+
+import pytest
+
+from textgrad_engine.optim.search.lanes import Lanes
+
+WAIT = 20.0
+"""Seconds after which a test that hangs says so."""
+
+
+class Gate:
+    """Work that ends when it is let through."""
+
+    def __init__(self, value: str) -> None:
+        self.value, self.begun, self.open = value, threading.Event(), threading.Event()
+
+    def __call__(self) -> str:
+        self.begun.set()
+        assert self.open.wait(WAIT)
+        return self.value
+
+
+def test_there_is_at_least_one_lane() -> None:
+    """None could not do anything."""
+    with pytest.raises(ValueError, match="at least 1 lane, got 0"):
+        Lanes(0)
+
+
+def test_an_error_comes_out_at_its_place() -> None:
+    """Not before what was begun earlier, and what was begun later is not lost."""
+    lanes: Lanes[str] = Lanes(3)
+    first = Gate("first")
+    lanes.put(first)
+    lanes.put(lambda: 1 // 0)  # type: ignore[arg-type,return-value]
+    lanes.put(lambda: "third")
+    first.open.set()
+    assert lanes.take() == "first"
+    with pytest.raises(ZeroDivisionError):
+        lanes.take()
+    assert (lanes.take(), lanes.under_way) == ("third", 0)
+    lanes.close()
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_results_come_in_the_order_of_putting(order: tuple[int, ...]) -> None:
+    """Whichever piece is ready first."""
+    lanes: Lanes[str] = Lanes(3)
+    gates = [Gate(name) for name in "abc"]
+    for gate in gates:
+        lanes.put(gate)
+    for gate in gates:
+        assert gate.begun.wait(WAIT)  # all at the same time
+    futures = list(lanes._begun)
+    for number in order:
+        gates[number].open.set()
+        assert futures[number].result(WAIT) == gates[number].value
+    assert [lanes.take(), lanes.take(), lanes.take()] == ["a", "b", "c"]
+    lanes.close()
+
+
+def test_a_lane_is_free_when_its_result_was_taken() -> None:
+    """Not when it is ready: else what is begun would depend on who is quicker."""
+    lanes: Lanes[str] = Lanes(2)
+    assert lanes.free
+    lanes.put(lambda: "a")
+    assert lanes.free
+    lanes.put(lambda: "b")
+    assert (lanes._begun[0].result(WAIT), lanes.free, lanes.under_way) == ("a", False, 2)
+    lanes.take()
+    assert (lanes.free, lanes.under_way) == (True, 1)
+    lanes.close()
+
+
+def test_context_is_that_of_the_putting() -> None:
+    """Models, budgets, phases are context variables: each piece has those of when it was begun, and its own after."""
+    colour: ContextVar[str] = ContextVar("colour", default="none")
+    lanes: Lanes[str] = Lanes(2)
+
+    def look() -> str:
+        seen = colour.get()
+        colour.set("changed inside")
+        return seen
+
+    for name in ("red", "blue"):
+        token = colour.set(name)
+        lanes.put(look)
+        colour.reset(token)
+    assert (lanes.take(), lanes.take(), colour.get()) == ("red", "blue", "none")
+    lanes.close()
+
+
+def test_close_waits_and_drops() -> None:
+    """Every piece that was put is run to its end, its result or error is nobody's, and the lanes can be used again."""
+    lanes: Lanes[str] = Lanes(2)
+    gate = Gate("slow")
+    done: list[str] = []
+
+    def slow() -> str:
+        done.append(gate())
+        return "slow"
+
+    lanes.put(slow)
+    lanes.put(lambda: 1 // 0)  # type: ignore[arg-type,return-value]
+    closing = threading.Thread(target=lanes.close)
+    closing.start()
+    assert gate.begun.wait(WAIT)
+    assert (closing.is_alive(), done) == (True, [])
+    gate.open.set()
+    closing.join(WAIT)
+    assert (closing.is_alive(), done, lanes.under_way) == (False, ["slow"], 0)
+    lanes.put(lambda: "again")
+    assert lanes.take() == "again"
+    lanes.close()
+    lanes.close()
+
+
+def test_an_interrupted_wait_loses_nothing() -> None:
+    """Ctrl-C while the oldest piece is waited for: it is still the oldest afterwards."""
+    lanes: Lanes[str] = Lanes(1)
+    gate = Gate("slow")
+    lanes.put(gate)
+    future = lanes._begun[0]
+    real: Callable[[], str] = future.result
+
+    def interrupted() -> str:
+        raise KeyboardInterrupt
+
+    future.result = interrupted  # type: ignore[assignment,method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        lanes.take()
+    future.result = real  # type: ignore[assignment,method-assign]
+    assert lanes.under_way == 1
+    gate.open.set()
+    assert lanes.take() == "slow"
+    lanes.close()

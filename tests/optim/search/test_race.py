@@ -1,0 +1,392 @@
+"""The paired race: what it asks for, when it ends, and how often it is wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textgrad_engine.errors import ServerFailed
+from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, Outcome, Race, run_race
+
+Pair = tuple[float | None, float | None]
+
+
+def raced(race: Race, pairs: dict[int, Pair]) -> list[int]:
+    """Run a race to its end; gives the positions in the order of asking."""
+    asked: list[int] = []
+    while batch := race.next():
+        for position in batch:
+            race.add(position, *pairs[position])
+        asked += batch
+    return asked
+
+
+def flat(ups: int = 0, downs: int = 0, same: int = 0) -> list[Pair]:
+    """So many examples that get better, worse, and stay."""
+    return [(0.0, 1.0)] * ups + [(1.0, 0.0)] * downs + [(1.0, 1.0)] * same
+
+
+def outcome(pairs: Sequence[Pair], **settings: Any) -> Outcome | None:
+    """What is decided when all examples are in one stratum and looked at together."""
+    race = Race([range(len(pairs))], first=len(pairs), **settings)
+    raced(race, dict(enumerate(pairs)))
+    return race.outcome
+
+
+# what it refuses
+
+
+@pytest.mark.parametrize("strata", [[], [[]], [[1, 1]], [[1, 2], [2]]])
+def test_each_example_is_in_one_stratum_once(strata: list[list[int]]) -> None:
+    """Twice would count it twice; none at all decides nothing."""
+    with pytest.raises(ValueError, match="each in one stratum, once"):
+        Race(strata)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"first": 0},
+        {"fewest": 0},
+        {"allowance": 0},
+        {"allowance": -3},
+        {"scale": 0.0},
+        {"scale": -1.0},
+        {"noise": -0.1},
+    ],
+)
+def test_numbers_are_in_range(setting: dict[str, Any]) -> None:
+    """The error shows all of them."""
+    name, value = next(iter(setting.items()))
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        Race([[1, 2]], **setting)
+
+
+@pytest.mark.parametrize("setting", [{"accept": 0.5}, {"accept": 1.0}, {"reject": 0.4}, {"reject": 1.0}])
+def test_levels_are_probabilities(setting: dict[str, float]) -> None:
+    """At one half everything would be decided at once, and at 1 nothing ever."""
+    with pytest.raises(ValueError, match=r"accept and reject between 0\.5 and 1"):
+        Race([[1, 2]], **setting)  # type: ignore[arg-type]
+
+
+def test_a_batch_must_be_told_before_the_next() -> None:
+    """Else the decision would be made on half of what was bought."""
+    race = Race([range(30)])
+    batch = race.next()
+    race.add(batch[0], 0.0, 1.0)
+    with pytest.raises(RuntimeError, match="11 examples of the last batch have no scores"):
+        race.next()
+
+
+def test_only_what_was_asked_for_may_be_told() -> None:
+    """And once: a score that counts twice would decide."""
+    race = Race([range(30)])
+    batch = race.next()
+    race.add(batch[0], 0.0, 1.0)
+    with pytest.raises(ValueError, match=f"no scores of position {batch[0]} are wanted"):
+        race.add(batch[0], 0.0, 1.0)
+    with pytest.raises(ValueError, match="no scores of position 29 are wanted"):
+        race.add(29, 0.0, 1.0)
+
+
+def test_an_error_of_the_scores_is_raised() -> None:
+    """A race that cannot be run has no outcome."""
+
+    def scores(some: Sequence[int]) -> Any:
+        raise ServerFailed("gone", status=503)
+
+    with pytest.raises(ServerFailed, match="gone"):
+        run_race(Race([[0, 1]]), ("a", "b"), scores)
+
+
+# when it is decided
+
+
+def test_a_single_example_never_decides() -> None:
+    """However few there are: one more right answer in four is what luck gives."""
+    assert FEWEST == 2
+    for same in (0, 1, 3, 7):
+        assert outcome(flat(ups=1, same=same)) == "no difference"
+        assert outcome(flat(downs=1, same=same)) == "no difference"
+
+
+def test_one_is_enough_where_it_is_said_so() -> None:
+    """Where an edit is tried without, one example that speaks for it keeps it."""
+    assert outcome(flat(downs=1, same=7), until="worse", reject=KEEP, fewest=1) == "worse"
+    assert outcome(flat(downs=1, same=7), until="worse", reject=KEEP) == "no difference"
+
+
+def test_clear_differences_are_decided_in_the_first_batch() -> None:
+    """Twelve examples are enough for what is plain, in either direction."""
+    up, down = Race([range(96)]), Race([range(96)])
+    assert len(raced(up, dict(enumerate(flat(ups=96))))) == 12
+    assert len(raced(down, dict(enumerate(flat(downs=96))))) == 12
+    assert (up.outcome, down.outcome) == ("better", "worse")
+    assert up.probability > 0.99 > 0.01 > down.probability
+
+
+def test_as_many_ups_as_downs_decide_nothing() -> None:
+    """Whatever their number."""
+    for count in (1, 2, 5, 20):
+        assert outcome(flat(count, count, 10)) == "no difference"
+
+
+def test_nothing_that_gets_better_where_it_shows_first_ends_it() -> None:
+    """A candidate that is of use only when it is better is not run on what is right anyway."""
+    race = Race([range(6), range(6, 96)])
+    asked = raced(race, {n: (0.0, 0.0) if n < 6 else (1.0, 1.0) for n in range(96)})
+    assert (race.outcome, len(asked)) == ("no difference", 12)
+    race = Race([range(50), range(50, 96)])
+    assert len(raced(race, dict.fromkeys(range(96), (0.0, 0.0)))) <= 12 + 24
+    assert len(race._differences[0]) >= GLANCE  # never given up before so many were looked at
+
+
+def test_it_ends_when_too_few_are_left_that_could_get_better() -> None:
+    """Nothing is bought that cannot change the decision: not even a first batch when only one example is failed."""
+    race = Race([range(10, 96), range(10)], hopeful=range(10))
+    assert len(raced(race, {n: (0.0, 0.0) if n < 10 else (1.0, 1.0) for n in range(96)})) == 36
+    assert Race([range(96)], hopeful=[7]).next() == []
+    assert Race([range(96)], hopeful=[7]).outcome == "no difference"
+    assert len(Race([range(96)], hopeful=[7, 8]).next()) == 12
+    assert len(Race([range(96)], hopeful=[7], until="worse").next()) == 12
+
+
+def test_a_shorter_text_is_looked_at_where_it_would_break() -> None:
+    """Until "worse": ups do not matter; nothing that breaks there ends it, and breakage is looked into."""
+    unharmed = Race([range(8), range(8, 96)], until="worse")
+    assert len(raced(unharmed, dict.fromkeys(range(96), (1.0, 1.0)))) <= 12 + 24
+    assert unharmed.outcome == "no difference"
+    harmed = Race([range(8), range(8, 96)], until="worse", reject=KEEP)
+    raced(harmed, {n: (1.0, 0.0) if n < 6 else (1.0, 1.0) for n in range(96)})
+    assert harmed.outcome == "worse"
+
+
+def test_the_levels_can_differ() -> None:
+    """Less is asked for "worse" where taking the text would be the mistake."""
+    pairs = flat(ups=2, downs=5, same=30)
+    assert outcome(pairs) == "no difference"
+    assert outcome(pairs, reject=KEEP) == "worse"
+    assert outcome(flat(ups=5, downs=2, same=30)) == "no difference"
+    assert outcome(flat(ups=5, downs=2, same=30), accept=0.8) == "better"
+
+
+def test_the_allowance_is_never_passed() -> None:
+    """What is left undecided then is no difference."""
+    race = Race([range(40), range(40, 96)], allowance=20)
+    pairs: dict[int, Pair] = {n: (0.0, float(n % 7 == 0)) if n < 40 else (1.0, float(n % 9 != 0)) for n in range(96)}
+    assert len(raced(race, pairs)) == 20
+    assert race.outcome == "no difference"
+
+
+def test_unanswered_examples_say_nothing() -> None:
+    """Neither the old nor the new text wins by losing the hard ones; they are spent all the same."""
+    lost: list[Pair] = [(None, 1.0), (0.0, None), (None, None)]
+    assert outcome([*lost, *flat(ups=1, same=3)]) == "no difference"
+    race = Race([range(24)])
+    assert len(raced(race, dict.fromkeys(range(24), (0.0, None)))) == 24
+    assert (race.outcome, race.probability, race.difference) == ("no difference", 0.5, 0.0)
+
+
+def test_scores_of_another_scale_decide_alike() -> None:
+    """From 1 to 5, or in thousands: what counts is the part of the scale."""
+    rng = random.Random(1)
+    for scale in (1.0, 4.0, 1000.0, 0.01):
+        for ups, downs in ((5, 0), (3, 1), (0, 4), (1, 1)):
+            pairs = flat(ups, downs, 8)
+            rng.shuffle(pairs)
+            wide = [(scale * a, scale * b) for a, b in pairs if a is not None and b is not None]
+            assert outcome(wide, scale=scale) == outcome(pairs), (scale, ups, downs)
+
+
+def test_many_small_gains_count() -> None:
+    """With graded scores a gain of a tenth everywhere is one; of a tenth here and there it is none."""
+    assert outcome([(0.5, 0.6)] * 12) == "better"
+    assert outcome([(0.5, 0.6), (0.5, 0.4)] * 12) == "no difference"
+
+
+def test_measured_noise_asks_for_more() -> None:
+    """What would be plain with steady answers is not when the same texts score otherwise from time to time."""
+    pairs = flat(ups=2, same=2)
+    assert outcome(pairs) == "better"
+    assert outcome(pairs, noise=0.25) == "no difference"
+    assert outcome(flat(ups=8), noise=0.25) == "better"
+
+
+def test_the_record_tells_all() -> None:
+    """In the order of asking, with who gained and who lost; numbers are rounded, so that journals are equal."""
+    table = {0: (0.0, 1.0), 1: (0.0, 1.0), 2: (1.0, 0.0), 3: (None, 1.0), 4: (0.0, 1.0), 5: (0.0, 1.0)}
+
+    def scores(some: Sequence[int]) -> list[list[float | None]]:
+        return [[table[n][0] for n in some], [table[n][1] for n in some]]
+
+    names = tuple("abcdef")
+    record = run_race(Race([[0, 1, 4, 5], [2, 3]], first=3), names, scores)
+    assert sorted(record.examples) == list(names)
+    assert [record.before[record.examples.index(name)] for name in names] == [table[n][0] for n in range(6)]
+    assert set(record.gained) == {"a", "b", "e", "f"}
+    assert record.lost == ("c",)
+    assert record.probability == round(record.probability, 6)
+    assert record.difference == pytest.approx((4 * 1.0 + 2 * -1.0) / 6)
+
+
+# looking at failures first does not flatter
+
+
+def test_the_difference_is_put_together_by_the_sizes_of_the_strata() -> None:
+    """Six failures of which half are repaired, among 90 that stay: +3 points, not +25."""
+    race = Race([range(6), range(6, 96)], first=12)
+    for position in race.next():
+        race.add(position, *((0.0, float(position % 2)) if position < 6 else (1.0, 1.0)))
+    assert race.difference == pytest.approx(0.5 * 6 / 96)
+
+
+@settings(max_examples=40)
+@given(
+    failing=st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=12),
+    right=st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=12),
+    seed=st.integers(0, 99),
+)
+def test_the_estimate_is_unbiased(failing: list[float], right: list[float], seed: int) -> None:
+    """Over all orders inside the strata the mean estimate after the first batch is the difference over all examples."""
+    truth = (sum(failing) + sum(score - 1 for score in right)) / (len(failing) + len(right))
+    pairs: dict[int, Pair] = {n: (0.0, score) for n, score in enumerate(failing)}
+    pairs |= {len(failing) + n: (1.0, score) for n, score in enumerate(right)}
+    head, tail = list(range(len(failing))), list(range(len(failing), len(pairs)))
+    rng = random.Random(seed)
+    # All cyclic shifts of each stratum: each example is at each place equally often, which is all that a mean needs.
+    rng.shuffle(head)
+    rng.shuffle(tail)
+    estimates = []
+    for n in range(len(head)):
+        for m in range(len(tail)):
+            race = Race([head[n:] + head[:n], tail[m:] + tail[:m]], first=4)
+            batch = race.next()
+            if {position < len(failing) for position in batch} != {True, False}:
+                continue
+            for position in batch:
+                race.add(position, *pairs[position])
+            estimates.append(race.difference)
+    assert sum(estimates) / len(estimates) == pytest.approx(truth)
+
+
+# laws
+
+PAIRS = st.tuples(
+    st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0])), st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]))
+)
+
+
+@settings(max_examples=60)
+@given(
+    sizes=st.lists(st.integers(0, 20), min_size=1, max_size=4).filter(any),
+    first=st.integers(1, 15),
+    allowance=st.one_of(st.none(), st.integers(1, 50)),
+    until=st.sampled_from(["better", "worse"]),
+    data=st.data(),
+)
+def test_it_ends_and_never_asks_twice(sizes: list[int], first: int, allowance: Any, until: Any, data: Any) -> None:
+    """Whatever the scores are; a decision stands, and all that is asked for is in the strata."""
+    positions = iter(range(sum(sizes)))
+    strata = [[next(positions) for _ in range(size)] for size in sizes]
+    race = Race(strata, first=first, allowance=allowance, until=until)
+    asked: list[int] = []
+    expected = first
+    while batch := race.next():
+        assert len(batch) <= expected
+        expected *= 2
+        for position in batch:
+            race.add(position, *data.draw(PAIRS))
+        asked += batch
+    assert len(set(asked)) == len(asked)
+    assert set(asked) <= set(range(sum(sizes)))
+    assert len(asked) <= (sum(sizes) if allowance is None else allowance)
+    assert race.outcome in ("better", "worse", "no difference")
+    assert race.next() == []
+
+
+@settings(max_examples=60)
+@given(st.lists(PAIRS, min_size=2, max_size=24), st.integers(0, 99))
+def test_the_order_of_telling_does_not_matter(pairs: list[Pair], seed: int) -> None:
+    """Answers come as they come."""
+    half = len(pairs) // 2
+    outcomes = set()
+    for shuffled in (False, True):
+        race = Race([range(half), range(half, len(pairs))], first=7)
+        rng = random.Random(seed)
+        asked = []
+        while batch := race.next():
+            asked += batch
+            if shuffled:
+                batch = rng.sample(batch, len(batch))
+            for position in batch:
+                race.add(position, *pairs[position])
+        outcomes.add((race.outcome, tuple(asked), round(race.probability, 9), round(race.difference, 9)))
+    assert len(outcomes) == 1
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=30))
+def test_better_and_worse_mirror_each_other(scores: list[float]) -> None:
+    """When old and new change places, so does the decision."""
+    pairs = [(0.5, score) for score in scores]
+    mirrored = {"better": "worse", "worse": "better", "no difference": "no difference"}
+    there, back = outcome(pairs), outcome([(b, a) for a, b in pairs])
+    assert there is not None
+    assert back == mirrored[there]
+
+
+# how often it is wrong
+
+
+def rate(result: Outcome, accuracy: float, up: float, down: float, size: int, runs: int = 120) -> float:
+    """How often simulated races come to a result.
+
+    Args:
+        result: the result that is counted.
+        accuracy: of the texts of now.
+        up: which part of all examples the candidate repairs.
+        down: which part of all examples it breaks.
+        size: how many examples there are.
+        runs: how many races.
+    """
+    count = 0
+    for seed in range(runs):
+        rng = random.Random(seed)
+        old = [rng.random() < accuracy for _ in range(size)]
+        new = [rng.random() >= down / accuracy if score else rng.random() < up / (1 - accuracy) for score in old]
+        strata = [[n for n in range(size) if old[n] is right] for right in (False, True)]
+        for stratum in strata:
+            rng.shuffle(stratum)
+        race = Race(strata)
+        raced(race, {n: (float(old[n]), float(new[n])) for n in range(size)})
+        count += race.outcome == result
+    return count / runs
+
+
+EVERY = [(accuracy, size) for accuracy in (0.3, 0.6, 0.9) for size in (48, 96, 200)]
+
+
+@pytest.mark.parametrize(("flips", "mean", "most"), [(0.01, 0.05, 0.12), (0.02, 0.12, 0.27), (0.05, 0.21, 0.49)])
+def test_the_rate_of_false_wins_is_as_stated(flips: float, mean: float, most: float) -> None:
+    """With as many ups as downs in truth, "better" is as rare as the docstring of the module says."""
+    rates = [rate("better", accuracy, flips, flips, size) for accuracy, size in EVERY]
+    assert sum(rates) / len(rates) <= mean
+    assert max(rates) <= most
+
+
+@pytest.mark.parametrize(("gain", "least"), [(0.03, 0.40), (0.08, 0.78), (0.2, 0.88)])
+def test_gains_are_found(gain: float, least: float) -> None:
+    """The other side of it: what is better by so much is seen so often, over the same sizes and accuracies."""
+    rates = [rate("better", accuracy, min(gain + 0.01, 1 - accuracy), 0.01, size, 80) for accuracy, size in EVERY]
+    assert sum(rates) / len(rates) >= least
+
+
+def test_harm_is_not_taken_for_a_gain() -> None:
+    """A candidate that breaks three in a hundred wins in no more than one race in a hundred."""
+    rates = [rate("better", accuracy, 0.0, 0.03, size, 60) for accuracy, size in EVERY]
+    assert max(rates) <= 0.01

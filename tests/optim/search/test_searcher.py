@@ -1,0 +1,154 @@
+"""`Searcher`: what its step takes, what it refuses, and what it leaves in the parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn, no_grad
+from textgrad_engine.errors import AuthenticationFailed
+from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.optim.search.objective import Objective as Wanted
+from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import Objective
+
+ROWS = [{"id": word, "word": word, "target": word} for word in ("ant", "bee")]
+
+
+def program(*texts: str) -> nn.Module:
+    """A program with a parameter for each text."""
+    model = FunctionModel(lambda request: request.messages[-1].text)
+    calls = [
+        nn.ChatCompletion("{word}", system=nn.Parameter(text, role=f"prompt {n}"), model=model)
+        for n, text in enumerate(texts)
+    ]
+    return nn.Sequential(*calls) if len(calls) > 1 else calls[0]
+
+
+def objective(of: nn.Module, **settings: Any) -> Objective:
+    return Objective(of, nn.ExactMatch(), ROWS, **settings)
+
+
+class Counting(Searcher):
+    """Decides to write the next number, until it is at the last."""
+
+    def __init__(self, params: Any, last: int = 3) -> None:
+        super().__init__(params, {})
+        self.last, self.number, self.begun = last, 0, 0
+
+    def texts(self) -> Texts:
+        return tuple(f"{n}/{self.number}" for n, _ in enumerate(self._variables()))
+
+    def _begin(self, objective: Wanted) -> None:
+        super()._begin(objective)
+        self.begun += 1
+
+    def _decide(self, objective: Wanted) -> Decision | None:
+        if self.number == self.last:
+            return None
+        self.number += 1
+        return Decision(self.number, "count", kept=True)
+
+
+@pytest.mark.parametrize("closure", [None, lambda: 1.0, 0.5])
+def test_a_step_takes_an_objective(closure: Any) -> None:
+    """And says how to get one, or who does it."""
+    with pytest.raises(TypeError, match=r"step\(train\.Objective\(program, loss, examples\)\).*Trainer\.fit does it"):
+        Counting(program("a").parameters()).step(closure)
+
+
+def test_another_programs_objective_is_refused() -> None:
+    """Scores of other texts would decide about these."""
+    with pytest.raises(ValueError, match="is about 'prompt 0', and the optimizer trains 'prompt 0'; make both with"):
+        Counting(program("a").parameters()).step(objective(program("a")))
+
+
+def test_an_objective_of_other_parameters_is_refused() -> None:
+    """Some of them, or in another order: texts are told apart by their place."""
+    both = program("a", "b")
+    first, second = both.parameters()
+    with pytest.raises(ValueError, match="is about 'prompt 0', 'prompt 1', and the optimizer trains 'prompt 1'"):
+        Counting([second]).step(objective(both))
+    with pytest.raises(ValueError, match="trains 'prompt 1', 'prompt 0'"):
+        Counting([second, first]).step(objective(both))
+    Counting([second, first]).step(objective(both, parameters=[second, first]))
+    assert (first.data, second.data) == ("1/1", "0/1")
+
+
+def test_the_objective_may_not_change_on_the_way() -> None:
+    """What is known of the examples would be that of others; closed, it may."""
+    here = program("a")
+    search = Counting(here.parameters())
+    search.step(objective(here))
+    other = objective(here)
+    with pytest.raises(ValueError, match=r"begun with another objective; close\(\) it first"):
+        search.step(other)
+    search.close()
+    search.step(other)
+    assert (search.number, search.begun) == (2, 2)
+
+
+def test_the_parameters_hold_the_best_texts_after_each_step() -> None:
+    """Written as a change of their own, so that a backward pass over older calls says so; equal texts are no change."""
+    here = program("a")
+    (system,) = here.parameters()
+    search, asked = Counting(here.parameters()), objective(here)
+    for number in (1, 2, 3):
+        decided = search.step(asked)
+        assert decided is search.decided
+        assert (system.data, search.steps, search.finished) == (f"0/{number}", number, False)
+    version = system._version
+    assert search.step(asked) is None
+    assert (search.decided, search.steps, search.finished, system._version) == (None, 3, True, version)
+
+
+def test_hooks_are_called_around_every_step() -> None:
+    """As with any optimizer; after it the parameters are written."""
+    here = program("a")
+    (system,) = here.parameters()
+    search, seen = Counting(here.parameters()), []
+    search.register_step_pre_hook(lambda _: seen.append(f"before {system.data}"))
+    search.register_step_post_hook(lambda _: seen.append(f"after {system.data}"))
+    search.step(objective(here))
+    assert seen == ["before a", "after 0/1"]
+
+
+def test_an_error_leaves_the_parameters_as_they_are() -> None:
+    """The next step goes on."""
+    here = program("a")
+    (system,) = here.parameters()
+    search, asked = Counting(here.parameters()), objective(here)
+    search.step(asked)
+    real = search._decide
+
+    def failing(objective: Wanted) -> Any:
+        raise AuthenticationFailed("no", status=401)
+
+    search._decide = failing  # type: ignore[method-assign]
+    with pytest.raises(AuthenticationFailed):
+        search.step(asked)
+    assert (system.data, search.steps, search.changes) == ("0/1", 1, [])
+    search._decide = real  # type: ignore[method-assign]
+    search.step(asked)
+    assert system.data == "0/2"
+
+
+def test_texts_that_were_changed_by_hand_are_overwritten_with_the_best() -> None:
+    """Between steps the search owns its parameters."""
+    here = program("a")
+    (system,) = here.parameters()
+    search, asked = Counting(here.parameters()), objective(here)
+    search.step(asked)
+    with no_grad():
+        system.data = "by hand"
+    search.step(asked)
+    assert system.data == "0/2"
+
+
+@pytest.mark.parametrize(("name", "call"), [("expected", lambda s: s.expected), ("texts", lambda s: s.texts())])
+def test_a_subclass_says_what_it_lacks(name: str, call: Any) -> None:
+    """Instead of an AttributeError somewhere."""
+    with pytest.raises(NotImplementedError, match=f"Searcher needs `{name}`"):
+        call(Searcher(program("a").parameters(), {}))

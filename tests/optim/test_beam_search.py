@@ -1,0 +1,112 @@
+"""BeamSearch: what a round asks for, what it tries, and who stays in the beam."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from textgrad_engine import optim, use_models
+from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.testing.simulated import SimulatedTask
+from textgrad_engine.train import Objective
+
+
+def search(world: Any, **settings: Any) -> optim.BeamSearch:
+    return optim.BeamSearch(world.program.parameters(), **{"seed": 1, "rounds": 1, **settings})
+
+
+def test_a_beam_that_gets_everything_right_asks_nobody(world: Any) -> None:
+    """One decision a round, without a critic or an optimizer."""
+    here = world("Repeat.")
+    here.system.data = "SHOUT"
+    decided = here.steps(search(here, rounds=2))
+    assert [(each.kind, each.why) for each in decided] == [
+        ("round", "no text of the beam got anything wrong on its minibatch")
+    ] * 2
+    assert here.asked("backward") == here.asked("optimizer") == []
+
+
+def test_lost_answers_of_the_optimizer_are_noted(world: Any) -> None:
+    """Each proposal says so, and the parameters stay."""
+    here = world(ContentFiltered("no"))
+    decided = here.steps(search(here, paraphrases=0))
+    assert [each.why for each in decided] == ["the optimizer gave no answer: ContentFiltered: no"] * 2
+    assert here.system.data == "Repeat."
+
+
+def test_a_round_is_criticism_edits_and_paraphrases(world: Any) -> None:
+    """Eight words wrong: two groups of four, one criticism and one edit each, one paraphrase of each text."""
+    here = world("Repeat. A", "Repeat. B", "Repeat. C", "Repeat. D", "Repeat. E")
+    decided = here.steps(search(here, gradients=2, paraphrases=1, successors=8))
+    assert len(here.asked("backward")) == 2
+    asked = [request.messages[-1].text for request in here.asked("optimizer")]
+    assert sum("Feedback on it" in text for text in asked) == 2
+    assert sum("<original-" in text for text in asked) == 3
+    assert Counter(each.kind for each in decided) == {"edit": 2, "paraphrase": 3}
+    edits = [each for each in decided if each.kind == "edit"]
+    assert sorted(edits[0].examples + edits[1].examples) == sorted(row["id"] for row in here.rows)
+    assert all(len(each.examples) == 4 and each.feedback == 4 for each in edits)
+
+
+def test_only_successors_that_are_drawn_are_tried_and_paraphrases_of_others_not_paid_for(world: Any) -> None:
+    """Of two edits and six paraphrases, two are tried."""
+    here = world("Repeat. A", "Repeat. B", "Repeat. C", "Repeat. D")
+    decided = here.steps(search(here, gradients=2, paraphrases=2, successors=2))
+    undrawn = [each for each in decided if each.why.startswith("not drawn")]
+    paraphrases = [each for each in decided if each.kind == "paraphrase"]
+    assert len(decided) - len(undrawn) == 2
+    assert len(here.asked("optimizer")) == 2 + len(paraphrases)
+    assert all(each.race is None and not each.kept for each in undrawn)
+
+
+def test_the_parameters_hold_the_first_of_the_beam(world: Any) -> None:
+    """The best of a round by the bandit; the others of the beam are told their place."""
+    here = world("Repeat. HALF", "Repeat. SHOUT")
+    optimizer = search(here, gradients=2, paraphrases=0)
+    half, shout = here.steps(optimizer)
+    assert (half.kept, shout.kept) == (False, True)
+    assert half.why == "number 2 of the beam (0.500 on 8 examples)"
+    assert shout.why == "first of the beam (1.000 on 8 examples)"
+    assert here.system.data == "Repeat. SHOUT"
+    assert optimizer.finished
+
+
+def test_texts_that_were_tried_before_are_not_tried_again(world: Any) -> None:
+    """Equal proposals, of one round or of two, are one candidate."""
+    here = world("Repeat. HALF")
+    optimizer = search(here, gradients=2, paraphrases=0, rounds=2)
+    decided = here.steps(optimizer)
+    assert [each.why for each in decided].count("it was tried before") >= 1
+    assert [candidate.texts[0] for candidate in optimizer.population.candidates] == ["Repeat.", "Repeat. HALF"]
+
+
+@pytest.mark.parametrize("selection", ["rejects", "ucb"])
+def test_it_climbs_on_a_simulated_task(parcels: Callable[..., SimulatedTask], selection: Any) -> None:
+    """Most of the way from the seed prompt to the optimum in four rounds, with either bandit."""
+    task = parcels(rules=6, train=48, val=48)
+    program = task.program()
+    optimizer = optim.BeamSearch(program.parameters(), rounds=4, batch_size=24, selection=selection, seed=1)
+    objective = Objective(program, task.loss, task.train, task.val)
+    with use_models(forward=task.model):
+        while optimizer.step(objective) is not None:
+            pass
+    assert task.progress(str(program.system.data)) > 0.8
+
+
+def test_on_more_examples_an_earlier_text_may_lead_again(parcels: Callable[..., SimulatedTask]) -> None:
+    """That is a decision of its own, so that the record always tells which texts are the best."""
+    task = parcels(noise=0.3, rules=3, train=24, val=40)
+    kinds: Counter[tuple[str, bool]] = Counter()
+    for seed in range(8):
+        program = task.program()
+        optimizer = optim.BeamSearch(program.parameters(), rounds=4, batch_size=12, evaluations=4, seed=seed)
+        objective = Objective(program, task.loss, task.train, task.val)
+        with use_models(forward=task.model):
+            while (decided := optimizer.step(objective)) is not None:
+                kinds[decided.kind, decided.kept] += 1
+                assert optimizer.texts() == (program.system.data,)
+    assert kinds["selection", True] > 0
+    assert kinds["selection", False] == 0

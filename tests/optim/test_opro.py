@@ -1,0 +1,136 @@
+"""OPRO: what the optimizer is shown, and what changes the parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from textgrad_engine import nn, optim, use_models
+from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing.simulated import SimulatedTask
+from textgrad_engine.train import Objective
+
+
+def search(world: Any, **settings: Any) -> optim.OPRO:
+    return optim.OPRO(world.program.parameters(), **{"seed": 1, "rounds": 1, "per_round": 2, **settings})
+
+
+def shown(request: Request) -> list[tuple[str, str]]:
+    """The texts with their scores, as the optimizer sees them."""
+    found = re.findall(r"Score (\S+):\n<tried-(\w+)>\n(.*?)\n</tried-\2>", request.messages[-1].text, re.DOTALL)
+    return [(score, text) for score, _, text in found]
+
+
+def test_lost_answers_are_noted_and_dropped_texts_not_scored(world: Any) -> None:
+    """The round goes on with what there is."""
+    here = world(ContentFiltered("no"), "", "", "Repeat. HALF")
+    decided = here.steps(search(here, per_round=3))
+    assert any(each.problems for each in decided)
+    assert any(each.why.startswith("dropped: ") for each in decided)
+    assert here.system.data == "Repeat. HALF"
+
+
+def test_no_feedback_is_asked_for(world: Any) -> None:
+    """There is no backward pass in OPRO."""
+    here = world("Repeat. HALF")
+    here.steps(search(here))
+    assert here.asked("backward") == []
+
+
+def test_texts_are_shown_with_their_scores_the_best_last(world: Any) -> None:
+    """As the paper has them: ascending, in whole percents; and a few tasks with their answers."""
+    here = world("Repeat. HALF", "Repeat. SHOUT", "Repeat loudly.", "Repeat.")
+    here.steps(search(here, rounds=2, per_round=2, examples=2))
+    first, _, third, _ = here.asked("optimizer")
+    assert shown(first) == [("0", "Repeat.")]
+    assert shown(third) == [("0", "Repeat."), ("50", "Repeat. HALF"), ("100", "Repeat. SHOUT")]
+    tasks = re.findall(r"<target-\w+>\n(\w+)\n", first.messages[-1].text)
+    assert len(tasks) == 2
+    assert set(tasks) <= {row["target"] for row in here.rows}
+
+
+def test_each_proposal_of_a_round_sees_other_tasks(world: Any) -> None:
+    """So proposals differ also when the model is deterministic."""
+    here = world("Repeat. HALF")
+    here.steps(search(here, per_round=4))
+    assert len({request.messages[-1].text for request in here.asked("optimizer")}) > 1
+
+
+def test_only_so_many_of_the_best_are_shown(world: Any) -> None:
+    """The trajectory does not outgrow the prompt: by number, and by tokens, from the worst."""
+    here = world(*(f"Repeat {n} times." for n in range(6)), "Repeat. HALF")
+    here.steps(search(here, rounds=3, per_round=4, shown=3))
+    assert [len(shown(request)) for request in here.asked("optimizer")][-1] == 3
+    there = world(*(f"Repeat {n} times." for n in range(6)), "Repeat. HALF")
+    there.steps(search(there, rounds=3, per_round=4, max_feedback_tokens=12))
+    assert shown(there.asked("optimizer")[-1])[-1] == ("50", "Repeat. HALF")
+    assert len(shown(there.asked("optimizer")[-1])) < 4
+
+
+def test_the_highest_score_on_training_changes_the_parameters_only_if_validation_agrees() -> None:
+    """Here the text that is best on the training examples is worse on the others."""
+
+    def model(request: Request) -> Any:
+        if request.purpose == "optimizer":
+            return {"text": "by heart", "reason": ""}
+        system, word = request.messages[0].text, request.messages[-1].text
+        return word.upper() if (system == "by heart") == word.startswith("t") else word
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("repeat", role="system prompt"))
+    train = [{"word": f"t{n}", "target": f"T{n}"} for n in range(4)]
+    val = [{"word": f"v{n}", "target": f"V{n}"} for n in range(4)]
+    optimizer = optim.OPRO(program.parameters(), rounds=1, per_round=1)
+    with use_models(forward=FunctionModel(model)):
+        decided = optimizer.step(Objective(program, nn.ExactMatch(), train, val))
+    assert decided is not None
+    assert not decided.kept
+    assert decided.why == "scores 1.000, the highest so far, but is no better on validation (0.000)"
+    assert program.system.data == "repeat"
+    assert decided.race is not None
+
+
+def test_several_parameters_take_turns_each_with_its_own_texts() -> None:
+    """A text of the first prompt is never proposed for the second."""
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
+            self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
+
+        def forward(self, word: Any) -> Any:
+            return self.second(draft=self.first(word=word))
+
+    asked: list[Request] = []
+
+    def model(request: Request) -> Any:
+        if request.purpose == "optimizer":
+            asked.append(request)
+            return {"text": f"new {len(asked)}", "reason": ""}
+        return request.messages[-1].text
+
+    program = Two()
+    optimizer = optim.OPRO(program.parameters(), rounds=2, per_round=2)
+    objective = Objective(program, nn.ExactMatch(), [{"word": "a", "target": "a"}])
+    with use_models(forward=FunctionModel(model)):
+        roles = [decided.changes[0].variable.role for _ in range(4) if (decided := optimizer.step(objective))]
+    assert roles == ["second prompt", "first prompt"] * 2
+    for request in asked:
+        mine = "one" if "The text is the first prompt" in request.messages[-1].text else "two"
+        assert mine in {text for _, text in shown(request)}
+        assert {"one": "two", "two": "one"}[mine] not in {text for _, text in shown(request)}
+
+
+def test_it_climbs_on_a_simulated_task(parcels: Callable[..., SimulatedTask]) -> None:
+    """By scores alone, from the seed prompt some of the way to the optimum."""
+    task = parcels(train=48, val=48)
+    program = task.program()
+    optimizer = optim.OPRO(program.parameters(), rounds=10, seed=1)
+    objective = Objective(program, task.loss, task.train, task.val)
+    with use_models(forward=task.model):
+        while optimizer.step(objective) is not None:
+            pass
+    assert task.progress(str(program.system.data)) > 0.3

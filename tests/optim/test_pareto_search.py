@@ -1,0 +1,180 @@
+"""ParetoSearch: who is drawn, what comes into the population, and what is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn, optim, use_models
+from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing.simulated import SimulatedTask
+from textgrad_engine.train import Objective
+
+
+def search(world: Any, **settings: Any) -> optim.ParetoSearch:
+    return optim.ParetoSearch(world.program.parameters(), **{"seed": 1, **settings})
+
+
+def test_a_minibatch_without_failures_asks_nobody(world: Any) -> None:
+    """Nothing went wrong: no critic, no optimizer, no scores on validation."""
+    here = world("Repeat. SHOUT")
+    here.system.data = "SHOUT"
+    decided = here.steps(search(here, proposals=3))
+    assert [each.why for each in decided] == ["nothing went wrong"] * 3
+    assert here.asked("backward") == here.asked("optimizer") == []
+
+
+def test_a_lost_answer_of_the_optimizer_is_noted_and_passed_over(world: Any) -> None:
+    """The next step goes on."""
+    here = world(ContentFiltered("nothing"), "Repeat. SHOUT")
+    lost, kept = here.steps(search(here, proposals=2))
+    assert (lost.kept, lost.why) == (False, "the optimizer gave no answer: ContentFiltered: nothing")
+    assert lost.problems == ("the optimizer gave no answer: ContentFiltered: nothing",)
+    assert kept.kept
+    assert here.system.data == "Repeat. SHOUT"
+
+
+def test_a_text_that_breaks_its_contract_is_dropped(world: Any) -> None:
+    """It is asked for once more, with the problem; nothing is scored with it."""
+    here = world("")
+    (decided,) = here.steps(search(here, proposals=1))
+    assert decided.why.startswith("dropped: ")
+    assert decided.changes[0].problem
+    assert len(here.asked("optimizer")) == 2
+    assert len(here.asked("forward")) == 8 + 3
+
+
+def test_what_is_not_better_on_its_minibatch_costs_no_validation(world: Any) -> None:
+    """Three examples with the old text, three with the new one."""
+    here = world("Repeat loudly.")
+    (decided,) = here.steps(search(here, proposals=1))
+    assert (decided.kept, decided.why) == (False, "not better on its minibatch (0.000 -> 0.000)")
+    assert decided.race is None
+    assert len(here.asked("forward")) == 8 + 3 + 3
+
+
+def test_what_is_better_joins_and_the_best_on_validation_is_in_the_parameters(world: Any) -> None:
+    """HALF is better than nothing, SHOUT is better than HALF."""
+    here = world("Repeat. HALF", "Repeat. SHOUT", "Repeat. SHOUT")
+    optimizer = search(here, proposals=6)
+    decided = here.steps(optimizer)
+    kept = [each for each in decided if each.kept]
+    assert [each.changes[0].after for each in kept] == ["Repeat. HALF", "Repeat. SHOUT"]
+    assert kept[-1].why.endswith("and the best on validation (1.000)")
+    assert kept[-1].race is not None
+    assert (kept[-1].race.outcome, len(kept[-1].race.examples)) == ("better", 8)
+    assert optimizer.expected == 1.0
+    assert here.system.data == "Repeat. SHOUT"
+
+
+def test_all_training_examples_are_drawn_before_one_comes_again(world: Any) -> None:
+    """Epochs, as the paper has them: eight examples in minibatches of four are over after two steps."""
+    here = world("Repeat loudly.")
+    one, two, three = here.steps(search(here, proposals=3, batch_size=4))
+    assert sorted(one.examples + two.examples) == sorted(row["id"] for row in here.rows)
+    assert len(three.examples) == 4
+
+
+def test_a_candidate_that_is_best_somewhere_is_drawn_again(world: Any) -> None:
+    """The parent of a step need not be the best on average: here each of two knows one half of the words."""
+
+    class Halves(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.system = nn.Parameter("none", role="system prompt")
+            self.chat = nn.ChatCompletion("{word}", system=self.system)
+
+        def forward(self, word: Any) -> Any:
+            return self.chat(word=word)
+
+    def model(request: Request) -> Any:
+        system, word = request.messages[0].text, request.messages[-1].text
+        if request.purpose == "backward":
+            cases = request.config.response_format.json_schema["properties"]
+            return {case: dict.fromkeys(schema["properties"], "more") for case, schema in cases.items()}
+        if request.purpose == "optimizer":
+            shown = request.messages[-1].text
+            return {"text": "evens" if "odds" in shown else "odds" if "none" in shown else "evens", "reason": ""}
+        number = int(word)
+        right = (number % 2 == 0) == (system == "evens") if system in ("evens", "odds") else False
+        return "yes" if right else "no"
+
+    rows = [{"word": str(number), "target": "yes"} for number in range(9)]
+    program = Halves()
+    optimizer = optim.ParetoSearch(program.parameters(), proposals=20, merges=0, seed=2)
+    objective = Objective(program, nn.ExactMatch(), rows, rows)
+    with use_models(forward=FunctionModel(model)):
+        while optimizer.step(objective) is not None:
+            pass
+    texts = [candidate.texts[0] for candidate in optimizer.population.candidates]
+    assert texts == ["none", "odds", "evens"]
+    assert program.system.data == "evens"
+
+
+def test_the_prompt_that_the_feedback_went_to_is_changed() -> None:
+    """Credit, not turns: the second of two prompts is never touched when nobody speaks of it."""
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
+            self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
+
+        def forward(self, word: Any) -> Any:
+            return self.second(draft=self.first(word=word))
+
+    def model(request: Request) -> Any:
+        if request.purpose == "backward":
+            cases = request.config.response_format.json_schema["properties"]
+            said = {}
+            for case, schema in cases.items():
+                keys = schema["properties"]
+                said[case] = {key: "" if key == "system" and len(keys) > 1 else "Shout." for key in keys}
+            return said
+        if request.purpose == "optimizer":
+            return {"text": "SHOUT", "reason": "asked for"}
+        text = request.messages[-1].text
+        return text.upper() if request.messages[0].text == "SHOUT" else text
+
+    program = Two()
+    rows = [{"word": word, "target": word.upper()} for word in ("a", "b", "c")]
+    optimizer = optim.ParetoSearch(program.parameters(), proposals=1)
+    with use_models(forward=FunctionModel(model)):
+        decided = optimizer.step(Objective(program, nn.ExactMatch(), rows, rows))
+    assert decided is not None
+    assert decided.kept
+    assert [change.variable.role for change in decided.changes] == ["first prompt"]
+    assert (program.first.system.data, program.second.system.data) == ("SHOUT", "two")
+
+
+def test_it_climbs_on_a_simulated_task_and_merges(parcels: Callable[..., SimulatedTask]) -> None:
+    """Most of the way from the seed prompt to the optimum, in 60 proposals; some of what it tries are merges."""
+    task = parcels(rules=6, train=48, val=48, seed=0)
+    program = task.program()
+    optimizer = optim.ParetoSearch(program.parameters(), proposals=60, seed=1)
+    objective = Objective(program, task.loss, task.train, task.val)
+    kinds = []
+    with use_models(forward=task.model):
+        while (decided := optimizer.step(objective)) is not None:
+            kinds.append(decided.kind)
+    assert task.progress(str(program.system.data)) > 0.8
+    assert kinds.count("merge") in range(1, 6)
+    assert optimizer.finished
+
+
+@pytest.mark.parametrize("merges", [0, 2])
+def test_no_more_merges_are_tried_than_allowed(parcels: Callable[..., SimulatedTask], merges: int) -> None:
+    """None at all, when it is 0."""
+    task = parcels()
+    program = task.program()
+    optimizer = optim.ParetoSearch(program.parameters(), proposals=40, merges=merges, seed=1)
+    objective = Objective(program, task.loss, task.train, task.val)
+    kinds = []
+    with use_models(forward=task.model):
+        while (decided := optimizer.step(objective)) is not None:
+            kinds.append(decided.kind)
+    assert kinds.count("merge") <= merges

@@ -1,0 +1,134 @@
+"""RandomSearch, the control: no feedback is asked for, and nothing is kept without a race."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine import Variable, nn, optim, use_models
+from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.optim import RandomEdits, RandomSearch, Requires
+from textgrad_engine.optim.proposers import Brief, Rewrite
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.testing.simulated import SimulatedTask
+from textgrad_engine.train import Objective
+
+
+def test_numbers_out_of_range_are_refused() -> None:
+    """With the name of the setting."""
+    prompt = [Variable("x", role="prompt", requires_grad=True)]
+    for wrong, match in (
+        ({"proposals": 0}, "proposals must be at least 1"),
+        ({"momentum": -1}, "momentum must be at least 0"),
+        ({"allowance": 0}, "allowance must be at least 1"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            RandomSearch(prompt, RandomEdits(), **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="edits must be at least 1, got 0"):
+        RandomEdits(edits=0)
+
+
+def test_no_feedback_is_asked_for(world: Any) -> None:
+    """The prompt says that there is none, and no critic is called."""
+    here = world("Repeat loudly.", "Repeat. SHOUT", "Repeat.")
+    decided = here.steps(RandomSearch(here.program.parameters(), Rewrite(), proposals=3))
+    assert here.asked("backward") == []
+    assert "There is no feedback on it." in here.asked("optimizer")[0].messages[-1].text
+    assert [(each.kept, each.why) for each in decided[:2]] == [(False, "no difference"), (True, "better")]
+    assert here.system.data == "Repeat. SHOUT"
+
+
+def test_what_did_not_help_is_shown_to_the_proposer(world: Any) -> None:
+    """Line by line, also where the text was written anew."""
+    here = world("Repeat.\nLoudly.", "Repeat.\nQuietly.", "Repeat.")
+    here.steps(RandomSearch(here.program.parameters(), Rewrite(), proposals=3))
+    first, second, third = (request.messages[-1].text for request in here.asked("optimizer"))
+    assert "tried before" not in first
+    assert "- added 'Loudly.' — no difference" in second
+    assert "- added 'Quietly.' — no difference" in third
+
+
+def test_a_text_is_tried_once(world: Any) -> None:
+    """When the proposer only repeats itself, the search is over."""
+    here = world("Repeat loudly.")
+    decided = here.steps(RandomSearch(here.program.parameters(), Rewrite(), proposals=50))
+    assert [each.why for each in decided] == ["no difference"] + ["it was tried before"] * 8
+    assert len(here.asked("forward")) == 8 + 8
+
+
+def test_a_lost_answer_and_a_broken_contract_change_nothing(world: Any) -> None:
+    """Both are noted."""
+    here = world(ContentFiltered("nothing"), "Shout.", "Shout.", "Shout.")
+    contract = Requires(["Repeat"])
+    search = RandomSearch(here.program.parameters(), Rewrite(), proposals=2, constraints=[contract])
+    lost, dropped = here.steps(search)
+    assert lost.problems == ("the optimizer gave no answer: ContentFiltered: nothing",)
+    assert dropped.why.startswith("dropped: ")
+    assert here.system.data == "Repeat."
+
+
+def test_several_parameters_take_turns() -> None:
+    """Nothing says which one needs a change."""
+    first, second = nn.Parameter("a b c d", role="first"), nn.Parameter("e f g h", role="second")
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = first, second
+            self.chat = nn.ChatCompletion("{word}", system=first)
+
+        def forward(self, word: Any) -> Any:
+            return self.chat(word=word)
+
+    program = Two()
+    search = RandomSearch(program.parameters(), RandomEdits(1), proposals=4)
+    objective = Objective(program, nn.ExactMatch(), [{"word": "a", "target": "a"}])
+    with use_models(forward=ScriptedModel(["b"] * 10)):
+        roles = [decided.changes[0].variable.role for _ in range(4) if (decided := search.step(objective))]
+    assert roles == ["second", "first", "second", "first"]
+
+
+def test_random_edits_do_not_climb(parcels: Callable[..., SimulatedTask]) -> None:
+    """What trying out alone is worth on the simulated task: nothing."""
+    task = parcels()
+    program = task.program()
+    search = RandomSearch(program.parameters(), RandomEdits(2), proposals=30)
+    objective = Objective(program, task.loss, task.train, task.val)
+    with use_models(forward=task.model):
+        while search.step(objective) is not None:
+            pass
+    assert task.progress(str(program.system.data)) <= 0.05
+
+
+def proposed(edits: RandomEdits, text: str, step: int = 1) -> Any:
+    brief = Brief(role="prompt", text=text, origins=(None,) * (text.count("\n") + 1), step=step)
+    return asyncio.run(edits.propose(brief, FunctionModel(lambda request: ""), ""))
+
+
+TEXTS = st.text(alphabet="ab \n.", max_size=40)
+
+
+@given(TEXTS, st.integers(0, 5), st.integers(1, 3))
+def test_random_edits_are_what_they_say(text: str, seed: int, edits: int) -> None:
+    """The same seed, the same edits; the words are those of the text; there is an origin for each line."""
+    made, again = (proposed(RandomEdits(seed, edits), text) for _ in range(2))
+    assert made == again
+    assert set(made.text.split()) <= set(text.split())
+    assert len(made.origins) == made.text.count("\n") + 1
+
+
+def test_random_edits_differ_from_step_to_step() -> None:
+    """Else a search would try one thing again and again."""
+    text = "Sort the mail.\nBe brief.\nAnswer with one word only."
+    assert len({proposed(RandomEdits(0), text, step).text for step in range(20)}) > 10
+
+
+def test_optim_exports_the_controls() -> None:
+    """They are part of the public surface."""
+    assert optim.RandomSearch is RandomSearch
+    assert optim.RandomEdits is RandomEdits

@@ -1,0 +1,166 @@
+"""Guards: a text that is better on the whole is not kept when it breaks what must not break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn, optim, use_models
+from textgrad_engine.errors import BadRequest, DataError
+from textgrad_engine.llm import Request
+from textgrad_engine.optim import Optimizer, proposers
+from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.train import Guards, Objective, Trainer, TrainResult
+
+WORDS = [f"w{n}" for n in range(24)]
+KEPT = "w13"
+"""The one word that is right without shouting."""
+
+
+def rows(*words: str) -> list[dict[str, Any]]:
+    return [
+        {"id": word, "word": word, "kind": "quiet" if word == KEPT else "loud", "target": word.upper()}
+        | ({"target": word} if word == KEPT else {})
+        for word in words
+    ]
+
+
+def answer(request: Request) -> Any:
+    if request.purpose == "backward":
+        cases = request.config.response_format.json_schema["properties"]
+        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+    if request.purpose == "optimizer":
+        fields = request.config.response_format.json_schema["properties"]
+        if "edits" in fields:
+            return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
+        return {name: "Repeat. Shout." if name == "text" else "asked" for name in fields}
+    text = request.messages[-1].text
+    return text.upper() if "Shout" in request.messages[0].text else text
+
+
+OPTIMIZERS: dict[str, Callable[[Any], Optimizer]] = {
+    "TGD": optim.TGD,
+    "PatchSearch": lambda params: optim.PatchSearch(params, lanes=2),
+    "RandomSearch": lambda params: optim.RandomSearch(params, proposers.Rewrite(), proposals=4),
+    "ParetoSearch": optim.ParetoSearch,
+}
+
+
+def fit(make: Callable[[Any], Optimizer], guards: Guards | None) -> TrainResult:
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    with use_models(forward=FunctionModel(answer)):
+        return Trainer(batch_size=6, max_steps=4, guards=guards).fit(
+            program, nn.ExactMatch(), make(program.parameters()), rows(*WORDS[:12]), rows(*WORDS[12:])
+        )
+
+
+def test_guards_that_guard_nothing() -> None:
+    """An empty list is most likely a mistake, and so is one text."""
+    with pytest.raises(ValueError, match="guard nothing"):
+        Guards()
+    with pytest.raises(TypeError, match=r"write \['w1'\]"):
+        Guards(never_break="w1")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the floor of kind = 'loud' must be a number"):
+        Guards(floors={("kind", "loud"): "0.8"})  # type: ignore[dict-item]
+    with pytest.raises(ValueError, match="must be a number, got nan"):
+        Guards(floors={("kind", "loud"): float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("guards", "message"),
+    [
+        (Guards(("w1",)), "never_break names 'w1', and no validation example has that id"),
+        (Guards(floors={("kind", "lout"): 0.5}), "kind is 'loud', 'quiet'"),
+        (Guards(floors={("knd", "loud"): 0.5}), "did you mean 'kind'"),
+    ],
+)
+def test_what_is_guarded_must_be_there(guards: Guards, message: str) -> None:
+    """Found before anything is asked, with what there is instead."""
+    with pytest.raises(DataError, match=message):
+        fit(optim.TGD, guards)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_without_guards_the_better_text_is_kept(name: str) -> None:
+    """So that the refusals below are due to the guards."""
+    assert "Shout" in fit(OPTIMIZERS[name], None).best["system"]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_example_that_must_never_break(name: str) -> None:
+    """Every optimizer minds it, and says what broke."""
+    result = fit(OPTIMIZERS[name], Guards((KEPT,)))
+    assert result.best == result.seed
+    assert any(step.why == f"refused: {KEPT} must never break: 1.000 -> 0.000" for step in result.steps)
+    assert not any(step.kept for step in result.steps)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_floor_under_a_slice(name: str) -> None:
+    """A slice that would fall below its floor refuses; one that is below it and rises does not."""
+    result = fit(OPTIMIZERS[name], Guards(floors={("kind", "quiet"): 0.8}))
+    assert result.best == result.seed
+    assert any("kind = 'quiet' (1 examples) has a floor of 0.8: 1.000 -> 0.000" in step.why for step in result.steps)
+    assert "Shout" in fit(OPTIMIZERS[name], Guards(floors={("kind", "loud"): 1.0})).best["system"]
+
+
+def test_an_example_that_cannot_be_run_counts_as_broken() -> None:
+    """What is not known to be right is not kept."""
+
+    def refusing(request: Request) -> Any:
+        if "Shout" in request.messages[0].text and request.messages[-1].text == KEPT:
+            raise BadRequest("no", status=400)
+        return answer(request)
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="p"), model=FunctionModel(refusing))
+    three = Objective(program, nn.ExactMatch(), rows(*WORDS[12:]), guards=Guards((KEPT, "w12", "w14")))
+    assert three.refusal(("Repeat.",), ("Shout.",)) == f"{KEPT} must never break: it could not be run"
+    one = Objective(program, nn.ExactMatch(), rows(*WORDS[12:]), guards=Guards((KEPT,)))
+    assert one.refusal(("Repeat.",), ("Shout.",)).startswith("the guarded examples could not be run: BadRequest")
+    assert one.refusal(("Repeat.",), ("Repeat.",)) == ""
+
+
+def test_many_broken_examples_are_told_in_short() -> None:
+    """Three by name, and how many more."""
+    guarded = Guards(tuple(WORDS[:5])).on(rows(*WORDS[:5]))
+    told = guarded.broken(dict.fromkeys(range(5), 1.0), dict.fromkeys(range(5), 0.0))
+    assert told.endswith("; and 2 more of them")
+    assert told.count("must never break") == 3
+
+
+def test_only_what_is_not_known_is_run() -> None:
+    """What a proposal bought in its race is not paid for again."""
+    asked: list[str] = []
+
+    def counting(request: Request) -> Any:
+        asked.append(request.messages[-1].text)
+        return answer(request)
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="p"), model=FunctionModel(counting))
+    objective = Objective(program, nn.ExactMatch(), rows(*WORDS[12:]), guards=Guards((KEPT, "w15")))
+    objective.adopt(("Repeat.",))
+    with objective.proposal(7):
+        objective.matrix([("Repeat.",), ("Shout.",)], [1, 2])
+    asked.clear()
+    objective.refusal(("Repeat.",), ("Shout.",), 7)
+    assert sorted(asked) == ["w15", "w15"]
+
+
+def test_a_search_keeps_its_guards() -> None:
+    """What was right with the seed prompt is right with the best one, whatever was put together on the way."""
+    task = simulated_task(rules=8, seed=7, train=48, val=64, interactions=4, sloppiness=0.4)
+    program = task.program()
+    with use_models(forward=task.model):
+        objective = Objective(program, task.loss, task.train, task.val)
+        before = objective.scores((task.seed_prompt,), range(64))
+        right = tuple(row["id"] for row, score in zip(task.val, before) if score == 1.0)
+        result = Trainer(guards=Guards(right)).fit(
+            program, task.loss, optim.PatchSearch(program.parameters(), lanes=4), task.train, task.val
+        )
+    assert result.best_val is not None
+    after = dict(zip(result.best_val.ids, result.best_val.scores))
+    assert all(after[name] == 1.0 for name in right)
+    assert any(step.why.startswith("refused: ") for step in result.steps)
+    assert result.best_val.mean > sum(score or 0.0 for score in before) / 64

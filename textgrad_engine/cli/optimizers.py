@@ -1,0 +1,219 @@
+"""The table [optimizer] of a config file: for each optimizer its own keys, types and ranges, and how it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Discriminator, Field, Tag
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.cli.settings import Contracts, Section
+from textgrad_engine.optim import (
+    OPRO,
+    TGD,
+    BeamSearch,
+    BootstrapDemos,
+    Contract,
+    Optimizer,
+    ParetoSearch,
+    PatchSearch,
+    RandomEdits,
+    RandomSearch,
+)
+from textgrad_engine.optim.proposers import Patch, Proposer, Rewrite
+
+__all__ = ["NAMES", "AnyOptimizer", "BaseSettings", "TGDSettings", "settings_for"]
+
+Count = Annotated[int, Field(gt=0)]
+Some = Annotated[int, Field(ge=0)]
+
+
+class BaseSettings(Section):
+    """What every optimizer has; a setting that the file does not name has the optimizer's own default."""
+
+    of: ClassVar[type[Optimizer]]
+    takes: ClassVar[tuple[str, ...]] = ("max_tokens",)
+    """Those of its settings that a search without feedback has, too."""
+
+    max_tokens: Count | None = None
+    constraints: list[str] | None = None
+    contracts: Contracts = Contracts()
+
+    def given(self) -> dict[str, Any]:
+        """The settings that the file names, as plain values."""
+        return self.model_dump(exclude_none=True, exclude={"name", "contracts", "constraints"})
+
+    def make(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+        """The optimizer.
+
+        Args:
+            params: what it trains.
+            constraints: what new texts must keep to, those of the file included.
+            seed: of the run.
+        """
+        settings: dict[str, Any] = {"constraints": tuple(constraints), "seed": seed, **self.given()}
+        if (mode := settings.pop("mode", None)) is not None:
+            settings["proposer"] = _proposer(mode, seed)
+        return self.of(params, **settings)  # type: ignore[call-arg]
+
+    def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+        """What stands in its place when it gets no feedback: rewrites that know nothing of it, kept by races."""
+        own = {name: value for name, value in self.given().items() if name in self.takes}
+        return RandomSearch(params, Rewrite(), constraints=tuple(constraints), seed=seed, **own)
+
+
+class TGDSettings(BaseSettings):
+    """Textual gradient descent."""
+
+    of = TGD
+    name: Literal["TGD"] = "TGD"
+    max_edits: Count | None = None
+    mode: Literal["patch", "rewrite"] | None = None
+    momentum: Some | None = None
+    max_feedback_tokens: Count | None = None
+
+    def make(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+        """The optimizer; nothing in it is drawn."""
+        return TGD(params, constraints=tuple(constraints), **self.given())
+
+    def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+        """The same optimizer, which is told nothing."""
+        return TGD(params, constraints=tuple(constraints), **self.given(), use_feedback=False)
+
+
+class PatchSearchSettings(BaseSettings):
+    """Patches from several lanes, raced and put together."""
+
+    of = PatchSearch
+    takes = ("max_tokens", "max_edits", "momentum", "allowance")
+    name: Literal["PatchSearch"]
+    lanes: Count | None = None
+    batch_size: Count | None = None
+    max_edits: Count | None = None
+    momentum: Some | None = None
+    max_feedback_tokens: Count | None = None
+    feedback_batch_size: Count | None = None
+    pool: Count | None = None
+    allowance: Count | None = None
+    most_tries: Count | None = None
+    ablate_every: Count | None = None
+
+
+class ParetoSearchSettings(BaseSettings):
+    """GEPA."""
+
+    of = ParetoSearch
+    takes = ("max_tokens", "max_edits", "proposals")
+    name: Literal["ParetoSearch"]
+    mode: Literal["patch", "rewrite"] | None = None
+    batch_size: Count | None = None
+    proposals: Count | None = None
+    merges: Some | None = None
+    max_edits: Count | None = None
+    max_feedback_tokens: Count | None = None
+    feedback_batch_size: Count | None = None
+
+
+class BeamSearchSettings(BaseSettings):
+    """ProTeGi."""
+
+    of = BeamSearch
+    takes = ("max_tokens", "max_edits")
+    name: Literal["BeamSearch"]
+    mode: Literal["patch", "rewrite"] | None = None
+    beam: Count | None = None
+    rounds: Count | None = None
+    batch_size: Count | None = None
+    gradients: Count | None = None
+    errors: Count | None = None
+    edits: Count | None = None
+    paraphrases: Some | None = None
+    successors: Count | None = None
+    selection: Literal["rejects", "ucb"] | None = None
+    evaluations: Count | None = None
+    max_edits: Count | None = None
+    max_feedback_tokens: Count | None = None
+
+
+class OPROSettings(BaseSettings):
+    """Optimization by prompting."""
+
+    of = OPRO
+    name: Literal["OPRO"]
+    rounds: Count | None = None
+    per_round: Count | None = None
+    shown: Count | None = None
+    examples: Some | None = None
+    score_on: Literal["train", "val"] | None = None
+    sample: Count | None = None
+    max_feedback_tokens: Count | None = None
+
+
+class BootstrapDemosSettings(BaseSettings):
+    """Solved examples in the prompt."""
+
+    of = BootstrapDemos
+    name: Literal["BootstrapDemos"]
+    sets: Count | None = None
+    bootstrapped: Count | None = None
+    labelled: Some | None = None
+    least: float | None = None
+
+
+class RandomSearchSettings(BaseSettings):
+    """The control: proposals without feedback."""
+
+    of = RandomSearch
+    name: Literal["RandomSearch"]
+    mode: Literal["patch", "rewrite", "edits"] = "rewrite"
+    proposals: Count | None = None
+    max_edits: Count | None = None
+    momentum: Some | None = None
+    allowance: Count | None = None
+
+    def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+        """Itself: it gets no feedback in any case."""
+        return self.make(params, constraints, seed)
+
+
+_ALL: tuple[type[BaseSettings], ...] = (
+    TGDSettings,
+    PatchSearchSettings,
+    ParetoSearchSettings,
+    BeamSearchSettings,
+    OPROSettings,
+    BootstrapDemosSettings,
+    RandomSearchSettings,
+)
+_BY_NAME = {settings.of.__name__: settings for settings in _ALL}
+
+NAMES = tuple(_BY_NAME)
+"""The optimizers that a config file may name; the first one is meant where it names none."""
+
+
+def settings_for(name: str) -> type[BaseSettings] | None:
+    """The table of an optimizer; None when there is none of that name."""
+    return _BY_NAME.get(name)
+
+
+def _name_in(table: Any) -> str:
+    name = table.get("name", NAMES[0]) if isinstance(table, dict) else getattr(table, "name", NAMES[0])
+    return str(name)
+
+
+AnyOptimizer: TypeAlias = Annotated[
+    Annotated[TGDSettings, Tag("TGD")]
+    | Annotated[PatchSearchSettings, Tag("PatchSearch")]
+    | Annotated[ParetoSearchSettings, Tag("ParetoSearch")]
+    | Annotated[BeamSearchSettings, Tag("BeamSearch")]
+    | Annotated[OPROSettings, Tag("OPRO")]
+    | Annotated[BootstrapDemosSettings, Tag("BootstrapDemos")]
+    | Annotated[RandomSearchSettings, Tag("RandomSearch")],
+    Discriminator(_name_in),
+]
+"""The table of any of them, told apart by ``name``."""
+
+
+def _proposer(mode: str, seed: int) -> Proposer:
+    return {"patch": Patch(), "rewrite": Rewrite(), "edits": RandomEdits(seed)}[mode]

@@ -1,0 +1,150 @@
+"""Guards: what no new text may break, however much better it is on the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from textgrad_engine.data import ids_of
+from textgrad_engine.data.dataset import suggest
+from textgrad_engine.errors import DataError
+
+__all__ = ["Guarded", "Guards"]
+
+_ALIKE = 1e-9
+"""Scores that differ by less are the same."""
+
+_MOST_TOLD = 3
+"""So many broken examples are named."""
+
+
+@dataclass(frozen=True)
+class Guards:
+    """Validation examples that must never break, and floors under the scores of slices of the validation set.
+
+    A new text that won its race is kept only when no example of `never_break` scores less than it does with the texts
+    of now, and the mean score of each slice is at least its floor. A slice that is below its floor already must not get
+    worse. What could not be run with the new text counts as broken. One run of an example decides: where scores vary
+    from time to time, a guard refuses now and then what is no worse.
+
+    Attributes:
+        never_break: ids of validation examples.
+        floors: for slices, each a field and its value, the least mean score.
+
+    Raises:
+        ValueError: there is nothing to guard, or a floor is no number.
+        TypeError: `never_break` is one text.
+
+    Example:
+        >>> guards = Guards(never_break=("a",), floors={("queue", "billing"): 0.5})
+        >>> rows = [{"id": "a", "queue": "billing"}, {"id": "b", "queue": "billing"}, {"id": "c", "queue": "sales"}]
+        >>> guarded = guards.on(rows)
+        >>> guarded.positions
+        (0, 1)
+        >>> guarded.broken({0: 1.0, 1: 0.0}, {0: 0.0, 1: 1.0})
+        'a must never break: 1.000 -> 0.000'
+        >>> guarded.broken({0: 0.0, 1: 1.0}, {0: 0.0, 1: 0.0})
+        "queue = 'billing' (2 examples) has a floor of 0.5: 0.500 -> 0.000"
+    """
+
+    never_break: tuple[str, ...] = ()
+    floors: Mapping[tuple[str, Any], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.never_break, str):
+            raise TypeError(f"never_break is a sequence of ids, got one text; write [{self.never_break!r}]")
+        object.__setattr__(self, "never_break", tuple(map(str, self.never_break)))
+        for (name, value), floor in self.floors.items():
+            if not isinstance(floor, int | float) or floor != floor:
+                raise ValueError(f"the floor of {name} = {value!r} must be a number, got {floor!r}")
+        if not self.never_break and not self.floors:
+            raise ValueError("guards guard nothing: give never_break=(ids...) or floors={(field, value): score}")
+
+    def on(self, rows: Sequence[Mapping[str, Any]]) -> Guarded:
+        """The guards by the positions of the examples.
+
+        Args:
+            rows: the validation examples.
+
+        Raises:
+            DataError: there is no such example or slice.
+        """
+        names = ids_of(rows)
+        positions = {name: position for position, name in enumerate(names)}
+        for name in self.never_break:
+            if name not in positions:
+                raise DataError(
+                    f"never_break names {name!r}, and no validation example has that id"
+                    + (suggest(name, names) or f"; they are {names[0]} to {names[-1]}")
+                )
+        slices = []
+        for (column, value), floor in self.floors.items():
+            found = tuple(n for n, row in enumerate(rows) if column in row and str(row[column]) == str(value))
+            if not found:
+                raise DataError(f"floors names {column} = {value!r}, {_instead(column, rows)}")
+            slices.append((column, value, float(floor), found))
+        return Guarded(names, tuple(positions[name] for name in self.never_break), tuple(slices))
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """`Guards` on one validation set.
+
+    Attributes:
+        names: the ids of its examples.
+        never_break: the examples that must not get worse, by position.
+        slices: field, value, floor, and the positions of the examples.
+    """
+
+    names: tuple[str, ...]
+    never_break: tuple[int, ...]
+    slices: tuple[tuple[str, Any, float, tuple[int, ...]], ...]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The examples that must be run, each once."""
+        found = [*self.never_break, *(position for _, _, _, own in self.slices for position in own)]
+        return tuple(dict.fromkeys(found))
+
+    def broken(self, before: Mapping[int, float | None], after: Mapping[int, float | None]) -> str:
+        """What is broken, in words; "" when nothing is.
+
+        Args:
+            before: the scores with the texts of now, by position; None where no answer was to be had.
+            after: the scores with the new texts.
+        """
+        worse = []
+        for position in self.never_break:
+            old, new = before[position], after[position]
+            if new is None:
+                worse.append(f"{self.names[position]} must never break: it could not be run")
+            elif old is not None and new < old - _ALIKE:
+                worse.append(f"{self.names[position]} must never break: {old:.3f} -> {new:.3f}")
+        more = len(worse) - _MOST_TOLD
+        found = [*worse[:_MOST_TOLD], *([f"and {more} more of them"] if more > 0 else [])]
+        for column, value, floor, own in self.slices:
+            pairs = [(before[n], after[n]) for n in own]
+            told = f"{column} = {value!r} ({len(own)} examples) has a floor of {floor:g}"
+            scores = [new for _, new in pairs if new is not None]
+            if not scores:
+                found.append(f"{told}: none could be run")
+                continue
+            mean = sum(scores) / len(scores)
+            both = [(old, new) for old, new in pairs if old is not None and new is not None]
+            fell = not both or sum(new - old for old, new in both) < -_ALIKE
+            if mean < floor - _ALIKE and fell:
+                was = f"{sum(old for old, _ in both) / len(both):.3f} -> " if both else ""
+                found.append(f"{told}: {was}{mean:.3f}")
+        return "; ".join(found)
+
+
+def _instead(column: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    values = list(dict.fromkeys(repr(row[column]) for row in rows if column in row))
+    if values:
+        shown = ", ".join(values[:8]) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
+        return f"and no validation example has that; {column} is {shown}"
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return f"and no validation example has a field {column!r}" + (
+        suggest(column, columns) or f"; they have {', '.join(columns)}"
+    )
