@@ -37,7 +37,6 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
-    "UNANSWERED",
     "APIError",
     "AnswerError",
     "AuthenticationFailed",

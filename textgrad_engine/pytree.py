@@ -52,13 +52,20 @@ def flatten(tree: object) -> tuple[list[Any], TreeSpec]:
 
 
 def _flatten(tree: Any, found: list[Any]) -> TreeSpec:
-    kind = type(tree)
+    if not is_container(tree):
+        found.append(tree)
+        return _LEAF
+    kind, keys, parts = type(tree), (), tree
     if kind in _DICTS:
-        return TreeSpec(kind, tuple(tree), tuple([_flatten(value, found) for value in tree.values()]))
-    if kind is list or is_container(tree):
-        return TreeSpec(kind, (), tuple([_flatten(value, found) for value in tree]))
-    found.append(tree)
-    return _LEAF
+        keys, parts = tuple(tree), tree.values()
+    children = []
+    for part in parts:
+        if type(part) in _SURE_LEAVES:
+            found.append(part)
+            children.append(_LEAF)
+        else:
+            children.append(_flatten(part, found))
+    return TreeSpec(kind, keys, tuple(children))
 
 
 def unflatten(spec: TreeSpec, values: list[Any]) -> Any:
@@ -114,12 +121,13 @@ def map_leaves(function: Callable[[Any], Any], tree: object) -> Any:
         >>> map_leaves(str, (1, {"a": [2]}))
         ('1', {'a': ['2']})
     """
-    kind: Any = type(tree)
-    if kind in _SURE_LEAVES or not is_container(tree):
+    if not is_container(tree):
         return function(tree)
+    kind: Any = type(tree)
+    given: Any = tree
     if kind in _DICTS:
-        return kind([(key, map_leaves(function, part)) for key, part in tree.items()])  # type: ignore[attr-defined]
-    parts = [map_leaves(function, part) for part in tree]  # type: ignore[attr-defined]
+        return kind([(key, map_leaves(function, part)) for key, part in given.items()])
+    parts = [function(part) if type(part) in _SURE_LEAVES else map_leaves(function, part) for part in given]
     if kind is list:
         return parts
     return tuple(parts) if kind is tuple else kind(*parts)

@@ -160,6 +160,9 @@ def fill(template: str, values: dict[str, str]) -> str:
         '{"id": 1} {who}'
     """
 
+    if "{" not in template:
+        return template
+
     def put(match: re.Match[str]) -> str:
         if match[1]:
             return f"{{{match[1]}}}" if match[1] in values else match[0]

@@ -27,6 +27,7 @@ class Table:
         self.train = tuple(f"t{n}" for n in range(len(next(iter(scores.values())))))
         self.val: tuple[str, ...] = ()
         self.scale = None
+        self.tokens_weight = 0.0
         self.asked: list[Any] = []
 
     def scores(self, texts: Texts, positions: Sequence[int], split: str = "val", *, repeat: int = 0) -> Any:

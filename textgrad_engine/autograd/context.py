@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd.graph import FunctionNode
@@ -65,6 +66,19 @@ class Context:
         if self._freed:
             raise AutogradError(FREED)
         return tuple([value.unpack(self._node) if isinstance(value, _Saved) else value for value in self._saved])
+
+    def saved_variable(self, number: int) -> Any:
+        """One of the values that were saved, by its place; as `saved_variables`."""
+        if self._freed:
+            raise AutogradError(FREED)
+        value = self._saved[number]
+        return value.unpack(self._node) if isinstance(value, _Saved) else value
+
+    def leaf_ids(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """What tells apart the leaves among some of the values that were saved, by their places."""
+        found = [self._saved[number] for number in numbers]
+        kept = [value.variable for value in found if isinstance(value, _Saved)]
+        return tuple([id(v if v._origin is None else v._origin) for v in kept if v._grad_fn is None])
 
     def mark_non_differentiable(self, *outputs: Variable) -> None:
         """Say that feedback on these outputs leads nowhere; they do not require grad."""

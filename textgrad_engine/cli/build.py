@@ -21,7 +21,7 @@ from textgrad_engine.llm.resolve import resolve
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Parameter
-from textgrad_engine.optim import TGD, Optimizer
+from textgrad_engine.optim import Optimizer
 from textgrad_engine.train import Guards
 
 __all__ = [
@@ -101,7 +101,7 @@ def make_optimizer(
         config: what it says of the optimizer.
         program: what is trained.
         examples: the training examples, where the config forbids to copy from them.
-        feedback: False withholds the feedback from it.
+        feedback: False withholds the feedback from it; in the place of a search it is then a `RandomSearch`.
 
     Raises:
         ConfigError: the program has nothing to train, or a contract cannot be used.
@@ -113,10 +113,10 @@ def make_optimizer(
             'such as self.system = nn.Parameter("...", role="system prompt")',
             *_CLASS,
         )
-    settings = config.optimizer.given()
+    settings = config.optimizer
     contracts = make_contracts(config, [str(parameter.data) for parameter in trained], examples)
-    settings["constraints"] = (*settings.get("constraints", ()), *contracts)
-    return TGD(trained, **settings, use_feedback=feedback)
+    make = settings.make if feedback else settings.control
+    return make(trained, (*(settings.constraints or ()), *contracts), config.seed)
 
 
 def make_models(config: Config, option: str | None = None, *, needs_key: bool = True) -> dict[str, Model]:

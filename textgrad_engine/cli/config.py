@@ -17,20 +17,21 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import PrivateAttr, ValidationError
 
 from textgrad_engine.cli import user_code
+from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, TGDSettings, settings_for
 from textgrad_engine.cli.settings import (
     Budget,
     Data,
     Guards,
     Metric,
     Models,
-    Optimizer,
     Program,
     Section,
     Train,
     explain,
+    keys_of,
 )
 from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, syntax_error
-from textgrad_engine.data.dataset import Dataset
+from textgrad_engine.data.dataset import Dataset, suggest
 from textgrad_engine.data.load import load, missing_file, read_text
 from textgrad_engine.data.split import overlaps
 from textgrad_engine.errors import ConfigError, DataError
@@ -48,7 +49,7 @@ class Config(Section):
     data: Data
     metric: Metric = Metric()
     models: Models
-    optimizer: Optimizer = Optimizer()
+    optimizer: AnyOptimizer = TGDSettings()
     train: Train = Train()
     guards: Guards = Guards()
     budget: Budget = Budget()
@@ -67,7 +68,7 @@ class Config(Section):
         try:
             config = cls.model_validate(dict(values))
         except ValidationError as error:
-            found = sorted((line_of(lines, item["loc"]), explain(item, cls)) for item in error.errors())
+            found = sorted((line_of(lines, keys_of(item, cls)), explain(item, cls)) for item in error.errors())
             raise ConfigError("\n".join(place(path, line, lines) + text for line, text in found)) from None
         config._path, config._lines = path, lines
         for check in _CHECKS:
@@ -149,6 +150,7 @@ class Config(Section):
         base_url: str | None = None,
         budget: float | None = None,
         seed: int | None = None,
+        optimizer: str | None = None,
         max_epochs: int | None = None,
         max_steps: int | None = None,
         batch_size: int | None = None,
@@ -160,6 +162,7 @@ class Config(Section):
             base_url: the endpoint of every role.
             budget: in dollars.
             seed: of the run.
+            optimizer: another optimizer; it keeps what all of them have, and has its own defaults for the rest.
             max_epochs: passes over the training examples.
             max_steps: optimizer steps, at most.
             batch_size: examples in a step.
@@ -182,6 +185,8 @@ class Config(Section):
                 values[section] = {**values[section], key: value}
         if seed is not None:
             values["seed"] = seed
+        if optimizer not in (None, self.optimizer.name):
+            values["optimizer"] = _of_another(values["optimizer"], optimizer)
         try:
             changed = type(self).of(values, self._path)
         except ConfigError as error:
@@ -383,7 +388,34 @@ def _check_endpoint(config: Config) -> None:
         config.fail("[models] base_url holds a key or password; set OPENAI_API_KEY instead", "models", "base_url")
 
 
+def _of_another(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The table of another optimizer, with what all optimizers have of this one.
+
+    Raises:
+        ConfigError: there is no such optimizer.
+    """
+    if settings_for(name) is None:
+        raise ConfigError(f"--optimizer {name}: it is one of {', '.join(NAMES)}{suggest(name, NAMES)}")
+    return {"name": name, **{key: value for key, value in values.items() if key in BaseSettings.model_fields}}
+
+
+def _check_train(config: Config) -> None:
+    """What a search does otherwise by itself, so that nothing in the file is without effect."""
+    if config.optimizer.name == "TGD":
+        return
+    has = type(config.optimizer).model_fields
+    for key in ("max_epochs", "batch_size", "feedback_batch_size"):
+        if ("train", key) in config._lines:
+            instead = f"set {key} in [optimizer]" if key in has else "limit [train] max_steps, or a [budget]"
+            config.fail(
+                f"[train] {key} means nothing to {config.optimizer.name}, which draws its own minibatches and ends by "
+                f"itself; take it out; {instead}",
+                "train",
+                key,
+            )
+
+
 _OF_THE_ENDPOINT = ("base_url", "api", "config", "requests_per_minute", "tokens_per_minute")
 """The keys of [models] that hold for whatever model is named."""
 
-_CHECKS = (_check_endpoint, _check_files, _check_metric, _check_program)
+_CHECKS = (_check_endpoint, _check_files, _check_metric, _check_program, _check_train)

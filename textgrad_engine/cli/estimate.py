@@ -37,6 +37,13 @@ def estimate(
     """
     with checking():
         found = load_config(config).with_overrides(model=model, base_url=base_url)
+        if found.optimizer.name != "TGD":
+            found.fail(
+                f"[optimizer] name = {found.optimizer.name!r}: a search ends when nothing is left to try, which nobody "
+                "knows beforehand, so there is no estimate; limit it with [budget] calls, or [train] max_steps",
+                "optimizer",
+                "name",
+            )
         train_set, val_set, test_set = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)
         optimizer = build.make_optimizer(found, program, train_set)

@@ -55,7 +55,7 @@ class BaseSettings(Section):
         settings: dict[str, Any] = {"constraints": tuple(constraints), "seed": seed, **self.given()}
         if (mode := settings.pop("mode", None)) is not None:
             settings["proposer"] = _proposer(mode, seed)
-        return self.of(params, **settings)  # type: ignore[call-arg]
+        return self.of(params, **settings)
 
     def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
         """What stands in its place when it gets no feedback: rewrites that know nothing of it, kept by races."""
@@ -216,4 +216,5 @@ AnyOptimizer: TypeAlias = Annotated[
 
 
 def _proposer(mode: str, seed: int) -> Proposer:
-    return {"patch": Patch(), "rewrite": Rewrite(), "edits": RandomEdits(seed)}[mode]
+    proposers: dict[str, Proposer] = {"patch": Patch(), "rewrite": Rewrite(), "edits": RandomEdits(seed)}
+    return proposers[mode]

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from textgrad_engine.cli.optimizers import NAMES
+
 __all__ = [
     "BaseUrl",
     "BudgetLimit",
@@ -14,6 +16,7 @@ __all__ = [
     "Controls",
     "Json",
     "ModelName",
+    "OptimizerName",
     "Quiet",
     "RunDir",
     "RunPath",
@@ -41,6 +44,14 @@ ModelName = Annotated[
         "--model",
         metavar="NAME",
         help="Use this model for everything, e.g. openai/gpt-5-mini, instead of the config's models.",
+    ),
+]
+OptimizerName = Annotated[
+    str | None,
+    typer.Option(
+        "--optimizer",
+        metavar="NAME",
+        help=f"Use this optimizer instead of the config's, with its own defaults: {', '.join(NAMES)}.",
     ),
 ]
 BaseUrl = Annotated[

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Bars", "Lines", "on_interrupt", "progress_for", "score_bar"]
 
+_SEARCHING: tuple[Phase, ...] = ("search", "score")
+"""The phases of a search, which share a bar: proposals under way, and the step that decides about one."""
+
 STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
 
 
@@ -77,6 +80,7 @@ class Bars:
         )
         self._tasks: dict[Phase, TaskID] = {}
         self._phases: dict[int, tuple[Phase, int]] = {}
+        self._calls: dict[int, int] = {}
         self.live = Live(
             console=console,
             get_renderable=self._renderable,
@@ -93,18 +97,29 @@ class Bars:
             self._start(event)
         elif isinstance(event, PhaseStarted):
             self._phases[event.number] = (event.phase, event.total)
+            if event.phase in _SEARCHING:
+                self._search()
+                return
             if event.phase == "forward":
                 for phase in ("backward", "optimize", "validate"):
                     self._clear(phase)
+            elif "search" in self._tasks and not self._open:
+                self._bars.update(self._tasks["search"], total=1, completed=1)
             self._move(event.phase, 0, event.total)
         elif isinstance(event, PhaseAdvanced):
             self._move(*_at(self._phases[event.number], event.done))
         elif isinstance(event, CallEnded) and event.phase in self._phases:
             phase, total = self._phases[event.phase]
-            if not total:  # how much backward has to do is not known beforehand
-                self._bars.update(self._tasks[phase], shown=plural(self._bump(event.phase), "call"))
+            calls = self._calls[event.phase] = self._calls.get(event.phase, 0) + 1
+            if phase in _SEARCHING:
+                self._search()
+            elif not total:  # how much backward has to do is not known beforehand
+                self._bars.update(self._tasks[phase], shown=plural(calls, "call"))
         elif isinstance(event, PhaseEnded):
             phase, total = self._phases.pop(event.number)
+            self._calls.pop(event.number, None)
+            if phase in _SEARCHING:
+                return  # another one begins at once, or something else does, which ends the bar
             self._bars.update(self._tasks[phase], total=total or 1, completed=total or 1)
             if total:
                 self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
@@ -133,11 +148,22 @@ class Bars:
             self._tasks[phase] = self._bars.add_task(phase, total=total or None, shown=shown)
         self._bars.update(self._tasks[phase], completed=done, total=total or None, shown=shown)
 
-    def _bump(self, number: int) -> int:
-        self._calls = (number, self._calls[1] + 1 if self._calls[0] == number else 1)
-        return self._calls[1]
+    @property
+    def _open(self) -> list[Phase]:
+        """The phases of a search that go on."""
+        return [phase for phase, _ in self._phases.values() if phase in _SEARCHING]
 
-    _calls: tuple[int, int] = (0, 0)
+    def _search(self) -> None:
+        """Show how many proposals are under way, and the calls that they have made; what a step costs nobody knows."""
+        if "search" not in self._tasks:  # the bars of an optimizer that goes step by step are not wanted
+            for task in self._tasks.values():
+                self._bars.remove_task(task)
+            order: tuple[Phase, ...] = ("search", "validate", *(("test",) if "test" in self._tasks else ()))
+            self._tasks = {phase: self._bars.add_task(phase, total=1, shown="") for phase in order}
+        lanes = self._open.count("search")
+        calls = sum(made for number, made in self._calls.items() if self._phases[number][0] in _SEARCHING)
+        shown = f"{lanes} under way, {plural(calls, 'call')}" if lanes else plural(calls, "call")
+        self._bars.update(self._tasks["search"], total=None, shown=shown)
 
     def _renderable(self) -> RenderableType:
         from rich.console import Group
@@ -150,7 +176,10 @@ class Bars:
         if self.stopping:
             return STOPPING
         tally, used = self.tally, self.tally.usage
-        parts = [f"step {min(tally.step + 1, tally.steps)} of {tally.steps}" if not tally.tested else "testing"]
+        steps = f"step {tally.step + 1}"
+        if tally.steps is not None:
+            steps = f"step {min(tally.step + 1, tally.steps)} of {tally.steps}"
+        parts = ["testing" if tally.tested else steps]
         if tally.best is not None:
             parts.append(f"best {tally.best:.3f}")
         parts += [f"{count(used.calls)} calls", f"{short(used.total_tokens)} tokens"]

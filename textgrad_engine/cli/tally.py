@@ -20,7 +20,7 @@ class Tally:
         clock: the time in seconds, from any beginning.
 
     Attributes:
-        steps: how many there will be at most.
+        steps: how many there will be at most; None where nobody knows, as in a search.
         step: how many are over.
         best: the best validation score so far; None before the first.
         usage: calls, tokens and dollars.
@@ -28,7 +28,8 @@ class Tally:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.steps = self.step = self.tested = 0
+        self.steps: int | None = 0
+        self.step = self.tested = 0
         self.best: float | None = None
         self.usage = Usage()
         self._clock = clock
@@ -50,7 +51,7 @@ class Tally:
             self._began = now
         elif isinstance(event, PhaseStarted):
             self._phase = now
-            if event.phase == "forward" and self._first_step is None:
+            if event.step and self._first_step is None:
                 self._first_step = now
         elif isinstance(event, Evaluated):
             if event.phase == "test":
@@ -76,8 +77,8 @@ class Tally:
 
     @property
     def left(self) -> float | None:
-        """Seconds that it will still take, if all steps are taken; None before the first step is over."""
-        if self._first_step is None or not self.step:
+        """Seconds that it will still take, if all steps are taken; None where nobody knows."""
+        if self._first_step is None or not self.step or self.steps is None:
             return None
         since = self._clock() - self._last_step
         steps = (self._last_step - self._first_step) / self.step * (self.steps - self.step)
@@ -102,6 +103,10 @@ def line_of(event: Event, tally: Tally) -> str:
     """
     if isinstance(event, RunStarted):
         return "\n".join(f"warning: {sentence}" for sentence in event.overlaps)
+    if isinstance(event, StepEnded) and event.kind:
+        kept = "kept" if event.kept else "    "
+        made = f"{_step(event.step, tally)}  {event.kind:<10.10}  {_came_of(event):<7}  {kept}"
+        return f"{made}  best {event.best_val:.2f}  {tally.spent()}"
     if isinstance(event, StepEnded):
         train = "   -" if event.train_mean is None else f"{event.train_mean:.2f}"
         dropped = any(change.problem for change in event.changes)
@@ -112,10 +117,19 @@ def line_of(event: Event, tally: Tally) -> str:
     if not isinstance(event, Evaluated) or (event.phase == "validate" and event.step):
         return ""
     if event.phase == "validate":
-        return f"{_step(0, tally)}  seed prompt val {event.evaluation.mean:.2f}{' ' * 18}{tally.spent()}"
+        return f"{_step(0, tally)}  {f'seed prompt val {event.evaluation.mean:.2f}':<38}{tally.spent()}"
     which = "best" if tally.tested == 1 else "seed"
-    return f"{'test':<{len(_step(0, tally))}}  {which} prompt {event.evaluation.mean:.2f}{' ' * 22}{tally.spent()}"
+    return f"{'test':<{len(_step(0, tally))}}  {f'{which} prompt {event.evaluation.mean:.2f}':<38}{tally.spent()}"
+
+
+def _came_of(event: StepEnded) -> str:
+    """What trying out a proposal of a search brought: on how many examples it did better, and on how many worse."""
+    if event.race is not None:
+        return f"+{len(event.race.gained)} -{len(event.race.lost)}"
+    return "dropped" if any(change.problem for change in event.changes) else "-"
 
 
 def _step(step: int, tally: Tally) -> str:
+    if tally.steps is None:
+        return f"step {step:>3}"
     return f"step {step:>{len(str(tally.steps))}}/{tally.steps}"

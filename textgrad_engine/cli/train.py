@@ -19,6 +19,7 @@ from textgrad_engine.cli.options import (
     Controls,
     Json,
     ModelName,
+    OptimizerName,
     Quiet,
     RunDir,
     Seed,
@@ -53,6 +54,7 @@ def train(
     model: ModelName = None,
     base_url: BaseUrl = None,
     budget: BudgetLimit = None,
+    optimizer: OptimizerName = None,
     seed: Seed = None,
     run_dir: RunDir = None,
     no_feedback: Annotated[
@@ -70,7 +72,9 @@ def train(
     was found, and prints the result so far.
     """
     with checking():
-        found = load_config(config).with_overrides(model=model, base_url=base_url, budget=budget, seed=seed)
+        found = load_config(config).with_overrides(
+            model=model, base_url=base_url, budget=budget, seed=seed, optimizer=optimizer
+        )
     path, result = _run(
         found, model, budget, run_dir, feedback=not no_feedback, controls=controls, cache=cache, quiet=quiet or as_json
     )
@@ -124,6 +128,7 @@ def _run(
             target=config.data.target,
             seed=config.seed,
             guards=guards,
+            tokens_weight=settings.tokens_weight,
             controls=controls,
             callbacks=(folder, *progress),
         )

@@ -13,7 +13,7 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Purpose, ResponseFormat, unknown_setting
 from textgrad_engine.llm.roles import model_for
-from textgrad_engine.llm.usage import call_key_scope
+from textgrad_engine.llm.usage import call_key
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, case_of, feedback_on
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
@@ -34,8 +34,11 @@ class ChatCompletion(Function):
             return Variable(settings.silence, role=settings.role)
         request = plan.request(data, settings)
         model = model_for(settings.purpose, settings.model)
-        with call_key_scope(EXAMPLE.get()):
+        token = call_key.set(EXAMPLE.get())
+        try:
             completion = await model.complete(request)
+        finally:
+            call_key.reset(token)
         return Variable(completion.text, role=settings.role)
 
     @staticmethod
@@ -74,20 +77,14 @@ class ChatCompletion(Function):
     @staticmethod
     def describe_output(ctx: Any) -> str:
         """The answer."""
-        return str(ctx.saved_variables[-1].data)
+        return str(ctx.saved_variable(-1).data)
 
     @staticmethod
     def backward_group(ctx: Any) -> Any:
         """Calls of the same place in a program, on the same trained texts, may share a feedback call."""
         # Results (the answer of an earlier call in a chain) differ from example to example and may still share a call.
-        trained = tuple(
-            [
-                id(value if value._origin is None else value._origin)
-                for needed, value in zip(ctx.needs_input_grad[2:], ctx.saved_variables)
-                if needed and value.is_leaf
-            ]
-        )
-        return (ctx.settings, trained)
+        wanted = [number for number, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
+        return (ctx.settings, ctx.leaf_ids(wanted))
 
     @staticmethod
     def backward_group_size(ctx: Any) -> int:

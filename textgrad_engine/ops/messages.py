@@ -25,6 +25,7 @@ class ChatSettings:
         role: the role of the answer.
         strict: an input that no message has a slot for is an error.
         silence: the answer when the gate of a call is empty, without asking anybody.
+        no_variables_inside: says that it need not be searched for Variables; the same of a `Plan`.
     """
 
     model: str | Model | None = None
@@ -90,7 +91,7 @@ class Plan:
             )
 
     def _refuse_batches(self, data: Sequence[Any]) -> None:
-        if not any(isinstance(value, list) for value in data):
+        if list not in map(type, data):
             return
         for name, index in self.named_values():
             if isinstance(data[index], list):

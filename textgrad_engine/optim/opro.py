@@ -121,7 +121,7 @@ class OPRO(PopulationSearcher):
                 arms[draft.number] = self.population.add(draft.candidate)
         record, before = max(self._marks.values(), default=0.0), self._best
         self._score(objective, list(arms.values()))
-        first, leads = self._first(objective, list(arms.values()))
+        first, better = self._first(objective, list(arms.values()))
         outcomes = []
         for draft in drafts:
             arm = arms.get(draft.number)
@@ -135,9 +135,9 @@ class OPRO(PopulationSearcher):
                 why += ", the highest so far" if arm == first else ", higher than all before"
             race = self.population.compared(arm, before)
             if arm == first and race is not None:
-                word = "and is better" if leads else "but is no better"
+                word = "and is better" if better else "but is no better"
                 why += f", {word} on validation ({self.population.mean(arm):.3f})"
-            outcomes.append(Outcome(draft, why, arm if arm == first and leads else None, race))
+            outcomes.append(Outcome(draft, why, arm if arm == first and better else None, race))
         return outcomes
 
     def _drafts(self, objective: Objective) -> list[Draft]:
@@ -191,7 +191,7 @@ class OPRO(PopulationSearcher):
                 self._marks[number] = sum(known) / len(known)
 
     def _first(self, objective: Objective, numbers: list[int]) -> tuple[int | None, bool]:
-        """The best of new candidates, if its score is above that of the parameters' texts; and whether it leads."""
+        """The best of new candidates, if it scores above the parameters' texts, and whether validation agrees."""
         marked = [number for number in numbers if number in self._marks]
         if not marked:
             return None, False

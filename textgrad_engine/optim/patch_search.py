@@ -89,7 +89,7 @@ class PatchSearch(Searcher):
         ValueError: there is no parameter, or a setting is out of range.
 
     Example:
-        >>> from textgrad_engine import nn
+        >>> from textgrad_engine import nn, use_models
         >>> from textgrad_engine.testing import FunctionModel
         >>> from textgrad_engine.train import Objective
         >>> def model(request):
@@ -100,10 +100,12 @@ class PatchSearch(Searcher):
         ...     text = request.messages[-1].text
         ...     return text.upper() if "Shout" in request.messages[0].text else text
         >>> system = nn.Parameter("Repeat.", role="system prompt")
-        >>> program = nn.ChatCompletion("{word}", system=system, model=FunctionModel(model))
+        >>> program = nn.ChatCompletion("{word}", system=system)
         >>> rows = [{"word": word, "target": word.upper()} for word in "one two three four five six seven".split()]
-        >>> search = PatchSearch(program.parameters(), model=FunctionModel(model), lanes=1)
-        >>> search.step(Objective(program, nn.ExactMatch(), rows)).why
+        >>> search = PatchSearch(program.parameters(), lanes=1)
+        >>> with use_models(forward=FunctionModel(model)):
+        ...     decided = search.step(Objective(program, nn.ExactMatch(), rows))
+        >>> decided.why
         'better'
         >>> system.data.split()
         ['Repeat.', 'Shout.']

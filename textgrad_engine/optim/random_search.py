@@ -22,7 +22,7 @@ from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.drafts import Desk, Draft, Job, text_settings
-from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 from textgrad_engine.optim.search.searcher import Decision, Searcher
@@ -250,7 +250,12 @@ class RandomSearch(Searcher):
 
     def _raced(self, objective: Objective, board: Board, draft: Draft) -> RaceRecord:
         rng = random.Random(f"{self.seed}/{draft.number}")
-        race = Race(board.strata((), rng), allowance=self.allowance, scale=board.scale)
+        race = Race(
+            board.strata((), rng),
+            allowance=self.allowance,
+            handicap=handicap_of(objective, board.texts, draft.candidate.texts),
+            scale=board.scale,
+        )
         both = [board.texts, draft.candidate.texts]
         return run_race(race, objective.val, lambda some: objective.matrix(both, some))
 

@@ -31,6 +31,7 @@ def as_json(result: TrainResult, openings: int | None = None) -> dict[str, Any]:
         "overlaps": list(result.overlaps),
         "candidates": result.candidates,
         "controls": _controls(result),
+        "front": [asdict(point) for point in result.front],
         "usage": {purpose: usage_as_json(usage) for purpose, usage in result.usage.items()},
         "total": usage_as_json(result.total),
         "seconds": round(result.seconds, 3),

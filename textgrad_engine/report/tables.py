@@ -57,6 +57,8 @@ def render(
     parts: list[RenderableType] = [*_headline(title, headline), "", _scores(view), ""]
     parts += [_indented(note, 2, "dim") for note in view.notes]
     parts += ["", _usage(view), ""]
+    if len(result.front) > 1:
+        parts += [*_front(result), ""]
     if view.controls and result.controls is not None:
         parts += [*_controls(view, result.controls.calls), ""]
     for parameter in view.parameters:
@@ -224,6 +226,22 @@ def _usage(view: View) -> RenderableType:
             style="bold" if last else None,
         )
     return _padded(table, 2)
+
+
+def _front(result: TrainResult) -> Iterator[RenderableType]:
+    from rich.table import Table
+
+    yield _styled("Score against length, of what was run on the whole validation set", "bold")
+    yield ""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for name in ("tokens", "validation"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    for point in result.front:
+        known = {"best prompt": result.best, "seed prompt": result.seed}
+        which = next((name for name, texts in known.items() if texts.items() >= point.texts.items()), "")
+        table.add_row(count(point.tokens), score(point.score), which, style="bold" if which == "best prompt" else "")
+    yield _padded(table, 2)
 
 
 def _controls(view: View, calls: int) -> Iterator[RenderableType]:

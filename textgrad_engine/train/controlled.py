@@ -37,6 +37,7 @@ def run_controls(run: Run, searched: Controls) -> None:
             target=run.trainer.target,
             concurrency=run.trainer.concurrency,
             guards=run.trainer.guards,
+            tokens_weight=run.trainer.tokens_weight,
         )
         with run.phase("control", len(run.steps), 0):
             found = search_without_feedback(

@@ -19,7 +19,7 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer, RandomEdits, RandomSearch
 from textgrad_engine.optim.proposers import Proposer, Rewrite
-from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.optim.search.objective import Texts, handicap_of
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.guards import Guards
@@ -173,13 +173,18 @@ def search_without_feedback(
         val = objective.evaluation(texts)
     except UNANSWERED as error:
         return Searched(start, seed_val, tried, kept, searched, problem or f"{type(error).__name__}: {error}")
-    if not does_better(val, seed_val):
+    if not does_better(val, seed_val, handicap_of(objective, start, texts)):
         return Searched(start, seed_val, tried, kept, searched, problem)
     return Searched(texts, val, tried, kept, searched, problem)
 
 
-def does_better(best: Evaluation, seed: Evaluation) -> bool:
+def does_better(best: Evaluation, seed: Evaluation, handicap: float = 0.0) -> bool:
     """Whether texts do better than the seed texts, over the examples where both answered.
+
+    Args:
+        best: the scores of the texts.
+        seed: those of the seed texts.
+        handicap: by so much the mean must be higher to pay for further tokens.
 
     Example:
         >>> seed, best = (Evaluation(("a", "b"), scores, (None, None), {}) for scores in ((0.0, 1.0), (1.0, None)))
@@ -187,7 +192,8 @@ def does_better(best: Evaluation, seed: Evaluation) -> bool:
         (True, False)
     """
     pairs = zip(seed.scores, best.scores)
-    return sum(after - before for before, after in pairs if before is not None and after is not None) > 0
+    changes = [after - before for before, after in pairs if before is not None and after is not None]
+    return sum(changes) > len(changes) * handicap
 
 
 def objective_for(
@@ -200,6 +206,7 @@ def objective_for(
     target: str,
     concurrency: int | None,
     guards: Guards | None,
+    tokens_weight: float,
 ) -> Objective:
     """A new objective of what an optimizer trains, in the program's order.
 
@@ -212,10 +219,21 @@ def objective_for(
         target: the field that holds an example's target.
         concurrency: at most so many examples at once.
         guards: what no new texts may break.
+        tokens_weight: what 1000 tokens of the texts cost, in units of the score.
     """
     trained = {id(variable) for group in optimizer.param_groups for variable in group["params"]}
     own = [parameter for parameter in program.parameters() if parameter.requires_grad and id(parameter) in trained]
-    return Objective(program, loss, train, val, target=target, concurrency=concurrency, parameters=own, guards=guards)
+    return Objective(
+        program,
+        loss,
+        train,
+        val,
+        target=target,
+        concurrency=concurrency,
+        parameters=own,
+        guards=guards,
+        tokens_weight=tokens_weight,
+    )
 
 
 def _group_of(parameter: Variable, optimizer: Optimizer) -> dict[str, Any]:

@@ -52,8 +52,9 @@ class Guards:
     floors: Mapping[tuple[str, Any], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if isinstance(self.never_break, str):
-            raise TypeError(f"never_break is a sequence of ids, got one text; write [{self.never_break!r}]")
+        given: object = self.never_break  # a text is a sequence of texts, too
+        if isinstance(given, str):
+            raise TypeError(f"never_break is a sequence of ids, got one text; write [{given!r}]")
         object.__setattr__(self, "never_break", tuple(map(str, self.never_break)))
         for (name, value), floor in self.floors.items():
             if not isinstance(floor, int | float) or floor != floor:

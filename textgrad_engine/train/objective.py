@@ -63,6 +63,8 @@ class Objective:
         parameters: what is trained, in this order; None for all parameters of the program that require grad.
         phases: makes the context in which a proposal's calls are made, from its number, for the journal.
         guards: what no new texts may break.
+        tokens_weight: what 1000 tokens of the texts cost, in units of the score; texts are compared by their mean
+            scores less that.
 
     Raises:
         DataError: a set is empty, or an example lacks a field, or one that the guards name is not there.
@@ -91,7 +93,9 @@ class Objective:
         parameters: Sequence[Variable] | None = None,
         phases: Phases | None = None,
         guards: Guards | None = None,
+        tokens_weight: float = 0.0,
     ) -> None:
+        self.tokens_weight = tokens_weight
         self.scale = scale_of(loss)
         self._phases = phases
         self._program, self._loss, self._concurrency = program, loss, concurrency
@@ -167,6 +171,20 @@ class Objective:
         lost = {name: "it was not run with these texts" for name, score in zip(self.val, scores) if score is None}
         return Evaluation(self.val, tuple(scores), tuple(None for _ in scores), lost)
 
+    def validated(self) -> list[tuple[Texts, float]]:
+        """All texts that were run on the whole validation set, sorted, each with its mean score, where all answered."""
+        with self._lock:
+            own = [(key, future) for (_, key), future in sorted(self._own.items(), key=lambda item: item[0][0])]
+            held = [*self._shared.items(), *own]
+        scores: dict[Texts, dict[int, float]] = {}
+        for (texts, split, position, repeat), future in held:
+            if split == "val" and not repeat and future.done() and future.exception() is None:
+                score = future.result().score
+                if score is not None:
+                    scores.setdefault(texts, {}).setdefault(position, score)
+        whole = {texts: found for texts, found in scores.items() if len(found) == len(self.val)}
+        return [(texts, sum(found.values()) / len(found)) for texts, found in sorted(whole.items())]
+
     def texts_of(self, named: Mapping[str, str]) -> Texts:
         """The candidate that texts by dotted name make."""
         return tuple(named[name] for name in self.names)
@@ -174,13 +192,19 @@ class Objective:
     def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
         """Run training examples with these texts and go backward; each goes as soon as its own loss is there."""
         leaves = self._leaves(texts, requires_grad=True)
+        # Feedback on other texts of the program is wanted by nobody, and would be paid for and left in them.
+        others = {
+            name: Variable(parameter.data, role=parameter.role)
+            for name, parameter in self._program.named_parameters()
+            if name not in leaves and parameter.requires_grad
+        }
         rows = [self._rows["train"][position] for position in positions]
         problems: list[str] = []
 
         def start(number: int) -> tuple[Any, Variable]:
             name, fields, wanted = rows[number]
             with example(name):
-                prediction = as_variable(functional_call(self._program, leaves, **fields))
+                prediction = as_variable(functional_call(self._program, others | leaves, **fields))
                 return prediction, self._loss(prediction, wanted)
 
         results = run_scored(start, len(rows), self._concurrency, room=self._room)

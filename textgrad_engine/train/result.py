@@ -11,6 +11,7 @@ from textgrad_engine.optim import Origin
 from textgrad_engine.train.controls import Controls
 from textgrad_engine.train.evaluator import Comparison, Evaluation
 from textgrad_engine.train.events import Status, StepEnded
+from textgrad_engine.train.front import FrontPoint
 
 __all__ = ["TrainResult", "tried"]
 
@@ -37,6 +38,8 @@ class TrainResult:
         openings: how often the test set was opened by the run.
         overlaps: which examples are in two sets, exactly or nearly, in words.
         controls: searches without feedback at equal calls, where they were asked for; `usage` holds theirs too.
+        front: of the texts that were run on the whole validation set, those that no others beat by fewer tokens or a
+            higher score without losing in the other; longest first.
     """
 
     status: Status
@@ -55,6 +58,7 @@ class TrainResult:
     openings: int = 0
     overlaps: tuple[str, ...] = ()
     controls: Controls | None = None
+    front: tuple[FrontPoint, ...] = ()
 
     @property
     def total(self) -> Usage:

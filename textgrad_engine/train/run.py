@@ -20,7 +20,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
 from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.board import Board
-from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.optim.search.objective import Texts, handicap_of
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
 from textgrad_engine.train.controlled import run_controls
@@ -42,6 +42,7 @@ from textgrad_engine.train.events import (
     StepEnded,
     current_phase,
 )
+from textgrad_engine.train.front import front_of
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 from textgrad_engine.train.objective import Objective, note_lost
 from textgrad_engine.train.result import TrainResult, tried
@@ -90,6 +91,7 @@ class Run:
             parameters=self.searched(),
             phases=self.proposal_phase,
             guards=trainer.guards,
+            tokens_weight=trainer.tokens_weight,
         )
         self.seed = self.texts()
         self.best = dict(self.seed)
@@ -295,6 +297,7 @@ class Run:
             scale=board.scale,
             until="worse" if self.is_shorter() else "better",
             hopeful=board.failing,
+            handicap=handicap_of(self.objective, board.texts, texts),
         )
         with self.phase("validate", number, 0):
             return run_race(race, self.objective.val, lambda some: self.objective.matrix([board.texts, texts], some))
@@ -457,6 +460,7 @@ class Run:
             openings=0 if self.test is None else self.test.openings,
             overlaps=self.overlaps,
             controls=self.controls,
+            front=front_of(self.objective),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from pathlib import Path
@@ -41,6 +42,8 @@ class Trainer:
         seed: of the order of the examples.
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
         guards: what no new text may break, however much better it is on the whole.
+        tokens_weight: what 1000 tokens of the trained texts cost, in units of the score. Races and means are decided by
+            the score less that; the scores that are reported stay plain.
         controls: after the run, give a rewrite without feedback and random edits as many calls as the optimizer had,
             and score what they select on the test set too (`TrainResult.controls`). This triples the calls.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
@@ -81,6 +84,7 @@ class Trainer:
         seed: int = 0,
         concurrency: int | None = None,
         guards: Guards | None = None,
+        tokens_weight: float = 0.0,
         controls: bool = False,
         run_dir: str | Path | None = None,
         callbacks: Iterable[Callback] = (),
@@ -103,7 +107,10 @@ class Trainer:
         self.target = target
         self.seed = seed
         self.concurrency = concurrency
+        if not 0 <= tokens_weight < math.inf:
+            raise ValueError(f"tokens_weight must be a number of at least 0, got {tokens_weight}")
         self.guards = guards
+        self.tokens_weight = tokens_weight
         self.controls = controls
         self.run_dir = None if run_dir is None else Path(run_dir)
         self.callbacks = tuple(callbacks)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.llm import tokens
 from textgrad_engine.optim.demos import Demo
 
-__all__ = ["FeedbackOn", "Objective", "Split", "Texts"]
+__all__ = ["FeedbackOn", "Objective", "Split", "Texts", "handicap_of", "tokens_of"]
 
 Texts: TypeAlias = tuple[str, ...]
 """A candidate: one text for each parameter of the objective, in order."""
@@ -43,12 +44,15 @@ class Objective(Protocol):
         parameters: what is trained.
         train: the ids of the examples that feedback may be taken on.
         val: the ids of the examples that decide which texts are kept.
+        tokens_weight: what 1000 tokens of the texts cost, in units of the score; texts are compared by their mean
+            scores less that.
         scale: the worst and the best score that the loss gives; None where it does not say.
     """
 
     parameters: tuple[Variable, ...]
     train: tuple[str, ...]
     val: tuple[str, ...]
+    tokens_weight: float
     scale: tuple[float, float] | None
 
     def scores(
@@ -106,3 +110,26 @@ class Objective(Protocol):
             number: the proposal that has run these; what it bought is used.
         """
         ...
+
+
+def tokens_of(texts: Texts) -> int:
+    """How many tokens texts have.
+
+    Example:
+        >>> tokens_of(("Be brief.", "")) == tokens_of(("Be brief.",)) > 0
+        True
+    """
+    return sum(tokens.count(text) for text in texts)
+
+
+def handicap_of(objective: Objective, before: Texts, after: Texts) -> float:
+    """By how much the mean score with new texts must be higher to pay for their tokens; negative for fewer tokens.
+
+    Args:
+        objective: says what tokens cost.
+        before: the texts of now.
+        after: the new texts.
+    """
+    if not objective.tokens_weight:
+        return 0.0
+    return objective.tokens_weight * (tokens_of(after) - tokens_of(before)) / 1000

@@ -37,11 +37,13 @@ class Population:
         val: the ids of the validation examples.
         candidates: the candidates.
         scores: for each candidate its validation scores by position; None where no answer was to be had.
+        tokens_weight: what 1000 tokens of a candidate's texts cost, in units of the score.
     """
 
     val: tuple[str, ...]
     candidates: list[Candidate] = field(default_factory=list)
     scores: list[dict[int, float | None]] = field(default_factory=list)
+    tokens_weight: float = 0.0
 
     def add(self, candidate: Candidate) -> int:
         """Take a candidate in. Returns its number."""
@@ -67,7 +69,7 @@ class Population:
         return {position: score for position, score in self.scores[number].items() if score is not None}
 
     def mean(self, number: int, positions: Sequence[int] | None = None) -> float:
-        """The mean score of a candidate; minus infinity when it has none.
+        """The mean score of a candidate, less what its tokens cost; minus infinity when it has none.
 
         Args:
             number: which candidate.
@@ -75,13 +77,15 @@ class Population:
         """
         known = self.known(number)
         scores = [known[n] for n in (known if positions is None else positions) if n in known]
-        return sum(scores) / len(scores) if scores else float("-inf")
+        return sum(scores) / len(scores) - self._price(number) if scores else float("-inf")
 
     def lead(self, number: int, over: int) -> float:
         """By how much a candidate's mean is above another's, on the examples that both have scores on; 0 for none."""
         mine, theirs = self.known(number), self.known(over)
         both = [position for position in mine if position in theirs]
-        return sum(mine[n] - theirs[n] for n in both) / len(both) if both else 0.0
+        if not both:
+            return 0.0
+        return sum(mine[n] - theirs[n] for n in both) / len(both) - self._price(number) + self._price(over)
 
     def length(self, number: int) -> int:
         """How many tokens a candidate's texts have."""
@@ -120,6 +124,9 @@ class Population:
     def state_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         return asdict(self)
+
+    def _price(self, number: int) -> float:
+        return self.tokens_weight * self.length(number) / 1000 if self.tokens_weight else 0.0
 
     @property
     def _seen(self) -> list[float]:

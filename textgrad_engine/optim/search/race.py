@@ -98,6 +98,8 @@ class Race:
         fewest: so many examples must have changed for "better" or "worse".
         hopeful: the positions where the candidate can be better at all; None for all. A race until "better" ends when
             too few of them are left.
+        handicap: by so much the candidate's mean must be higher to be as good, for it costs more in another way, such
+            as tokens; negative when it costs less.
         scale: the distance between the worst and the best score.
         noise: the variance of one example's score between runs of the same texts, in units of the score.
 
@@ -127,6 +129,7 @@ class Race:
         reject: float | None = None,
         fewest: int = FEWEST,
         hopeful: Collection[int] | None = None,
+        handicap: float = 0.0,
         scale: float = 1.0,
         noise: float = 0.0,
     ) -> None:
@@ -146,7 +149,7 @@ class Race:
         self._sizes = [len(stratum) for stratum in self._waiting]
         self._differences: list[list[float]] = [[] for _ in self._waiting]
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
-        self._fewest = fewest
+        self._fewest, self._handicap = fewest, handicap
         self._hopeful = set(every if hopeful is None else hopeful)
         self._until, (self._accept, self._reject) = until, levels
         # Two runs differ by twice the noise of one; nothing is taken to be steadier than was measured.
@@ -193,9 +196,9 @@ class Race:
             return None
         every = [change for stratum in self._differences for change in stratum]
         up, down = sum(change > 0 for change in every), sum(change < 0 for change in every)
-        if up >= self._fewest and self.probability >= self._accept:
+        if (up >= self._fewest or self._handicap < 0) and self.probability >= self._accept:
             return "better"
-        if down >= self._fewest and self.probability <= 1 - self._reject:
+        if (down >= self._fewest or self._handicap > 0) and self.probability <= 1 - self._reject:
             return "worse"
         if not self._left or self._in_vain(up, down):
             return "no difference"
@@ -203,9 +206,9 @@ class Race:
 
     @property
     def probability(self) -> float:
-        """How probable it is that the candidate's mean is higher, by what was added so far."""
+        """How probable it is that the candidate's mean is higher by more than its handicap, by what was added."""
         spread = math.sqrt(sum(share**2 * variance for share, _, variance in self._posteriors()))
-        return 0.5 * (1 + math.erf(self._mean() / spread / math.sqrt(2)))
+        return 0.5 * (1 + math.erf((self._mean() - self._handicap) / spread / math.sqrt(2)))
 
     @property
     def difference(self) -> float:
@@ -215,6 +218,8 @@ class Race:
         return sum(parts) / total if total else 0.0
 
     def _in_vain(self, up: int, down: int) -> bool:
+        if self._handicap * (1 if self._until == "better" else -1) < 0:  # it can be decided though nothing changes
+            return False
         if self._until == "better" and up + len(self._hopeful) < self._fewest:
             return True
         if len(self._differences[0]) < min(self._sizes[0], GLANCE):

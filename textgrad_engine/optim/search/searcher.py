@@ -131,7 +131,8 @@ class Searcher(Optimizer):
         if [id(variable) for variable in objective.parameters] != [id(variable) for variable in own]:
             raise ValueError(
                 f"the objective is about {', '.join(v._name() for v in objective.parameters)}, and the optimizer "
-                f"trains {', '.join(v._name() for v in own)}; make both with program.parameters()"
+                f"trains {', '.join(v._name() for v in own)}; make both with program.parameters(), or the objective "
+                "with parameters=[...], those of the optimizer in its order"
             )
         self._objective = objective
         self.finished = False

@@ -23,7 +23,7 @@ from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
 from textgrad_engine.optim.search.credit import credit, shares
-from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of
 from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, Race, RaceRecord, run_race
 
 __all__ = ["Found", "Kind", "Workshop"]
@@ -270,6 +270,7 @@ class Workshop:
             board.strata(first or (board.right if until == "worse" else ()), random.Random(seed)),
             allowance=self.allowance,
             scale=board.scale,
+            handicap=handicap_of(objective, found.base, found.texts),
             noise=board.noise,
             until=until,
             reject=reject,

@@ -1,0 +1,183 @@
+"""The table [optimizer]: each optimizer has its own keys, and every one of them arrives."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine import optim
+from textgrad_engine.cli import build
+from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.optimizers import NAMES, settings_for
+from textgrad_engine.errors import ConfigError
+from textgrad_engine.optim.proposers import Patch, Rewrite
+
+NAMED = 'name = "TGD"\nmax_edits = 4'
+"""What the config of the tickets says of its optimizer."""
+
+TRAIN = "max_epochs = 1\nbatch_size = 12\n"
+"""What it says of the steps, after the fixture's changes."""
+
+
+def with_optimizer(small: Any, table: str, train: str = "") -> Path:
+    folder: Path = small()
+    path = folder / "config.toml"
+    text = path.read_text(encoding="utf-8")
+    assert NAMED in text
+    assert TRAIN in text
+    path.write_text(text.replace(NAMED, table).replace(TRAIN, train), encoding="utf-8")
+    return folder
+
+
+def made(small: Any, table: str, **options: Any) -> Any:
+    config = load_config(with_optimizer(small, table))
+    return build.make_optimizer(config, build.make_program(config), **options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_of_an_optimizer_has_a_key(name: str) -> None:
+    """What a constructor takes can be said in the file, and nothing can be said that it does not take."""
+    settings = settings_for(name)
+    assert settings is not None
+    takes = set(inspect.signature(settings.of).parameters)
+    keys = set(settings.model_fields) - {"name", "contracts"}
+    if "mode" in keys and "mode" not in takes:
+        keys = keys - {"mode"} | {"proposer"}
+    of_the_program = {"params", "model", "seed", "proposer", "transforms", "examples", "use_feedback", "candidates"}
+    if name == "OPRO":
+        of_the_program -= {"examples"}
+    assert takes - of_the_program <= keys <= takes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_optimizer_is_made_by_its_name_alone(small: Any, name: str) -> None:
+    """With its own defaults, and the seed of the run where it draws anything."""
+    optimizer = made(small, f'name = "{name}"')
+    assert type(optimizer) is getattr(optim, name)
+    assert getattr(optimizer, "seed", 0) == 0
+
+
+def test_settings_arrive_where_they_belong(small: Any) -> None:
+    """Nothing in the file is accepted and ignored."""
+    beam = made(small, 'name = "BeamSearch"\nmode = "patch"\nbeam = 2\nselection = "ucb"\nmax_tokens = 99')
+    assert (type(beam.proposer), beam.beam, beam.selection) == (Patch, 2, "ucb")
+    assert beam.param_groups[0]["max_tokens"] == 99
+    opro = made(small, 'name = "OPRO"\nscore_on = "val"\nsample = 7\nconstraints = ["Be kind."]')
+    assert (opro.score_on, opro.sample, opro.param_groups[0]["constraints"]) == ("val", 7, ("Be kind.",))
+    edits = made(small, 'name = "RandomSearch"\nmode = "edits"\nproposals = 3')
+    assert (type(edits.proposer), edits.proposals) == (optim.RandomEdits, 3)
+    demos = made(small, 'name = "BootstrapDemos"\nlabelled = 0\nleast = 0.5')
+    assert (demos.labelled, demos.least) == (0, 0.5)
+
+
+PROBLEMS = {
+    "a setting of another optimizer": (
+        'name = "PatchSearch"\nmerges = 3',
+        r"config.toml:\d+: \[optimizer\] has no key 'merges' for PatchSearch, which has max_tokens, .*lanes",
+    ),
+    "a setting that is misspelt": (
+        'name = "ParetoSearch"\nmerge = 3',
+        r"config.toml:\d+: \[optimizer\] has no key 'merge'; did you mean 'merges'",
+    ),
+    "a setting of TGD's where none is named": ('mode = "patch"\nlanes = 3', r"has no key 'lanes' for TGD, which has"),
+    "a setting of [train]": ('name = "OPRO"\npatience = 3', r"has no key 'patience'; it belongs in \[train\]"),
+    "a number out of range": ('name = "OPRO"\nrounds = 0', r"\[optimizer\] rounds = 0: should be greater than 0"),
+    "a word that is none of the choices": (
+        'name = "BeamSearch"\nselection = "uct"',
+        r"\[optimizer\] selection = 'uct': should be 'rejects' or 'ucb'; did you mean 'ucb'",
+    ),
+    "an optimizer that is misspelt": (
+        'name = "PatchSerch"',
+        r"\[optimizer\] name = 'PatchSerch': should be one of 'TGD', 'PatchSearch', .*; did you mean 'PatchSearch'",
+    ),
+    "a name that is no text": ("name = 3", r"\[optimizer\] name = '3': should be one of"),
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_what_is_wrong_is_said_with_its_line(small: Any, problem: str) -> None:
+    """And with what the chosen optimizer has."""
+    table, match = PROBLEMS[problem]
+    folder = with_optimizer(small, table)
+    with pytest.raises(ConfigError, match=match) as caught:
+        load_config(folder)
+    number = int(str(caught.value).split(".toml:")[1].split(":")[0])
+    line = (folder / "config.toml").read_text(encoding="utf-8").splitlines()[number - 1]
+    assert line == table.splitlines()[-1]
+
+
+def test_a_line_that_is_no_table_is_said(small: Any) -> None:
+    """``optimizer = "PatchSearch"`` is what people try first."""
+    folder = with_optimizer(small, NAMED)
+    path = folder / "config.toml"
+    text = path.read_text(encoding="utf-8").replace(f"[optimizer]\n{NAMED}", "")
+    path.write_text('optimizer = "PatchSearch"\n' + text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"config.toml:1: optimizer is a table; write \[optimizer\]"):
+        load_config(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [("max_epochs", "limit [train] max_steps"), ("batch_size", "set batch_size in [optimizer]")],
+)
+def test_what_a_search_does_by_itself_is_refused_in_train(small: Any, key: str, instead: str) -> None:
+    """Accepted, it would be without effect."""
+    folder = with_optimizer(small, 'name = "PatchSearch"', train=f"{key} = 3\n")
+    with pytest.raises(ConfigError, match=rf"\[train\] {key} means nothing to PatchSearch") as caught:
+        load_config(folder)
+    assert instead in str(caught.value)
+
+
+def test_the_flag_takes_another_optimizer_with_its_own_defaults(small: Any) -> None:
+    """What all have in common stays: contracts, constraints and the longest text."""
+    folder = with_optimizer(small, 'name = "TGD"\nmax_edits = 2\nmomentum = 3\nmax_tokens = 99', train=TRAIN)
+    config = load_config(folder).with_overrides(optimizer="PatchSearch")
+    optimizer = build.make_optimizer(config, build.make_program(config))
+    assert isinstance(optimizer, optim.PatchSearch)
+    assert optimizer.max_edits == 4
+    assert optimizer.param_groups[0]["max_tokens"] == 99
+    assert load_config(folder).with_overrides(optimizer="TGD").optimizer.given() == {
+        "max_edits": 2, "momentum": 3, "max_tokens": 99,
+    }  # fmt: skip
+    with pytest.raises(ConfigError, match="--optimizer GEPA: it is one of TGD, PatchSearch, ParetoSearch"):
+        load_config(folder).with_overrides(optimizer="GEPA")
+
+
+def test_without_feedback_a_search_is_the_control(small: Any) -> None:
+    """Rewrites that know nothing, kept by races, with the settings that both have."""
+    control = made(small, 'name = "PatchSearch"\nmomentum = 3\nlanes = 2\nmax_tokens = 99', feedback=False)
+    assert isinstance(control, optim.RandomSearch)
+    assert (type(control.proposer), control.momentum, control.param_groups[0]["max_tokens"]) == (Rewrite, 3, 99)
+    own = made(small, 'name = "RandomSearch"\nmode = "edits"', feedback=False)
+    assert isinstance(own.proposer, optim.RandomEdits)
+    assert made(small, NAMED, feedback=False).param_groups[0]["use_feedback"] is False
+
+
+def test_there_is_no_estimate_of_a_search(small: Any, cli: Any) -> None:
+    """Nobody knows when nothing will be left to try; said with the line and what to do."""
+    result = cli("estimate", with_optimizer(small, 'name = "PatchSearch"'))
+    assert result.exit_code == 2
+    assert "a search ends when nothing is left to try" in result.stderr
+    assert "[budget] calls" in result.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("TGD", "PatchSearch")])
+def test_a_search_runs_from_the_command_line(
+    small: Any, cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """One flag compares another optimizer on the user's own task; the run folder can be shown afterwards."""
+    monkeypatch.chdir(tmp_path)  # a path is not broken over lines, however long it is
+    run = Path("run")
+    limited = small(("max_epochs = 1", "max_epochs = 1\nmax_steps = 4"))
+    result = cli("train", limited, "--optimizer", name, "--run-dir", run)
+    assert result.exit_code == 0, result.output
+    body = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    assert body["config"]["optimizer"]["name"] == name
+    shown = cli("show", run)
+    assert shown.exit_code == 0
+    assert "Finished after" in shown.stdout
+    assert all(len(line) <= 80 for line in (result.stdout + result.stderr).splitlines())

@@ -1,0 +1,553 @@
+"""`PatchSearch`: what it keeps and drops, what it remembers, and that nothing depends on which answer comes first."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn, optim
+from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded, ContentFiltered
+from textgrad_engine.llm import Request
+from textgrad_engine.llm.cachekey import sample_number
+from textgrad_engine.optim import PatchSearch
+from textgrad_engine.optim.proposers import Rewrite
+from textgrad_engine.optim.revert import edits_in
+from textgrad_engine.optim.search.searcher import Decision
+from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.train import Objective
+
+SEED = "Repeat the word."
+Edits = list[dict[str, Any]]
+
+
+def edit(op: str, line: int, text: str = "", *feedback: int) -> dict[str, Any]:
+    return {"op": op, "line": line, "text": text, "reason": "asked for", "feedback": list(feedback or (1,))}
+
+
+def rows(counts: str) -> list[dict[str, Any]]:
+    """Examples: "a3 b1" is three that want an a shouted, and one that wants a b shouted."""
+    names = [f"{part[0]}{n}" for part in counts.split() for n in range(int(part[1:]))]
+    return [{"id": name, "word": name, "target": name.upper()} for name in names]
+
+
+class Asked:
+    """What a proposer is shown: the lines, the letters that the feedback names with its numbers, and the rest."""
+
+    def __init__(self, request: Request) -> None:
+        self.user = request.messages[-1].text
+        feedback = self.user.partition("Feedback on it")[2].partition("Edits that were tried before")[0]
+        self.lines = re.findall(r"^\d+\| (.*)$", self.user.partition("Feedback on it")[0], re.MULTILINE)
+        self.letters: dict[str, int] = {}
+        for number, said in re.findall(r"\[(\d+)\].*?Shout (\w)\.", feedback, re.DOTALL):
+            self.letters.setdefault(said, int(number))
+        self.history = self.user.partition("Edits that were tried before")[2]
+        self.tidying = "added side by side" in self.user
+
+    @property
+    def end(self) -> int:
+        return len(self.lines)
+
+
+def add_them_all(asked: Asked) -> Edits:
+    """A line for each letter that feedback names and no line has."""
+    lines = {letter: f"Shout {letter}." for letter in asked.letters}
+    return [edit("add", asked.end, line, asked.letters[x]) for x, line in lines.items() if line not in asked.lines]
+
+
+def is_right(lines: Sequence[str], word: str) -> bool:
+    """A word is shouted when a line says so for its first letter."""
+    return f"Shout {word[0]}." in lines
+
+
+class World:
+    """A program that repeats words, a critic that says what to shout, and a proposer that does what a test says."""
+
+    def __init__(
+        self,
+        train: str,
+        val: str,
+        propose: Callable[[Asked], Edits | dict[str, Any]] = add_them_all,
+        right: Callable[[Sequence[str], str], bool] = is_right,
+        seed: str = SEED,
+        **settings: Any,
+    ) -> None:
+        self.propose, self.right = propose, right
+        self.before: Callable[[Request], Any] = lambda request: None
+        self.model = FunctionModel(self.answer)
+        self.program = nn.ChatCompletion("{word}", system=nn.Parameter(seed, role="system prompt"))
+        self.train, self.val = rows(train), rows(val)
+        self.search = PatchSearch(
+            self.program.parameters(), **{"feedback_batch_size": 1, "lanes": 1, "momentum": 50, **settings}
+        )
+        self.objective = Objective(self.program, nn.ExactMatch(), self.train, self.val)
+
+    async def answer(self, request: Request) -> Any:
+        waits = self.before(request)
+        if waits is not None:
+            await waits
+        if request.purpose == "backward":
+            word = re.search(r"\b[a-z]\d+\b", request.messages[-1].text)
+            assert word is not None
+            schema = request.config.response_format.json_schema["properties"]["case_1"]
+            return {"case_1": dict.fromkeys(schema["properties"], f"Shout {word[0][0]}.")}
+        if request.purpose == "optimizer":
+            said = self.propose(Asked(request))
+            return {"edits": said} if isinstance(said, list) else said
+        word = request.messages[-1].text
+        return word.upper() if self.right(request.messages[0].text.split("\n"), word) else word
+
+    def step(self) -> Decision | None:
+        with tg.use_models(forward=self.model):
+            return self.search.step(self.objective)
+
+    def steps(self, most: int = 60) -> list[Decision]:
+        """Decisions until nothing is left to try."""
+        found: list[Decision] = []
+        while (decided := self.step()) is not None:
+            found.append(decided)
+            assert len(found) < most, [(each.kind, each.why) for each in found]
+        self.search.close()
+        return found
+
+    @property
+    def lines(self) -> list[str]:
+        return str(self.program.system.data).split("\n")
+
+    def asked(self, purpose: str) -> list[Request]:
+        return [request for request in self.model.requests if request.purpose == purpose]
+
+
+def told(decisions: Iterable[Decision]) -> list[tuple[str, str]]:
+    return [(each.kind, each.why) for each in decisions]
+
+
+# what it refuses
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "lanes", "batch_size", "max_edits", "max_tokens", "max_feedback_tokens", "feedback_batch_size", "most_tries",
+        "ablate_every", "pool", "allowance",
+    ],
+)  # fmt: skip
+def test_numbers_must_be_positive(setting: str) -> None:
+    """Zero of anything is a mistake that is named."""
+    with pytest.raises(ValueError, match=f"{setting} must be at least 1, got 0"):
+        World("a1", "a1", **{setting: 0})
+
+
+def test_settings_are_checked_when_they_are_given() -> None:
+    """Not after the first proposal was paid for."""
+    with pytest.raises(ValueError, match="momentum must be at least 0, got -1"):
+        World("a1", "a1", momentum=-1)
+    with pytest.raises(TypeError, match=r"write \['Be brief\.'\]"):
+        World("a1", "a1", constraints="Be brief.")
+    with pytest.raises(TypeError, match="contract"):
+        World("a1", "a1", constraints=[3])
+    with pytest.raises(ValueError, match="no setting 'batch_size'"):
+        PatchSearch([{"params": World("a1", "a1").program.parameters(), "batch_size": 3}])
+
+
+def test_before_the_first_step_there_is_no_board() -> None:
+    """Said in words, not as an attribute of None."""
+    search = World("a1", "a1").search
+    for look in (lambda: search.board, lambda: search.expected, search.texts):
+        with pytest.raises(RuntimeError, match="no board before its first step"):
+            look()
+    search.close()
+
+
+# the way it goes
+
+
+def test_it_finds_what_is_to_be_found_and_ends() -> None:
+    """One decision a step; the parameter holds the best texts; at the end there is nothing left to try."""
+    here = World("a4 b4 c2", "a8 b8 c4", batch_size=4, lanes=2)
+    decisions = here.steps()
+    assert sorted(here.lines) == sorted([SEED, "Shout a.", "Shout b.", "Shout c."])
+    assert (here.search.finished, here.search.expected, here.step()) == (True, 1.0, None)
+    assert [each.number for each in decisions] == list(range(1, len(decisions) + 1))
+    assert decisions[0].kept
+    assert decisions[0].race is not None
+    assert decisions[0].race.outcome == "better"
+
+
+def test_a_perfect_text_costs_no_proposal() -> None:
+    """Each example is run, and then it is over."""
+    here = World("a4", "a8", seed="Shout a.")
+    assert told(here.steps()) == [("patch", "nothing was proposed")]
+    assert Counter(request.purpose for request in here.model.requests) == {"forward": 4 + 8 + 8}  # 8 of them twice
+
+
+def test_the_trace_of_a_line() -> None:
+    """Which feedback of which examples asked for it, in which proposal; and the decision has the same."""
+    here = World("a2 b2", "a8 b8", batch_size=4)
+    first = here.step()
+    assert first is not None
+    (change,) = first.changes
+    assert {made.text: made.id for made in change.edits} == {"Shout a.": "1.1", "Shout b.": "1.2"}
+    origins = dict(zip(here.lines, here.search.origins(here.program.system)))
+    assert origins[SEED] is None
+    shout = origins["Shout b."]
+    assert shout is not None
+    assert (shout.step, shout.edit, shout.reason) == (1, "1.2", "asked for")
+    assert [(item.text, sorted(item.examples)) for item in shout.evidence] == [("Shout b.", ["b0", "b1"])]
+    assert set(first.examples) == {"a0", "a1", "b0", "b1"}
+    assert (first.scores, first.feedback) == ((0.0,) * 4, 4)
+    here.search.close()
+
+
+def test_feedback_that_says_nothing_asks_nobody() -> None:
+    """No proposal is made of nothing, and the search ends."""
+    here = World("a8", "a8")
+    here.answer_backward = ""
+    real = here.answer
+
+    async def silent(request: Request) -> Any:
+        answer = await real(request)
+        return {"case_1": dict.fromkeys(answer["case_1"], " ")} if request.purpose == "backward" else answer
+
+    here.model._fn = silent
+    decisions = here.steps()
+    assert set(told(decisions)) == {("patch", "nothing was proposed")}
+    assert here.asked("optimizer") == []
+    assert len(decisions) == 2  # each example is tried twice
+
+
+@pytest.mark.parametrize(("train", "val"), [("a1", "a1"), ("a2 b2", "a2 b2"), ("a1 b1", "a12 b12"), ("a12 b12", "a2")])
+def test_tiny_sets(train: str, val: str) -> None:
+    """A minibatch larger than the training set, a race smaller than its first batch; one example proves nothing."""
+    here = World(train, val, lanes=3)
+    here.steps()
+    assert here.lines[0] == SEED
+    if val == "a1":
+        assert here.lines == [SEED]
+    else:
+        assert "Shout a." in here.lines
+
+
+# what was refused
+
+
+def test_what_was_refused_is_shown_with_what_became_of_it() -> None:
+    """A line that helps nobody and one that does harm, each with its outcome; what was kept is no history."""
+
+    def propose(asked: Asked) -> Edits:
+        for line in ("Useless.", "Whisper.", "Shout a."):
+            if line not in asked.history and line not in asked.lines:
+                return [edit("add", asked.end, line)]
+        return []
+
+    def right(lines: Sequence[str], word: str) -> bool:
+        return "Whisper." not in lines and (word[0] == "z" or is_right(lines, word))
+
+    here = World("a4", "a8 z16", propose, right)
+    decisions = here.steps()
+    assert told(decisions)[:3] == [("patch", "no difference shown"), ("patch", "worse"), ("patch", "better")]
+    shown = [Asked(request).history for request in here.asked("optimizer")]
+    assert shown[0] == ""
+    assert "- added 'Useless.' — no difference shown" in shown[1]
+    assert "- added 'Useless.' — no difference shown\n- added 'Whisper.' — worse" in shown[2]
+    assert here.lines == [SEED, "Shout a."]
+
+
+def test_without_momentum_nothing_of_the_past_is_shown() -> None:
+    """The setting counts the lines."""
+    texts = iter(f"Useless {n}." for n in range(99))
+    for momentum, most in ((0, 0), (2, 2)):
+        here = World("a8 b8", "a8", lambda asked: [edit("add", 1, next(texts))], batch_size=4, momentum=momentum)
+        here.steps()
+        shown = [Asked(request).history.count("\n- ") for request in here.asked("optimizer")]
+        assert max(shown) == most
+
+
+def test_a_proposal_that_breaks_its_contract_is_repaired_once_then_dropped() -> None:
+    """It is not raced; the problem is in the decision."""
+    here = World(
+        "a4", "a8", lambda asked: [edit("add", 1, "Shout a. FORBIDDEN")], constraints=[optim.Forbids(["FORBIDDEN"])]
+    )
+    first = here.step()
+    assert first is not None
+    assert (first.kept, first.race) == (False, None)
+    assert first.why.startswith("dropped: ")
+    assert "FORBIDDEN" in first.why
+    assert len(here.asked("optimizer")) == 2
+    here.search.close()
+
+
+# several lanes
+
+
+def two_lanes(propose: Callable[[Asked], Any], val: str = "a8 b8", right: Any = is_right, **settings: Any) -> World:
+    """Two proposals at the same time, one about an a, one about a b."""
+    return World("a1 b1", val, propose, right, lanes=2, batch_size=1, **settings)
+
+
+def test_winners_are_put_together() -> None:
+    """Both were found for the seed text; the second goes into what the first has made of it."""
+    here = two_lanes(add_them_all)
+    first, second = here.step(), here.step()
+    assert first is not None
+    assert second is not None
+    assert told([first, second]) == [
+        ("patch", "better"), ("patch", "better, and put together with what was kept in the meantime"),
+    ]  # fmt: skip
+    assert (first.changes[0].before, second.changes[0].before) == (SEED, first.changes[0].after)
+    assert sorted(here.lines) == ["Repeat the word.", "Shout a.", "Shout b."]
+    assert here.search.expected == 1.0
+    assert edits_in("\n".join(here.lines), here.search.board.origins[0]) == ("1.1", "2.1")
+    here.search.close()
+
+
+def test_what_another_patch_has_done_is_not_done_again() -> None:
+    """Two lanes find the same line: it comes in once."""
+    here = World("a4", "a16", lanes=2, batch_size=2)
+    assert told(here.steps())[:2] == [
+        ("patch", "better"), ("patch", "what it gains was gained by another patch in the meantime"),
+    ]  # fmt: skip
+    assert here.lines == [SEED, "Shout a."]
+
+
+@pytest.mark.parametrize(("val", "winner"), [("a4 b16", "b"), ("a16 b4", "a")])
+def test_where_both_changed_a_line_the_two_are_raced(val: str, winner: str) -> None:
+    """Whichever came first, the better one stands there."""
+
+    def propose(asked: Asked) -> Edits:
+        (letter,) = asked.letters
+        return [edit("replace", 1, f"Shout {letter}.")] if "Shout" not in asked.lines[0] else []
+
+    here = two_lanes(propose, val)
+    decisions = [here.step() for _ in range(3)]
+    assert all(each is not None for each in decisions)
+    first, second, third = (each for each in decisions if each is not None)
+    assert second.why == "better, but the same lines were changed in the meantime: the two are raced"
+    assert (first.kept, second.kept, third.kind) == (True, False, "rival")
+    assert third.kept is (first.changes[0].after != f"Shout {winner}.")
+    assert here.lines == [f"Shout {winner}."]
+    assert third.race is not None
+    assert len(third.race.gained) + len(third.race.lost) >= 2
+    here.search.close()
+
+
+def test_a_merge_that_breaks_a_contract_is_refused() -> None:
+    """Each patch alone keeps it, both together do not: the first stays."""
+
+    class TwoLines:
+        def describe(self, before: str) -> str:
+            return "At most two lines."
+
+        def problem(self, before: str, after: str) -> str | None:
+            return "there are more than two lines" if after.count("\n") > 1 else None
+
+    here = two_lanes(add_them_all, constraints=[TwoLines()])
+    first, second = here.step(), here.step()
+    assert first is not None
+    assert second is not None
+    assert first.kept
+    assert second.why == "dropped with what was kept in the meantime: there are more than two lines"
+    assert here.lines == first.changes[0].after.split("\n")
+    here.search.close()
+
+
+def test_no_more_proposals_are_begun_than_are_wanted() -> None:
+    """With eight lanes and two decisions to come, two are paid for."""
+    here = World("a8 b8", "a8 b8", lanes=8, batch_size=2)
+    here.search.remaining = 2
+    here.step()
+    assert here.search.board.begun == 2
+    here.search.close()
+
+
+# trying without
+
+
+def test_what_does_not_help_is_taken_out_and_what_does_stays() -> None:
+    """Both lines came in one patch that won; each is tried without, and the proposer is told."""
+
+    def propose(asked: Asked) -> Edits:
+        wanted = [line for line in ("Useless.", "Shout a.") if line not in asked.lines and line not in asked.history]
+        return [edit("add", asked.end, line) for line in wanted]
+
+    here = World("a4 b1", "a16 b2", propose)
+    decisions = here.steps()
+    ablations = {each.edits: each for each in decisions if each.kind == "ablation"}
+    useless, needed = ablations["1.1",], ablations["1.2",]
+    assert (useless.kept, useless.why) == (True, "no difference without")
+    assert (needed.kept, needed.why) == (False, "it is worse without")
+    assert here.lines == [SEED, "Shout a."]
+    assert [entry.edit for entry in here.search.board.accepted] == ["1.2"]
+    assert "'Useless.' was in the text and was taken out again (no difference without it)" in here.search.board.history
+
+
+def test_two_that_stand_in_for_each_other_are_not_both_dropped() -> None:
+    """Each alone can go; when one is gone, the other is tried again, on the texts of then."""
+
+    def propose(asked: Asked) -> Edits:
+        return [] if len(asked.lines) > 1 else [edit("add", 1, "Shout a."), edit("add", 1, "Shout a!")]
+
+    def right(lines: Sequence[str], word: str) -> bool:
+        return "Shout a." in lines or "Shout a!" in lines
+
+    here = World("a4 b2", "a16", propose, right, lanes=4)
+    whys = [each.why for each in here.steps() if each.kind == "ablation"]
+    assert len(here.lines) == 2
+    assert whys[0] == "no difference without"
+    assert "no difference without; to be tried again, as the texts have changed" in whys
+    assert whys[-1] == "it is worse without"
+
+
+def test_a_removal_that_helps_is_not_undone_for_nothing() -> None:
+    """Taking an edit out that had removed a line makes the text longer: of equals the shorter one stays."""
+    seed = f"{SEED}\nMumble.\nStay calm."
+
+    def propose(asked: Asked) -> Edits:
+        if len(asked.lines) < 3:
+            return []
+        return [edit("remove", 2), edit("remove", 3), edit("add", 3, "Shout a.")]
+
+    def right(lines: Sequence[str], word: str) -> bool:
+        return "Mumble." not in lines and is_right(lines, word)
+
+    here = World("a4", "a16", propose, right, seed=seed)
+    whys = {each.edits: each.why for each in here.steps() if each.kind == "ablation"}
+    assert here.lines == [SEED, "Shout a."]
+    assert whys == {
+        ("1.1",): "it is worse without", ("1.2",): "no difference shown, and it is longer",
+        ("1.3",): "it is worse without",
+    }  # fmt: skip
+
+
+def test_an_ablation_that_would_break_a_contract_is_dropped_unraced() -> None:
+    """The line that an edit had replaced lacks what must be there."""
+
+    def propose(asked: Asked) -> Edits:
+        return [] if len(asked.lines) > 1 else [edit("replace", 1, "KEEP this."), edit("add", 1, "Shout a.")]
+
+    class Keeps:
+        def describe(self, before: str) -> str:
+            return "Says KEEP."
+
+        def problem(self, before: str, after: str) -> str | None:
+            return None if "KEEP" in after else "it does not say KEEP"
+
+    here = World("a4", "a16", propose, constraints=[Keeps()])
+    dropped = next(each for each in here.steps() if each.edits == ("1.1",))
+    assert (dropped.why, dropped.race) == ("dropped: it does not say KEEP", None)
+    assert here.lines == ["KEEP this.", "Shout a."]
+
+
+# in company
+
+
+def test_edits_that_help_only_in_company_are_tried_together() -> None:
+    """Each alone shows no difference; together they win, and keep the trace of who asked for them."""
+
+    def propose(asked: Asked) -> Edits:
+        wanted = [line for line in ("First of two.", "Second of two.") if line not in asked.history]
+        return [edit("add", asked.end, line) for line in wanted[:1] if line not in asked.lines]
+
+    def right(lines: Sequence[str], word: str) -> bool:
+        return {"First of two.", "Second of two."} <= set(lines)
+
+    here = World("a4 b4", "a16", propose, right, batch_size=4)
+    decisions = here.steps()
+    assert told(decisions)[:2] == [("patch", "no difference shown")] * 2
+    union = next(each for each in decisions if each.kind == "union")
+    assert (union.kept, union.why) == (True, "better")
+    assert sorted(here.lines) == ["First of two.", SEED, "Second of two."]
+    for entry in here.search.board.accepted:
+        assert entry.support
+    for origin in here.search.origins(here.program.system)[1:]:
+        assert origin is not None
+        assert origin.evidence
+    assert [each.kept for each in decisions if each.kind == "ablation"] == [False, False]
+
+
+def test_edits_that_did_harm_are_not_tried_together() -> None:
+    """Only those with which nothing got worse; and the same company is tried once."""
+
+    def propose(asked: Asked) -> Edits:
+        wanted = [line for line in ("Harm.", "Useless.", "Vain.") if line not in asked.history]
+        return [edit("add", asked.end, line) for line in wanted[:1]]
+
+    def right(lines: Sequence[str], word: str) -> bool:
+        return word[0] == "z" and "Harm." not in lines
+
+    here = World("a8", "a8 z8", propose, right, batch_size=2)
+    unions = [each for each in here.steps() if each.kind == "union"]
+    assert [[made.text for made in each.changes[0].edits] for each in unions] == [["Useless.", "Vain."]]
+    assert here.lines == [SEED]
+
+
+def tidied(tidy: Callable[[Asked], Edits], right: Any = is_right) -> tuple[World, list[Decision]]:
+    """Four lanes whose patches are put together, and what the proposer makes of it when it is asked to tidy."""
+
+    def propose(asked: Asked) -> Edits:
+        if asked.tidying:
+            return tidy(asked)
+        letters = [letter for letter in asked.letters if f"Shout {letter}." not in asked.lines]
+        return [edit("add", 1, text) for x in letters for text in (f"Shout {x}.", f"Be loud, says {x}.")]
+
+    here = World("a1 b1 c1 d1", "a8 b8 c8 d8", propose, right, lanes=4, batch_size=1)
+    return here, here.steps()
+
+
+def test_lines_that_say_the_same_are_removed_after_putting_together() -> None:
+    """The proposer is asked once, alone; the shorter text stays when nothing is lost."""
+    here, decisions = tidied(
+        lambda asked: [edit("remove", n) for n, line in enumerate(asked.lines, 1) if line.startswith("Be loud")]
+    )
+    (tidying,) = (each for each in decisions if each.kind == "tidying")
+    assert (tidying.kept, tidying.number) == (True, 5)
+    assert sorted(here.lines) == [SEED, "Shout a.", "Shout b.", "Shout c.", "Shout d."]
+    assert {entry.edit for entry in here.search.board.accepted} >= {"1.1", "2.1", "3.1", "4.1"}
+
+
+def test_a_tidied_text_that_is_worse_is_not_taken() -> None:
+    """However much shorter it is."""
+    here, decisions = tidied(lambda asked: [edit("remove", n) for n in range(2, asked.end + 1)])
+    assert ("tidying", "it is worse without") in told(decisions)
+    assert here.search.expected == 1.0
+
+
+def test_a_tidied_text_that_is_longer_must_be_better() -> None:
+    """Whoever is asked to tidy and adds something has to prove it."""
+    here, decisions = tidied(lambda asked: [edit("add", asked.end, "All of this is important.")])
+    assert ("tidying", "no difference shown, and it is longer") in told(decisions)
+    assert "All of this is important." not in here.lines
+
+
+# texts written as a whole
+
+
+def rewriting(asked: Asked) -> dict[str, Any]:
+    text = re.search(r"<text-\w+>\n?(.*?)\n?</text-\w+>", asked.user, re.DOTALL)
+    assert text is not None
+    lines = text[1].split("\n")
+    letters = dict.fromkeys(re.findall(r"Shout (\w)\.", asked.user.partition("Feedback on it")[2]))
+    new = [line for x in letters for line in (f"Shout {x}.", f"Fine, {x}.") if line not in lines]
+    return {"text": "\n".join([*lines, *new]), "reason": "written anew"}
+
+
+def test_rewrites_are_put_together_and_tried_without_as_edits() -> None:
+    """A proposer that writes the whole text is taken by its lines: nothing is lost, and what is useless goes."""
+    here = two_lanes(rewriting, proposer=Rewrite())
+    decisions = here.steps()
+    assert told(decisions)[:2] == [
+        ("patch", "better"), ("patch", "better, and put together with what was kept in the meantime"),
+    ]  # fmt: skip
+    first = decisions[0].changes[0]
+    assert [(made.op, made.id, made.reason, made.feedback) for made in first.edits] == [
+        ("add", "1.1", "written anew", (1,))
+    ]
+    assert {"Shout a.", "Shout b."} <= set(here.lines)
+    assert here.search.expected == 1.0
+    assert any(each.kind == "ablation" for each in decisions)

@@ -1,0 +1,131 @@
+"""Tokens as a second objective: what a text may cost, and the front of score against tokens."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn, optim, use_models
+from textgrad_engine.llm import Request, tokens
+from textgrad_engine.optim import proposers
+from textgrad_engine.optim.search.race import Race
+from textgrad_engine.report import as_json, render
+from textgrad_engine.store import read_run
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import Objective, Trainer, TrainResult
+from textgrad_engine.train.front import front_of
+
+LONG = "Shout. " + "And mind that every single letter of it is to be said in capitals, from first to last. " * 4
+ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}" if n % 2 else f"w{n}"} for n in range(48)]
+"""Shouting is right for every second word, and wrong for none: it is only said where it counts."""
+
+
+def answer(request: Request) -> Any:
+    if request.purpose == "backward":
+        cases = request.config.response_format.json_schema["properties"]
+        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+    if request.purpose == "optimizer":
+        fields = request.config.response_format.json_schema["properties"]
+        if "edits" in fields:
+            return {"edits": [{"op": "add", "line": 1, "text": LONG, "reason": "asked", "feedback": [1]}]}
+        return {name: f"Repeat. {LONG}" if name == "text" else "asked" for name in fields}
+    text = request.messages[-1].text
+    return text.upper() if "Shout" in request.messages[0].text and int(text[1:]) % 2 else text
+
+
+OPTIMIZERS: dict[str, Any] = {
+    "TGD": optim.TGD,
+    "PatchSearch": optim.PatchSearch,
+    "RandomSearch": lambda params: optim.RandomSearch(params, proposers.Rewrite(), proposals=3),
+    "ParetoSearch": optim.ParetoSearch,
+}
+
+
+def fit(name: str, weight: float, seed: str = "Repeat.", **settings: Any) -> TrainResult:
+    program = nn.ChatCompletion("{word}", system=nn.Parameter(seed, role="system prompt"))
+    with use_models(forward=FunctionModel(answer)):
+        return Trainer(batch_size=8, max_steps=3, tokens_weight=weight, **settings).fit(
+            program, nn.ExactMatch(), OPTIMIZERS[name](program.parameters()), ROWS[:16], ROWS[16:]
+        )
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.inf, math.nan])
+def test_a_weight_out_of_range(weight: float) -> None:
+    """Said when the Trainer is made."""
+    with pytest.raises(ValueError, match="tokens_weight must be a number of at least 0"):
+        Trainer(tokens_weight=weight)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_gain_that_does_not_pay_for_its_tokens(name: str) -> None:
+    """Half a point for about eighty tokens is kept when 1000 tokens cost a point, and not when they cost twenty."""
+    assert 40 < tokens.count(LONG) < 120
+    cheap, dear = fit(name, 1.0), fit(name, 20.0)
+    assert "Shout" in cheap.best["system"]
+    assert dear.best == dear.seed
+
+
+def test_the_scores_that_are_reported_stay_plain() -> None:
+    """The weight decides, and changes no score."""
+    result = fit("PatchSearch", 1.0)
+    assert result.seed_val is not None
+    assert result.best_val is not None
+    assert (result.seed_val.mean, result.best_val.mean) == (0.5, 1.0)
+    assert result.comparison is not None
+    assert result.comparison.difference == 0.5
+
+
+def test_a_shorter_text_may_win_though_nothing_gets_better() -> None:
+    """With a price on tokens a race needs no example that changed."""
+    shorter = Race([list(range(200))], handicap=-0.2)
+    while batch := shorter.next():
+        for position in batch:
+            shorter.add(position, 1.0, 1.0)
+    assert shorter.outcome == "better"
+    longer = Race([list(range(200))], handicap=0.2, until="worse")
+    while batch := longer.next():
+        for position in batch:
+            longer.add(position, 1.0, 1.0)
+    assert longer.outcome == "worse"
+
+
+def test_without_a_weight_a_race_is_as_ever() -> None:
+    """A handicap of 0 changes no decision."""
+    race = Race([list(range(40))])
+    while batch := race.next():
+        for position in batch:
+            race.add(position, 1.0, 1.0)
+    assert race.outcome == "no difference"
+
+
+def test_the_front_has_what_no_other_text_beats(tmp_path: Path) -> None:
+    """The seed prompt is shortest and the best one scores highest; folder, report and JSON have both."""
+    result = fit("TGD", 0.0, run_dir=tmp_path / "run")
+    assert [(point.texts, point.score) for point in result.front] == [(result.best, 1.0), (result.seed, 0.5)]
+    assert [point.tokens for point in result.front] == [
+        tokens.count(each["system"]) for each in (result.best, result.seed)
+    ]
+    found = read_run(tmp_path / "run").result
+    assert found is not None
+    assert found.front == result.front
+    shown = render(result)
+    assert "Score against length, of what was run on the whole validation set" in shown
+    assert f"{result.front[0].tokens}        1.000   best prompt" in shown
+    assert [point["score"] for point in as_json(result)["front"]] == [1.0, 0.5]
+
+
+def test_a_text_that_is_beaten_or_not_run_to_the_end_is_not_on_the_front() -> None:
+    """Longer and no better is beaten; of what was run in part nobody knows the mean."""
+    model = FunctionModel(answer)
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="p"), model=model)
+    objective = Objective(program, nn.ExactMatch(), ROWS[:8])
+    texts = [("Repeat.",), ("Repeat it.",), ("Repeat, and Shout.",), ("Shout, and do Repeat it.",)]
+    objective.matrix(texts, range(8))
+    objective.scores(("Shout.",), range(7))
+    assert [(point.texts["system"], point.score) for point in front_of(objective)] == [
+        ("Repeat, and Shout.", 1.0),
+        ("Repeat.", 0.5),
+    ]
