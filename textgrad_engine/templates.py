@@ -11,6 +11,7 @@ import contextlib
 import functools
 import hashlib
 import re
+import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -68,9 +69,14 @@ class Prompt:
                 f"{self.path}: there is no slot {unknown[0]!r}; its header names {', '.join(self.slots)}"
             )
         try:
-            return str(_environment().render_template(_compiled(self.name, self.user), **slots)).strip()
+            with _rendering:
+                return str(_environment().render_template(_compiled(self.name, self.user), **slots)).strip()
         except Exception as error:
             raise TemplateError(f"{self.path}: {error}") from error
+
+
+_rendering = threading.Lock()
+"""One thread at a time: the environment may not be added to while it renders, nor be made twice."""
 
 
 def load(name: str) -> Prompt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import signal
 from typing import Any
 
@@ -13,6 +14,7 @@ from textgrad_engine.cli.progress import Bars, Lines, on_interrupt, progress_for
 from textgrad_engine.cli.tally import Tally, line_of
 from textgrad_engine.llm import Completion, Message, Request, Usage
 from textgrad_engine.llm.usage import CallRecord
+from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.events import (
     CallEnded,
@@ -82,6 +84,33 @@ def test_a_log_gets_one_line_for_each_step(log: tuple[list[str], Lines]) -> None
     assert all(line.endswith("1 calls  1.0k tok  $0.00") for line in said)
 
 
+def tried(number: int, kind: str, *, kept: bool = False, race: bool = True, problem: str = "") -> StepEnded:
+    found = RaceRecord("better", ("a", "b", "c"), (0.0, 0.0, 1.0), (1.0, 1.0, 0.0), 0.9, 0.3) if race else None
+    change = ParameterChange("system", "a", "b", problem=problem)
+    return StepEnded(number, 0, ("a",), 0.5, 0, 3, (change,), None, kept, 0.75, kind=kind, race=found)
+
+
+def test_a_log_of_a_search_says_what_was_tried_and_what_came_of_it(log: tuple[list[str], Lines]) -> None:
+    """The kind of proposal, on how many examples it did better and worse, and whether it is kept."""
+    said, lines = log
+    for event in (
+        RunStarted({"system": "a"}, train=64, val=10, test=20, steps=None), PhaseStarted(1, "score", 0, 0),
+        PhaseEnded(1), Evaluated(2, "validate", 0, HALF), tried(1, "patch", kept=True), tried(2, "paraphrase"),
+        tried(3, "ablation", race=False), tried(4, "mutation", race=False, problem="too long"),
+        Evaluated(9, "test", 4, HALF),
+    ):  # fmt: skip
+        lines.on_event(event)
+    assert [line.split("  0 calls")[0].rstrip() for line in said] == [
+        "step   0  seed prompt val 0.50",
+        "step   1  patch       +2 -1    kept  best 0.75",
+        "step   2  paraphrase  +2 -1          best 0.75",
+        "step   3  ablation    -              best 0.75",
+        "step   4  mutation    dropped        best 0.75",
+        "test      best prompt 0.50",
+    ]
+    assert len({line.index("  0 calls") for line in said}) == 1
+
+
 def test_an_unknown_price_is_said_to_be_unknown(log: tuple[list[str], Lines]) -> None:
     """Never $0.00 for what nobody knows."""
     said, lines = log
@@ -144,6 +173,39 @@ def test_bars_show_every_phase_and_the_status() -> None:
     bars.stopping = True
     assert bars.status().startswith("stopping: answers that are under way are waited for")
     assert len(bars.status()) <= 80
+
+
+def test_one_bar_shows_a_search() -> None:
+    """How many proposals are under way, and what they have asked; many of them overlap."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=25, color_system=None)
+    bars = Bars(console)
+
+    def shown() -> list[str]:
+        with console.capture() as capture:
+            console.print(bars.live.get_renderable())
+        return [" ".join(re.sub("[━╸╺]", "", line).split()) for line in capture.get().splitlines()]
+
+    for event in (
+        RunStarted({"system": "a"}, train=64, val=10, test=20, steps=None), PhaseStarted(1, "score", 0, 0),
+        PhaseEnded(1), PhaseStarted(2, "validate", 0, 10), called(2), PhaseEnded(2),
+        Evaluated(2, "validate", 0, HALF), PhaseStarted(3, "score", 1, 0), called(3), PhaseStarted(4, "search", 1, 0),
+        PhaseStarted(5, "search", 2, 0), called(5), called(4), called(5),
+    ):  # fmt: skip
+        bars.on_event(event)
+    assert shown() == [
+        "search 2 under way, 4 calls",
+        "validate 10/10",
+        "test",
+        "step 1, best 0.500, 5 calls, 5.0k tokens, $0.00, 0.0 s so far",
+    ]
+    for event in (PhaseEnded(4), tried(1, "patch"), PhaseEnded(3), PhaseStarted(6, "score", 2, 0), called(6)):
+        bars.on_event(event)
+    assert shown()[0] == "search 1 under way, 3 calls"
+    assert shown()[-1].startswith("step 2, best 0.750, ")
+    for event in (PhaseEnded(5), PhaseEnded(6), PhaseStarted(7, "validate", 2, 10), PhaseAdvanced(7, 3)):
+        bars.on_event(event)
+    assert shown()[1] == "validate 3/10"
+    assert bars.tally.left is None
 
 
 def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,7 @@ def test_a_contract_against_copying_leaves_no_set_to_try() -> None:
 def test_the_first_set_is_labelled_examples_in_order() -> None:
     """Their right answers come from the data."""
     decided, _, _ = run()
-    assert decided[0].kind == "labelled"
+    assert decided[0].kind == "labels"
     assert shown(decided[0].changes[0].after) == [("ant", "ANT"), ("bee", "BEE"), ("cat", "CAT")]
     assert decided[0].examples == ("ant", "bee", "cat")
 
@@ -71,7 +71,7 @@ def test_the_first_set_is_labelled_examples_in_order() -> None:
 def test_what_the_teacher_solved_is_shown_with_its_own_answer() -> None:
     """The teacher is the program with labelled examples; those it shows are not among what it solved."""
     decided, _, _ = run(bootstrapped=2, labelled=3)
-    assert decided[1].kind == "bootstrapped"
+    assert decided[1].kind == "bootstrap"
     assert [word for word, _ in shown(decided[1].changes[0].after)] == ["dog", "eel", "ant"]
 
 

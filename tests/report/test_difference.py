@@ -72,3 +72,28 @@ def test_a_line_that_nobody_wrote_is_put_down_to_nobody() -> None:
     beside = Origin(0, "", (), gone=(Gone("c", None, "1.1"),))
     lines = diff_of("p", "a\nb", "b\na", [beside, beside], [])
     assert sorted((line.op, line.step) for line in lines) == [("added", None), ("removed", None), ("same", None)]
+
+
+def test_the_best_text_of_a_population_may_descend_from_one_that_was_never_the_best() -> None:
+    """Its lines are explained by the step that proposed that one, though it was not kept."""
+    child = step(2, "a", "a\nb", Edit("add", 1, "b", "first", (1,)), kept=False)
+    other = step(3, "a", "a\nx", Edit("add", 1, "x", "second", (1,)))
+    best = step(4, "a\nb", "a\nb\nc", Edit("add", 2, "c", "third", (1,)))
+    origins = origins_from_steps("p", "a", [child, other, best])
+    assert [origin.reason if origin else None for origin in origins] == [None, "first", "third"]
+
+
+def test_a_text_that_nobody_wrote_down_is_compared_with_the_best_of_then() -> None:
+    """A journal that was cut must not end in an error."""
+    steps = [step(1, "a\nlost\nlines", "a\nnew", Edit("add", 3, "new", "why"))]
+    origins = origins_from_steps("p", "a", steps)
+    assert [origin.step if origin else None for origin in origins] == [None, 1]
+
+
+def test_going_back_to_a_text_brings_its_origins_back() -> None:
+    """A beam may find on more examples that an earlier text does better."""
+    first = step(1, "a", "a\nb", Edit("add", 1, "b", "first", (1,)), kept=False)
+    second = step(2, "a", "a\nc", Edit("add", 1, "c", "second", (1,)))
+    again = step(3, "a\nc", "a\nb")
+    origins = origins_from_steps("p", "a", [first, second, again])
+    assert [origin.reason if origin else None for origin in origins] == [None, "first"]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import estimate, evaluate, show, train
+from textgrad_engine.cli import estimate, evaluate, show, shrink, train
 from textgrad_engine.cli.output import EPILOG
 
 __all__ = ["app", "main"]
@@ -26,6 +26,7 @@ app.command("train", epilog=EPILOG)(train.train)
 app.command("eval", epilog=EPILOG)(evaluate.evaluate)
 app.command("estimate", epilog=EPILOG)(estimate.estimate)
 app.command("show", epilog=EPILOG)(show.show)
+app.command("shrink", epilog=EPILOG)(shrink.shrink)
 
 
 def _version(wanted: bool) -> None:

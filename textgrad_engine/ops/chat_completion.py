@@ -11,7 +11,7 @@ from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Purpose, ResponseFormat, unknown_setting
+from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key
 from textgrad_engine.ops.entries import each_entry, stacked
@@ -185,10 +185,9 @@ def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: st
 def ask(
     name: str,
     user: Variable,
-    schema: dict[str, Any],
+    form: GenerateConfig,
     *,
     system: Variable | str | None = None,
-    answer: str | None = None,
     purpose: Purpose,
     role: str,
     model: Any = None,
@@ -200,17 +199,15 @@ def ask(
     Args:
         name: the prompt.
         user: its user part, rendered.
-        schema: the answer is JSON of this schema.
+        form: the form of the answer, from `messages.answer_form`.
         system: instructions to use instead of the prompt's system part.
-        answer: the schema's name, by default the prompt's.
         purpose: why it is asked.
         role: the role of the answer.
         model: asks this model; None stands for the one of `use_models`.
         gate: when this text turns out empty, nobody is asked.
         silence: the answer then.
     """
-    config = GenerateConfig(response_format=ResponseFormat(name=answer or name, json_schema=schema))
-    settings = ChatSettings(model=model, config=config, purpose=purpose, role=role, silence=silence)
+    settings = ChatSettings(model=model, config=form, purpose=purpose, role=role, silence=silence)
     values: list[Any] = [templates.load(name).system if system is None else system, user]
     plan = _SYSTEM_AND_USER
     if gate is not None:

@@ -22,7 +22,7 @@ from textgrad_engine.llm.context import Room, room_of
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.fitting import Shown, View, fitted
-from textgrad_engine.ops.messages import Hole, Plan
+from textgrad_engine.ops.messages import Hole, Plan, answer_form
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
 
 __all__ = [
@@ -202,19 +202,17 @@ def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[in
 def _asked(
     cases: list[Case], ask: Callable[..., Variable], render: Callable[[list[Any]], str]
 ) -> list[dict[int, Variable]]:
-    names = [f"case_{number}" for number in range(1, len(cases) + 1)]
-    fields = {name: object_schema({part.key: _STRING for part in case.parts}) for name, case in zip(names, cases)}
     values = [[case.values, case.answer, case.feedback] for case in cases]
     user = Compute.apply(render, values, "request to the critic")
     answer = ask(
         "feedback",
         user,
-        object_schema(fields),
+        _form_for(tuple([tuple([part.key for part in case.parts]) for case in cases])),
         system=_critic.get(),
         purpose="backward",
         role="answer of the critic",
     )
-    paths = tuple([(name, part.key) for name, case in zip(names, cases) for part in case.parts])
+    paths = tuple([(f"case_{number}", part.key) for number, case in enumerate(cases, 1) for part in case.parts])
     roles = tuple([f"feedback on the {part.role or part.key}" for case in cases for part in case.parts])
     found = Extract.apply(answer, paths, roles)
     texts = iter(found if isinstance(found, tuple) else (found,))
@@ -227,6 +225,13 @@ _STRING = {"type": "string"}
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     """The JSON schema of an object with exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+@functools.lru_cache(maxsize=256)
+def _form_for(keys: tuple[tuple[str, ...], ...]) -> GenerateConfig:
+    """The form of the critic's answer: for each case an object with a text for each of its keys."""
+    cases = {f"case_{n}": object_schema(dict.fromkeys(part, _STRING)) for n, part in enumerate(keys, 1)}
+    return answer_form("feedback", object_schema(cases))
 
 
 class Extract(Function):
@@ -361,5 +366,11 @@ def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
             {**vars(view), "messages": [vars(message) for message in view.messages[common:]], "feedback": view.feedback}
             for view in views
         ],
-        example=json.dumps({f"case_{n}": {part.key: "..." for part in case.parts} for n, case in enumerate(cases, 1)}),
+        example=_example_of(tuple([tuple([part.key for part in case.parts]) for case in cases])),
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _example_of(keys: tuple[tuple[str, ...], ...]) -> str:
+    """What an answer looks like."""
+    return json.dumps({f"case_{n}": dict.fromkeys(part, "...") for n, part in enumerate(keys, 1)})

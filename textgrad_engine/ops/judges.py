@@ -12,13 +12,12 @@ from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import is_start
 from textgrad_engine.errors import AutogradError, MalformedResponse
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.chat_completion import ChatCompletion, ask
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import Evaluator, Reduction, feedback_of, reduced, roles_of
 from textgrad_engine.ops.feedback import object_schema
-from textgrad_engine.ops.messages import ChatSettings, plan_of
+from textgrad_engine.ops.messages import ChatSettings, answer_form, plan_of
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
 from textgrad_engine.ops.sizes import common_size
 
@@ -126,7 +125,7 @@ def _batch_of_edits(edits: list[Variable | None] | None) -> Variable | None:
     return None if edits is None else stacked([Variable("") if edit is None else edit for edit in edits])
 
 
-_VERDICT_SCHEMA = object_schema({"score": {"type": "number"}, "explanation": {"type": "string"}})
+_VERDICT_FORM = answer_form("judge", object_schema({"score": {"type": "number"}, "explanation": {"type": "string"}}))
 
 
 def judge(
@@ -173,7 +172,7 @@ def judge(
             return templates.load("judge").render(**{**data, "inputs": given}, low=scale[0], high=scale[1])
 
         user = Compute.apply(render, shown, "request to the judge")
-        answer = ask("judge", user, _VERDICT_SCHEMA, purpose="judge", role="answer of the judge", model=model)
+        answer = ask("judge", user, _VERDICT_FORM, purpose="judge", role="answer of the judge", model=model)
         return _verdict(values[0], answer, _Scale(*scale, success_fn), eval_mode)
 
     if not eval_mode:
@@ -220,8 +219,7 @@ def lm_judge_evaluator(
     if not eval_mode:
         prediction, target = _cut_off(prediction), _cut_off(target)
     slots = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
-    config = GenerateConfig(response_format=ResponseFormat(name="judge", json_schema=_VERDICT_SCHEMA))
-    settings = ChatSettings(model=model, config=config, purpose="judge", role="answer of the judge")
+    settings = ChatSettings(model=model, config=_VERDICT_FORM, purpose="judge", role="answer of the judge")
     plan, holes = plan_of(messages, slots)
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
@@ -308,7 +306,7 @@ def text_loss(
     def one(values: list[Any]) -> Variable:
         user = Compute.apply(_text_loss_prompt, dict(zip(names, values)), "request for criticism")
         role = "answer of the judge"
-        answer = ask("text_loss", user, _CRITICISM, answer="criticism", purpose="judge", role=role, model=model)
+        answer = ask("text_loss", user, _CRITICISM_FORM, purpose="judge", role=role, model=model)
         result: Variable = _Criticism.apply(values[0], answer)
         return result
 
@@ -317,7 +315,7 @@ def text_loss(
     return one(values) if size is None else stacked(each_entry(size, values, one, "text_loss"))
 
 
-_CRITICISM = object_schema({"criticism": {"type": "string"}})
+_CRITICISM_FORM = answer_form("criticism", object_schema({"criticism": {"type": "string"}}))
 
 
 def _text_loss_prompt(values: dict[str, Any]) -> str:

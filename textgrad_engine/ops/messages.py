@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request
+from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
 
-__all__ = ["ChatSettings", "Hole", "Plan", "plan_of"]
+__all__ = ["ChatSettings", "Hole", "Plan", "answer_form", "plan_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,16 @@ class ChatSettings:
     silence: str = ""
 
     no_variables_inside: ClassVar[bool] = True
+
+
+def answer_form(name: str, schema: Mapping[str, Any]) -> GenerateConfig:
+    """Sampling settings that ask for JSON of a schema; made once for a place in the library that asks.
+
+    Args:
+        name: the schema's name, which the endpoint sees.
+        schema: the schema.
+    """
+    return GenerateConfig(response_format=ResponseFormat(name=name, json_schema=schema))
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ def _behind(current: list[tuple[Piece, list[int]]], group: list[int], numbers: l
 def _start(pieces: list[Piece], max_items: int, problem: str, model: str | Model | None, purpose: Purpose) -> Variable:
     with no_grad():  # feedback on a merged piece goes to the pieces themselves, not through the model
         user = Compute.apply(_render, merge_slots(pieces, max_items, problem), "request to merge feedback")
-        return ask("reduce", user, MERGE_SCHEMA, purpose=purpose, role="merged feedback", model=model)
+        return ask("reduce", user, _FORM, purpose=purpose, role="merged feedback", model=model)
 
 
 def _finish(

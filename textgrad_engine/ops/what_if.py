@@ -13,12 +13,13 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.feedback import Case, Extract, case_of, critic_room, object_schema, view_of
 from textgrad_engine.ops.fitting import View, fitted
-from textgrad_engine.ops.messages import Plan
+from textgrad_engine.ops.messages import Plan, answer_form
 from textgrad_engine.ops.pass_on import Compute
 
 __all__ = ["described_change", "edited_text", "what_if"]
 
-_STRING = {"type": "string"}
+_CHANGE = answer_form("what_if", object_schema({"change": {"type": "string"}}))
+_TEXT = answer_form("apply_edit", object_schema({"text": {"type": "string"}}))
 
 
 def what_if(
@@ -47,7 +48,7 @@ def what_if(
     reply = ask(
         "what_if",
         user,
-        object_schema({"change": _STRING}),
+        _CHANGE,
         purpose="backward",
         role="answer about an edit",
         gate=gate,
@@ -91,7 +92,7 @@ def edited_text(value: Any, edit: Variable | None, ask: Callable[..., Variable])
     reply = ask(
         "apply_edit",
         user,
-        object_schema({"text": _STRING}),
+        _TEXT,
         purpose="backward",
         role="edited text",
         gate=edit,

@@ -106,7 +106,7 @@ class BootstrapDemos(PopulationSearcher):
         if self._begun >= self.sets + 2:
             return ()
         number = self._next_number()
-        kind = "labelled" if number == 1 else "bootstrapped"
+        kind = "labels" if number == 1 else "bootstrap"
         chosen = self._chosen(objective, number)
         parameter = (number - 1) % len(self.texts())
         draft = self._shown(kind, number, parameter, list(chosen.values()), tuple(chosen))

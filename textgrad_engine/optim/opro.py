@@ -157,7 +157,7 @@ class OPRO(PopulationSearcher):
             shown = [text for demo in demos for _, text in demo.inputs]
             jobs.append(Job(ByScores(self._desk.room(parameter, shown)), brief, sample))
             stays = Candidate(candidate.texts, candidate.origins, (best,))
-            drafts.append(Draft(number, "scores", stays, examples=positions))
+            drafts.append(Draft(number, "proposal", stays, examples=positions))
         answers = self._desk.ask(jobs)
         return [
             self._desk.filled(draft, draft.number % len(candidate.texts), 0, job.brief, answer)

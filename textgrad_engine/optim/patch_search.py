@@ -94,7 +94,8 @@ class PatchSearch(Searcher):
         >>> from textgrad_engine.train import Objective
         >>> def model(request):
         ...     if request.purpose == "backward":
-        ...         return {f"case_{n}": {"system": "Say to shout."} for n in range(1, 9)}
+        ...         cases = request.config.response_format.json_schema["properties"]
+        ...         return {case: {"system": "Say to shout."} for case in cases}
         ...     if request.purpose == "optimizer":
         ...         return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
         ...     text = request.messages[-1].text
@@ -337,6 +338,8 @@ class PatchSearch(Searcher):
         board = self.board
         board.busy.difference_update(found.examples)
         board.learn(found.examples, found.scores)
+        if found.race is not None and found.base == board.texts:
+            board.observe(found.race, self._positions)
         kept, why, changes = self._judged(objective, found)
         if found.kind != "tidying":
             board.quiet = 0 if kept and not found.about else board.quiet + 1

@@ -64,14 +64,26 @@ def diff_of(
 
 
 def origins_from_steps(name: str, seed: str, steps: Sequence[StepEnded]) -> list[Origin | None]:
-    """The origin of each line of the best text, worked out again from the steps that were kept."""
-    origins: list[Origin | None] = [None] * len(seed.split("\n"))
-    for step, change in _kept(name, steps):
-        if change.edits:
-            origins = apply_patch(change.before, origins, change.edits, change.feedback, step)[1]
-        else:
-            origins = origins_of_rewrite(change.before, origins, change.after, "", change.feedback, step)
-    return origins
+    """The origin of each line of the best text, worked out again from the steps.
+
+    A search may build on texts that were proposed and never the best, so those that were not kept count, too.
+    """
+    known: dict[str, list[Origin | None]] = {seed: [None] * len(seed.split("\n"))}
+    best = seed
+    for step in steps:
+        for change in step.changes:
+            if change.name != name or change.after == change.before:
+                continue
+            if change.after not in known or (step.kept and change.edits):
+                before = change.before if change.before in known else best
+                if change.edits and before == change.before:
+                    own = apply_patch(before, known[before], change.edits, change.feedback, step.step)[1]
+                else:
+                    own = origins_of_rewrite(before, known[before], change.after, "", change.feedback, step.step)
+                known[change.after] = own
+            if step.kept:
+                best = change.after
+    return known[best]
 
 
 def _line(op: Literal["added", "removed"], text: str, origin: Origin | None) -> DiffLine:

@@ -10,7 +10,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.difference import diff_of
 from textgrad_engine.train import Evaluation, TrainResult
 
-__all__ = ["as_json", "evaluation_as_json", "usage_as_json"]
+__all__ = ["as_json", "evaluation_as_json", "finite", "usage_as_json"]
 
 
 def as_json(result: TrainResult, openings: int | None = None) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def as_json(result: TrainResult, openings: int | None = None) -> dict[str, Any]:
         "verdict": None if found is None or result.seed == result.best else found.verdict,
         "val": {"seed": evaluation_as_json(result.seed_val), "best": evaluation_as_json(result.best_val)},
         "test": {"seed": evaluation_as_json(result.seed_test), "best": evaluation_as_json(result.best_test)},
-        "comparison": None if found is None else {"on": result.compared_on, **_finite(asdict(found))},
+        "comparison": None if found is None else {"on": result.compared_on, **finite(asdict(found))},
         "test_openings": result.openings if openings is None else openings,
         "overlaps": list(result.overlaps),
         "candidates": result.candidates,
@@ -80,7 +80,7 @@ def _controls(result: TrainResult) -> dict[str, Any] | None:
                 "test": evaluation_as_json(each.test),
                 "comparison": None
                 if each.comparison is None
-                else {"on": each.compared_on, **_finite(asdict(each.comparison))},
+                else {"on": each.compared_on, **finite(asdict(each.comparison))},
                 "tried": each.tried,
                 "kept": each.kept,
                 "usage": usage_as_json(each.usage),
@@ -97,7 +97,7 @@ def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {
         "mean": evaluation.mean,
-        "interval": _finite(list(evaluation.interval)),
+        "interval": finite(list(evaluation.interval)),
         "examples": len(evaluation),
         "unanswered": evaluation.unanswered,
     }
@@ -110,12 +110,12 @@ def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
     return found
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The value with null for infinite numbers, which JSON has not."""
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from io import StringIO
 from typing import TYPE_CHECKING
 
 from textgrad_engine.optim import Evidence
 from textgrad_engine.report.difference import DiffLine, Op, diff_of, origins_from_steps
 from textgrad_engine.report.lineage import LineLineage, Trial
+from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
 from textgrad_engine.report.view import ParameterView, View, view_of
 from textgrad_engine.report.words import count, duration, in_order, money, plural, score, short
 from textgrad_engine.train import TrainResult
+from textgrad_engine.train.events import StepEnded
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.text import Text
+    from rich.console import RenderableType
 
     from textgrad_engine.store import Run
 
-__all__ = ["WIDEST", "one_line", "render", "render_line", "render_unfinished"]
-
-WIDEST = 100
-"""Columns; lines longer than this are hard to read, however wide the terminal is."""
+__all__ = ["one_line", "render", "render_line", "render_unfinished"]
 
 CONTEXT = 2
 """Lines that stayed are shown up to so far from a changed one."""
@@ -55,7 +51,7 @@ def render(
     view = view_of(result, openings)
     headline = f"{view.headline}; {remark}" if remark else view.headline
     parts: list[RenderableType] = [*_headline(title, headline), "", _scores(view), ""]
-    parts += [_indented(note, 2, "dim") for note in view.notes]
+    parts += [indented(note, 2, "dim") for note in view.notes]
     parts += ["", _usage(view), ""]
     if len(result.front) > 1:
         parts += [*_front(result), ""]
@@ -64,12 +60,12 @@ def render(
     for parameter in view.parameters:
         parts += [*_diff(parameter, alone=len(view.parameters) == 1), ""]
     if view.problems:
-        parts.append(_styled("Not everything went well", "bold"))
-        parts += [_indented(problem, 2) for problem in view.problems[:10]]
+        parts.append(styled("Not everything went well", "bold"))
+        parts += [indented(problem, 2) for problem in view.problems[:10]]
         if len(view.problems) > 10:
-            parts.append(_indented(f"and {len(view.problems) - 10} more, in events.jsonl", 2))
+            parts.append(indented(f"and {len(view.problems) - 10} more, in events.jsonl", 2))
         parts.append("")
-    return _printed(parts, width, color)
+    return printed(parts, width, color)
 
 
 def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
@@ -86,7 +82,7 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
     if run.evaluations:
         parts += [_steps(run), ""]
     parts.append(
-        _indented(
+        indented(
             f"On record: {plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}.", 2
         )
     )
@@ -95,7 +91,7 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
         origins = origins_from_steps(name, seed, run.steps)
         lines = diff_of(name, seed, run.best[name], origins, run.steps)
         parts += [*_diff(ParameterView(name, lines), alone=len(run.seed) == 1), ""]
-    return _printed(parts, width, color)
+    return printed(parts, width, color)
 
 
 def _steps(run: Run) -> RenderableType:
@@ -109,9 +105,16 @@ def _steps(run: Run) -> RenderableType:
         table.add_row("seed", "", score(first.evaluation.mean), "")
     for step in run.steps:
         train = "" if step.train_mean is None else score(step.train_mean)
-        val = "no change" if step.val_mean is None else score(step.val_mean)
+        val = _tried(step) if step.val_mean is None else score(step.val_mean)
         table.add_row(str(step.step), train, val, "kept" if step.kept else "")
-    return _padded(table, 2)
+    return padded(table, 2)
+
+
+def _tried(step: StepEnded) -> str:
+    """What trying out a proposal brought: on how many examples it did better, and on how many worse."""
+    if step.race is None:
+        return "no change"
+    return f"+{len(step.race.gained)} -{len(step.race.lost)} of {len(step.race.examples)}"
 
 
 def render_line(found: LineLineage, *, width: int = 80, color: bool = False) -> str:
@@ -122,40 +125,40 @@ def render_line(found: LineLineage, *, width: int = 80, color: bool = False) -> 
         width: columns.
         color: with the terminal's codes for colors.
     """
-    parts: list[RenderableType] = [_hanging(f"{found.parameter}, line {found.number}: ", "", found.text, "bold"), ""]
+    parts: list[RenderableType] = [hanging(f"{found.parameter}, line {found.number}: ", "", found.text, "bold"), ""]
     if not found.edit:
-        parts.append(_indented("A line of the seed text; no step of the run has changed it.", 2))
-        return _printed(parts, width, color)
-    parts.append(_hanging("  ", "  ", f"Edit {found.edit}: {found.reason or 'no reason given'}"))
-    parts += ["", _indented("Feedback that asked for it" if found.evidence else "It cites no feedback.", 2)]
-    parts += [_hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}") for item in _merged(found.evidence)]
+        parts.append(indented("A line of the seed text; no step of the run has changed it.", 2))
+        return printed(parts, width, color)
+    parts.append(hanging("  ", "  ", f"Edit {found.edit}: {found.reason or 'no reason given'}"))
+    parts += ["", indented("Feedback that asked for it" if found.evidence else "It cites no feedback.", 2)]
+    parts += [hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}") for item in _merged(found.evidence)]
     for gone in found.replaced:
-        parts += ["", _hanging("  It stands for: ", "", gone.text)]
+        parts += ["", hanging("  It stands for: ", "", gone.text)]
         asked = () if gone.origin is None else gone.origin.evidence
-        parts += [_hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}") for item in _merged(asked)]
+        parts += [hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}") for item in _merged(asked)]
     parts += ["", *_trial("Accepted", found.accepted)]
     for ablation in found.ablations:
         parts += ["", *_trial("Tried without", ablation)]
     if not found.ablations:
-        parts += ["", _indented("It was never tried without this edit.", 2)]
-    return _printed(parts, width, color)
+        parts += ["", indented("It was never tried without this edit.", 2)]
+    return printed(parts, width, color)
 
 
 def _trial(word: str, trial: Trial | None) -> Iterator[RenderableType]:
     if trial is None:
-        yield _indented("The step that brought it in is not in the run folder.", 2)
+        yield indented("The step that brought it in is not in the run folder.", 2)
         return
     kind = f", {trial.kind}" if trial.kind else ""
-    yield _hanging(
+    yield hanging(
         "  ", "  ", f"{word} in step {trial.step}{kind}: {trial.why or ('kept' if trial.kept else 'not kept')}"
     )
     if (race := trial.race) is None:
-        yield _indented("The run folder holds no race for it.", 4)
+        yield indented("The run folder holds no race for it.", 4)
         return
     run = f"race on {plural(len(race.examples), 'example')}: difference {score(race.difference, True)}"
-    yield _hanging(" " * 4, "  ", f"{run}, better with probability {race.probability:.2f}")
-    yield _hanging(" " * 4, "  ", f"better on {_names(race.gained) if race.gained else 'none'}")
-    yield _hanging(" " * 4, "  ", f"worse on {_names(race.lost) if race.lost else 'none'}")
+    yield hanging(" " * 4, "  ", f"{run}, better with probability {race.probability:.2f}")
+    yield hanging(" " * 4, "  ", f"better on {_names(race.gained) if race.gained else 'none'}")
+    yield hanging(" " * 4, "  ", f"worse on {_names(race.lost) if race.lost else 'none'}")
 
 
 def one_line(result: TrainResult) -> str:
@@ -186,8 +189,8 @@ def _headline(title: str, headline: str) -> list[RenderableType]:
 
     text = headline[:1].upper() + headline[1:]
     # A path that is broken over two lines can be neither copied nor clicked on.
-    top: list[RenderableType] = [_group([Text(title, "bold", no_wrap=True, overflow="ignore")])] if title else []
-    return [*top, _styled(text)]
+    top: list[RenderableType] = [group([Text(title, "bold", no_wrap=True, overflow="ignore")])] if title else []
+    return [*top, styled(text)]
 
 
 def _scores(view: View) -> RenderableType:
@@ -204,8 +207,8 @@ def _scores(view: View) -> RenderableType:
     grid = Table.grid(padding=(0, 3, 0, 0))
     grid.add_column(width=10)
     grid.add_column()
-    grid.add_row("verdict", _styled(view.verdict, best))
-    return _padded(_group([table, grid]), 2)
+    grid.add_row("verdict", styled(view.verdict, best))
+    return padded(group([table, grid]), 2)
 
 
 def _usage(view: View) -> RenderableType:
@@ -225,13 +228,13 @@ def _usage(view: View) -> RenderableType:
             duration(view.seconds) if last else "",
             style="bold" if last else None,
         )
-    return _padded(table, 2)
+    return padded(table, 2)
 
 
 def _front(result: TrainResult) -> Iterator[RenderableType]:
     from rich.table import Table
 
-    yield _styled("Score against length, of what was run on the whole validation set", "bold")
+    yield styled("Score against length, of what was run on the whole validation set", "bold")
     yield ""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
     for name in ("tokens", "validation"):
@@ -241,13 +244,13 @@ def _front(result: TrainResult) -> Iterator[RenderableType]:
         known = {"best prompt": result.best, "seed prompt": result.seed}
         which = next((name for name, texts in known.items() if texts.items() >= point.texts.items()), "")
         table.add_row(count(point.tokens), score(point.score), which, style="bold" if which == "best prompt" else "")
-    yield _padded(table, 2)
+    yield padded(table, 2)
 
 
 def _controls(view: View, calls: int) -> Iterator[RenderableType]:
     from rich.table import Table
 
-    yield _styled(f"Beside controls, which got no feedback and up to {plural(calls, 'call')} each", "bold")
+    yield styled(f"Beside controls, which got no feedback and up to {plural(calls, 'call')} each", "bold")
     yield ""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("")
@@ -259,22 +262,22 @@ def _controls(view: View, calls: int) -> Iterator[RenderableType]:
         used = ["", "", ""]
         if row.usage is not None:
             used = [count(row.usage.calls), short(row.usage.total_tokens), money(row.usage.dollars)]
-        table.add_row(_styled(row.name), row.val, row.test, *used, style="bold" if row is view.controls[-1] else "")
-    yield _padded(table, 2)
+        table.add_row(styled(row.name), row.val, row.test, *used, style="bold" if row is view.controls[-1] else "")
+    yield padded(table, 2)
     yield ""
     for said in view.against:
-        yield _hanging("  ", "  ", said)
+        yield hanging("  ", "  ", said)
 
 
 def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
     what = "the prompt" if alone else parameter.name
     if not parameter.changed:
-        yield _styled(f"What changed in {what}: nothing", "bold")
+        yield styled(f"What changed in {what}: nothing", "bold")
         return
     words: tuple[tuple[Op, str], ...] = (("added", "added"), ("removed", "removed"), ("same", "as before"))
     numbers = [(parameter.number_of(op), word) for op, word in words]
     counts = ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)
-    yield _styled(f"What changed in {what}: ", "bold").append(counts, style="not bold")
+    yield styled(f"What changed in {what}: ", "bold").append(counts, style="not bold")
     yield ""
     shown = _near_changes(parameter.lines)
     skipped = 0
@@ -283,11 +286,11 @@ def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
             skipped += 1
             continue
         if skipped:
-            yield _indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
+            yield indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
             skipped = 0
         yield from _diff_line(line)
     if skipped:
-        yield _indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
+        yield indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
 
 
 def _near_changes(lines: Sequence[DiffLine]) -> list[bool]:
@@ -298,19 +301,19 @@ def _near_changes(lines: Sequence[DiffLine]) -> list[bool]:
 
 def _diff_line(line: DiffLine) -> Iterator[RenderableType]:
     mark, style = {"same": (" ", ""), "added": ("+", "green"), "removed": ("-", "red")}[line.op]
-    yield _hanging(f"  {mark} ", "", line.text, style)
+    yield hanging(f"  {mark} ", "", line.text, style)
     if line.op == "same":
         return
     if line.step is not None:
         reason = line.reason or "no reason given"
-        yield _hanging(
+        yield hanging(
             " " * 6, " " * 2, f"step {line.step}: {reason}" + ("" if line.evidence else " (cites no feedback)"), "dim"
         )
     for item in _merged(line.evidence)[:SHOWN_ITEMS]:
-        yield _hanging(" " * 6, " " * 2, f"{_names(item.examples)}: {_shortened(item.text)}", "dim")
+        yield hanging(" " * 6, " " * 2, f"{_names(item.examples)}: {_shortened(item.text)}", "dim")
     more = len(_merged(line.evidence)) - SHOWN_ITEMS
     if more > 0:
-        yield _indented(f"and {plural(more, 'more piece')} of feedback", 6, "dim")
+        yield indented(f"and {plural(more, 'more piece')} of feedback", 6, "dim")
 
 
 def _merged(evidence: Iterable[Evidence]) -> list[Evidence]:
@@ -329,68 +332,3 @@ def _names(examples: tuple[str, ...]) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1].rstrip() + "…"
-
-
-def _styled(text: str, style: str = "") -> Text:
-    from rich.text import Text
-
-    # Control characters in a prompt or in feedback must not reach the terminal.
-    return Text(
-        "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text), style
-    )
-
-
-def _indented(text: str, by: int, style: str = "") -> RenderableType:
-    return _padded(_styled(text, style), by)
-
-
-def _hanging(mark: str, further: str, text: str, style: str = "") -> RenderableType:
-    """Text behind a mark; its further lines begin below the text, and `further` to the right of that."""
-    return _Hanging(mark, further, text, style)
-
-
-@dataclass(frozen=True)
-class _Hanging:
-    mark: str
-    further: str
-    text: str
-    style: str
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        room = max(20, options.max_width - len(self.mark) - len(self.further))
-        for number, line in enumerate(_styled(self.text).wrap(console, room)):
-            margin = self.mark if number == 0 else " " * len(self.mark) + self.further
-            yield _styled(margin + line.plain.rstrip(), self.style)
-
-
-def _padded(what: RenderableType, by: int) -> RenderableType:
-    from rich.padding import Padding
-
-    return Padding(what, (0, 0, 0, by))
-
-
-def _group(parts: Sequence[RenderableType]) -> RenderableType:
-    from rich.console import Group
-
-    return Group(*parts)
-
-
-def _printed(parts: Sequence[RenderableType], width: int, color: bool) -> str:
-    from rich.console import Console
-
-    console = Console(
-        file=StringIO(),
-        width=min(width, WIDEST),
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-    )
-    for part in parts:
-        console.print(part, crop=False)
-    assert isinstance(console.file, StringIO)
-    lines = console.file.getvalue().split("\n")
-    return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"

@@ -11,7 +11,7 @@ from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
 
-__all__ = ["ControlRow", "ParameterView", "ScoreRow", "UsageRow", "View", "lost", "size", "view_of"]
+__all__ = ["ControlRow", "ParameterView", "ScoreRow", "UsageRow", "View", "lost", "said", "size", "view_of"]
 
 Tone = Literal["good", "bad", "plain"]
 
@@ -172,7 +172,7 @@ def _verdict(result: TrainResult) -> tuple[str, Tone]:
         return "not measured: the run ended before both prompts were tested", "plain"
     on = {"test": "on test", "val": "on validation only, which chose this prompt"}[result.compared_on]
     tone: Tone = "plain" if result.compared_on == "val" else _TONES[found.verdict]
-    return f"{_said(found)} {on}", tone
+    return f"{said(found)} {on}", tone
 
 
 def _controls(result: TrainResult) -> Iterator[ControlRow]:
@@ -201,7 +201,7 @@ def _against(result: TrainResult) -> Iterator[str]:
             yield f"{beside} the same prompt"
         else:
             on = "on test" if each.compared_on == "test" else "on validation only, which chose both"
-            yield f"{beside} {_said(each.comparison)} {on}"
+            yield f"{beside} {said(each.comparison)} {on}"
         if each.problem:
             yield f"The search of {each.name} ended early: {each.problem}"
 
@@ -209,7 +209,8 @@ def _against(result: TrainResult) -> Iterator[str]:
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain"}
 
 
-def _said(found: Comparison) -> str:
+def said(found: Comparison) -> str:
+    """A comparison in words: verdict, difference and interval, and how likely it is by chance."""
     word = {"not shown": "no difference shown"}.get(found.verdict, found.verdict)
     chance = p_value(found.p_value)
     if found.adjusted is not None:

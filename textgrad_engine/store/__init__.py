@@ -1,6 +1,6 @@
 """The run folder: what happened, what was paid for, and the best texts. Importing this lets the Trainer write one."""
 
-from textgrad_engine.store.journal import RunFolder, append_evaluation, write_atomically
+from textgrad_engine.store.journal import RunFolder, append_evaluation, write_atomically, write_shrunk
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import (
     FORMAT,
@@ -22,6 +22,7 @@ __all__ = [
     "result_from_json",
     "result_to_json",
     "write_atomically",
+    "write_shrunk",
 ]
 
 _events.RUN_FOLDERS.append(RunFolder)

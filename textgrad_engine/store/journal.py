@@ -34,7 +34,7 @@ from textgrad_engine.train.events import (
     StepEnded,
 )
 
-__all__ = ["RunFolder", "append_evaluation", "write_atomically"]
+__all__ = ["RunFolder", "append_evaluation", "write_atomically", "write_shrunk"]
 
 
 class RunFolder:
@@ -176,6 +176,34 @@ def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
             file.write(dumps({**entry, "time": timestamp(time.time())}) + b"\n")
     except OSError as error:
         raise _unwritable(error, folder) from error
+
+
+def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any]) -> Path:
+    """Write shortened texts beside the best ones of a run: ``shrunk/`` and ``shrink.json``, those of before replaced.
+
+    Args:
+        folder: the run folder.
+        texts: by dotted name; of a single one there is a ``shrunk_prompt.txt``, too.
+        about: what came of shrinking, as plain JSON values.
+
+    Returns:
+        Where the texts are: the file of a single one, else the folder.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    try:
+        (folder / "shrunk").mkdir(exist_ok=True)
+        for name, text in texts.items():
+            content = text.encode("utf-8", "backslashreplace")
+            write_atomically(folder / "shrunk" / f"{_file_name(name)}.txt", content)
+            if len(texts) == 1:
+                write_atomically(folder / "shrunk_prompt.txt", content)
+        body = {"format": FORMAT, **about, "time": timestamp(time.time())}
+        write_atomically(folder / "shrink.json", dumps(body, indent=1) + b"\n")
+    except OSError as error:
+        raise _unwritable(error, folder) from error
+    return folder / "shrunk_prompt.txt" if len(texts) == 1 else folder / "shrunk"
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -2,9 +2,11 @@
 
 from textgrad_engine.train.controls import Control, Controls
 from textgrad_engine.train.evaluator import Comparison, Evaluation, compare, evaluate
+from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.shrinking import ShrinkResult, shrink
 from textgrad_engine.train.trainer import Trainer
 
 __all__ = [
@@ -12,10 +14,13 @@ __all__ = [
     "Control",
     "Controls",
     "Evaluation",
+    "FrontPoint",
     "Guards",
     "Objective",
+    "ShrinkResult",
     "TrainResult",
     "Trainer",
     "compare",
     "evaluate",
+    "shrink",
 ]

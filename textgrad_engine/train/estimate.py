@@ -193,8 +193,8 @@ def estimate(
         outputs[purpose] = Range(calls[purpose].low * fewest * unit, calls[purpose].high * most * unit)
     if trainer.controls:
         tests = 0 if test is None else len(test)
-        most = sum(found.high for found in calls.values())
-        for purpose, extra in _controls(used, seen, most, len(val), tests).items():
+        at_most = sum(found.high for found in calls.values())
+        for purpose, extra in _controls(used, seen, at_most, len(val), tests).items():
             average = [
                 Range(part[purpose].low / max(calls[purpose].low, 1), part[purpose].high / max(calls[purpose].high, 1))
                 for part in (inputs, outputs)

@@ -209,6 +209,17 @@ class Board:
             if after is not None and (exact or before is None or before != after):
                 self.val[positions[name]] = after
 
+    def observe(self, record: RaceRecord, positions: Mapping[str, int]) -> None:
+        """Take note of what the best texts score, where a race has run them.
+
+        Args:
+            record: a race against the best texts of now.
+            positions: the position of each example by its id.
+        """
+        for name, before in zip(record.examples, record.before):
+            if before is not None:
+                self.val[positions[name]] = before
+
     def snapshot(self) -> Board:
         """A copy for work that goes on beside this one."""
         return replace(

@@ -79,8 +79,8 @@ class PopulationSearcher(Searcher):
 
     @property
     def expected(self) -> float:
-        """The mean score of the best candidate, over the validation examples that it was run on."""
-        return self.population.mean(self._best)
+        """The mean validation score that the best candidate is expected to have: the first one's, and its lead on that."""
+        return self.population.mean(0) + self.population.lead(self._best, 0)
 
     def texts(self) -> Texts:
         """The texts of the best candidate so far."""

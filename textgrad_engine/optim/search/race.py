@@ -98,6 +98,7 @@ class Race:
         fewest: so many examples must have changed for "better" or "worse".
         hopeful: the positions where the candidate can be better at all; None for all. A race until "better" ends when
             too few of them are left.
+        glance: a race ends early when so many examples of the first stratum show nothing; None runs on to the end.
         handicap: by so much the candidate's mean must be higher to be as good, for it costs more in another way, such
             as tokens; negative when it costs less.
         scale: the distance between the worst and the best score.
@@ -129,6 +130,7 @@ class Race:
         reject: float | None = None,
         fewest: int = FEWEST,
         hopeful: Collection[int] | None = None,
+        glance: int | None = GLANCE,
         handicap: float = 0.0,
         scale: float = 1.0,
         noise: float = 0.0,
@@ -149,7 +151,7 @@ class Race:
         self._sizes = [len(stratum) for stratum in self._waiting]
         self._differences: list[list[float]] = [[] for _ in self._waiting]
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
-        self._fewest, self._handicap = fewest, handicap
+        self._fewest, self._glance, self._handicap = fewest, glance, handicap
         self._hopeful = set(every if hopeful is None else hopeful)
         self._until, (self._accept, self._reject) = until, levels
         # Two runs differ by twice the noise of one; nothing is taken to be steadier than was measured.
@@ -222,7 +224,7 @@ class Race:
             return False
         if self._until == "better" and up + len(self._hopeful) < self._fewest:
             return True
-        if len(self._differences[0]) < min(self._sizes[0], GLANCE):
+        if self._glance is None or len(self._differences[0]) < min(self._sizes[0], self._glance):
             return False
         return (up if self._until == "better" else down) == 0
 

@@ -169,8 +169,8 @@ def simulated_task(
     How a prompt is read: every statement that names an attribute and a code is a rule, in whatever words; of two about
     one attribute the later counts. A line about an attribute that decides nothing draws all parcels with it. A prompt
     longer than the optimum by more than four lines loses 1.5 points of accuracy with each further line; a statement is
-    a line, however it is laid out. A solved example in the prompt counts as a line, and teaches half of the parcels that
-    share its deciding attribute. How rules interact is described in `textgrad_engine.testing.simulated.groups`.
+    a line, however it is laid out. A solved example in the prompt counts as a line, and teaches half of the parcels
+    that share its deciding attribute. How rules interact: `textgrad_engine.testing.simulated.groups`.
 
     Args:
         rules: how many true rules; the most frequent applies three times as often as the least frequent.

@@ -1,0 +1,359 @@
+"""A run of the Trainer with a searching optimizer: its journal, its ends, and what it may claim."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn
+from textgrad_engine.errors import ContentFiltered, ModelError, NoModelError
+from textgrad_engine.llm import Request
+from textgrad_engine.optim import PatchSearch
+from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.searcher import Decision
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
+from textgrad_engine.train import Trainer, TrainResult
+from textgrad_engine.train.events import CallEnded, Event, PhaseEnded, PhaseStarted, RunEnded, StepEnded
+
+
+@pytest.fixture(scope="module")
+def task() -> SimulatedTask:
+    """A small task in which rules interact, so that rivals, unions and ablations come up."""
+    return simulated_task(rules=6, interactions=2, seed=1, train=40, val=40, test=24)
+
+
+def fit(task: SimulatedTask, *, before: Any = None, test: bool = True, search: Any = None, **settings: Any) -> Any:
+    """Train; ``before`` is awaited ahead of every answer. Gives the result, the program and the model."""
+    program = task.program()
+
+    async def answer(request: Request) -> Any:
+        waits = None if before is None else before(request)
+        if waits is not None:
+            await waits
+        return await task.model.complete(request)
+
+    model = FunctionModel(answer)
+    options = {"lanes": 4, "batch_size": 8, "feedback_batch_size": 4, **(search or {})}
+    with tg.use_models(forward=model):
+        result = Trainer(**settings).fit(
+            program, task.loss, PatchSearch(program.parameters(), **options), task.train, task.val,
+            task.test if test else None,
+        )  # fmt: skip
+    return result, program, model
+
+
+class Listener:
+    def __init__(self, then: Callable[[Event], None] = lambda event: None) -> None:
+        self.events: list[Event] = []
+        self.then = then
+
+    def on_event(self, event: Event) -> None:
+        self.events.append(event)
+        self.then(event)
+
+    def of(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+# nothing depends on which answer comes first
+
+
+def timeless(path: Path) -> dict[str, str]:
+    """Every file of a run folder without its times."""
+    found = {}
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            text = file.read_text(encoding="utf-8")
+            found[str(file.relative_to(path))] = re.sub(r'"(time|latency|seconds)": ("[^"]*"|[\d.e-]+)', '"t": 0', text)
+    return found
+
+
+def test_the_journal_does_not_depend_on_the_order_of_answers(task: SimulatedTask, tmp_path: Path) -> None:
+    """Answers overtake each other in four orders, all at once or few at a time: the folders are the same, byte by byte."""
+
+    def shuffled(order: int) -> Any:
+        turn = 0
+
+        async def wait() -> None:
+            nonlocal turn
+            turn += 1
+            for _ in range((turn * 7919 * order) % 37):
+                await asyncio.sleep(0)
+
+        return lambda request: wait()
+
+    runs = {}
+    for order, concurrency in ((0, None), (1, None), (5, 7), (11, 1)):
+        path = tmp_path / f"{order}"
+        result, _, _ = fit(task, before=shuffled(order), run_dir=path, concurrency=concurrency)
+        runs[order] = timeless(path)
+    assert result.best != result.seed
+    kinds = Counter(step.kind for step in result.steps)
+    assert {"patch", "ablation"} <= set(kinds)
+    assert any("put together" in step.why for step in result.steps)
+    assert {"events.jsonl", "completions.jsonl", "result.json", "best_prompt.txt"} <= set(runs[0])
+    assert runs[0] == runs[1] == runs[5] == runs[11]
+
+
+def test_decisions_are_journalled(task: SimulatedTask) -> None:
+    """A step for each, in order, with what was proposed, the race that decided, and why."""
+    listener = Listener()
+    result, program, _ = fit(task, callbacks=[listener])
+    steps = listener.of(StepEnded)
+    assert tuple(steps) == result.steps
+    assert [step.step for step in steps] == list(range(1, len(steps) + 1))
+    for step in steps:
+        assert step.kind in ("patch", "ablation", "tidying", "rival", "union")
+        assert step.why
+        assert step.race is None or isinstance(step.race, RaceRecord)
+        assert bool(step.ablated) is (step.kind == "ablation")
+        if step.kept:
+            assert step.race is not None
+            assert step.changes
+    assert result.best == {"system": program.system.data}
+    assert len(result.origins["system"]) == result.best["system"].count("\n") + 1
+    assert result.candidates == sum(step.race is not None for step in steps)
+
+
+def test_every_call_belongs_to_a_phase_that_is_closed(task: SimulatedTask) -> None:
+    """Also those of proposals that were dropped at the end; a proposal's calls are in its own phase."""
+    listener = Listener()
+    fit(task, callbacks=[listener], patience=2)
+    started = {event.number: event for event in listener.of(PhaseStarted)}
+    assert sorted(started) == sorted(event.number for event in listener.of(PhaseEnded))
+    purposes: dict[str, Counter[str]] = {}
+    for call in listener.of(CallEnded):
+        purposes.setdefault(started[call.phase].phase, Counter())[call.record.purpose] += 1
+    assert set(purposes["search"]) == {"forward", "backward", "optimizer"}
+    assert set(purposes["score"]) | set(purposes["test"]) == {"forward"}
+
+
+def test_what_was_paid_for_is_not_paid_for_again(task: SimulatedTask) -> None:
+    """No request of the program goes out twice within a proposal, nor for the texts of now; samples are others."""
+    seen: Counter[tuple[Any, ...]] = Counter()
+    phases: dict[int, str] = {}
+
+    def then(event: Event) -> None:
+        if isinstance(event, PhaseStarted):
+            phases[event.number] = event.phase
+        if isinstance(event, CallEnded) and event.record.purpose == "forward" and phases[event.phase] == "score":
+            seen[tuple(message.text for message in event.record.request.messages)] += 1
+
+    fit(task, callbacks=[Listener(then)], test=False)
+    twice = [count for count in seen.values() if count > 1]
+    assert len(twice) <= 8  # the examples that are run twice, to measure the noise
+    assert set(twice) <= {2}
+
+
+# how it ends
+
+
+def test_the_seed_texts_come_back_when_nothing_is_better(task: SimulatedTask) -> None:
+    """On the whole validation set, which is what counts in the end; lines of the seed come from nobody."""
+
+    class Wrong(PatchSearch):
+        """Takes whatever is proposed."""
+
+        def _judged(self, objective: Any, found: Any) -> Any:
+            if found.race is None:
+                return super()._judged(objective, found)
+            self._adopt(objective, found, exact=False)
+            return True, "taken blindly", found.changes
+
+    program = task.program()
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "optimizer":
+            line = {"op": "add", "line": 1, "text": "Parcels on Monday get code K1.", "reason": "", "feedback": []}
+            return {"edits": [line]}
+        return asyncio.run_coroutine_threadsafe  # pragma: no cover - replaced below
+
+    async def either(request: Request) -> Any:
+        return answer(request) if request.purpose == "optimizer" else await task.model.complete(request)
+
+    with tg.use_models(forward=FunctionModel(either)):
+        search = Wrong(program.parameters(), lanes=1)
+        result = Trainer(max_steps=1).fit(program, task.loss, search, task.train, task.val)
+    assert result.steps[0].kept
+    assert result.best == result.seed == {"system": program.system.data}
+    assert result.best_val == result.seed_val
+    assert result.origins == {"system": [None] * 4}
+
+
+@pytest.mark.parametrize("limit", [{"max_steps": 3}, {"patience": 2}])
+def test_limits_of_the_trainer_end_it(task: SimulatedTask, limit: dict[str, int]) -> None:
+    """So many decisions, or so many in a row that kept nothing; what was kept stays."""
+    result, program, model = fit(task, test=False, **limit)
+    assert result.status == "finished"
+    assert result.best == {"system": program.system.data}
+    if "max_steps" in limit:
+        assert len(result.steps) == 3
+        assert sum(request.purpose == "optimizer" for request in model.requests) == 3  # none was begun in vain
+    else:
+        assert [step.kept for step in result.steps[-2:]] == [False, False]
+
+
+def test_a_spent_budget_gives_the_result_so_far(task: SimulatedTask) -> None:
+    """Wherever it runs out: the limit holds, the program has the best texts, the journal says so."""
+    needed = fit(task)[0].total.calls
+    for calls in sorted({1, 45, 60, 120, needed // 2, needed - 30, needed - 1, needed}):
+        listener = Listener()
+        with tg.budget(calls=calls) as spent:
+            result, program, model = fit(task, callbacks=[listener])
+        assert len(model.requests) <= calls
+        assert spent.spent.calls == result.total.calls
+        assert result.status == ("finished" if calls >= needed else "budget")
+        kept = [step for step in result.steps if step.kept]
+        if result.status == "budget" and kept:
+            assert result.best["system"] == kept[-1].changes[0].after
+            assert result.best_val is not None
+        assert program.system.data == result.best["system"]
+        assert listener.events[-1] == RunEnded(result.status, result)
+
+
+@pytest.mark.parametrize("phase", ["score", "search", "test"])
+def test_an_interrupt_gives_the_result_so_far(task: SimulatedTask, phase: str) -> None:
+    """Ctrl-C, also while proposals are under way in several lanes: nothing more is sent."""
+    asked: list[int] = []
+
+    def then(event: Event) -> None:
+        if isinstance(event, PhaseStarted) and (event.phase, event.step >= 2) == (phase, True) and not asked:
+            signal.raise_signal(signal.SIGINT)
+            asked.append(1)
+
+    listener = Listener(then)
+    result, program, _ = fit(task, callbacks=[listener])
+    assert (result.status, asked) == ("interrupted", [1])
+    assert program.system.data == result.best["system"]
+    assert result.best_test is None
+    stopped = next(
+        n for n, event in enumerate(listener.events)
+        if isinstance(event, PhaseStarted) and event.phase == phase and event.step >= 2
+    )  # fmt: skip
+    begun = {event.number for event in listener.events[stopped:] if isinstance(event, PhaseStarted)}
+    sent = [event for event in listener.of(CallEnded) if event.phase in begun and event.record.completion is not None]
+    assert sent == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("purpose", ["backward", "optimizer"])
+def test_a_critic_or_optimizer_that_never_answers_ends_the_run(task: SimulatedTask, purpose: str) -> None:
+    """After three proposals in a row, not after all of them; the first problem is in the error."""
+
+    def lost(request: Request) -> None:
+        if request.purpose == purpose:
+            raise ContentFiltered("withheld")
+
+    with pytest.raises(ModelError, match=r"3 steps in a row came to nothing.*ContentFiltered: withheld"):
+        fit(task, before=lost)
+
+
+def test_races_that_are_never_answered_end_the_run(task: SimulatedTask) -> None:
+    """Every proposal breaks the program: that is no search any more."""
+
+    def lost(request: Request) -> None:
+        if request.purpose == "forward" and request.messages[0].text != task.seed_prompt:
+            raise ContentFiltered("withheld")
+
+    with pytest.raises(ModelError, match=r"3 steps in a row came to nothing.*the race was given up"):
+        fit(task, before=lost)
+
+
+def test_a_lost_answer_now_and_then_does_not_end_it(task: SimulatedTask) -> None:
+    """Every seventh critic and every fifth optimizer's answer is lost; the rest is used, and what was lost is told."""
+    counts: Counter[str] = Counter()
+
+    def lost(request: Request) -> None:
+        counts[request.purpose] += 1
+        if counts[request.purpose] % {"backward": 7, "optimizer": 5}.get(request.purpose, 10**9) == 0:
+            raise ContentFiltered("withheld")
+
+    result, _, _ = fit(task, before=lost, search={"lanes": 2})
+    assert result.status == "finished"
+    assert any(step.problems for step in result.steps)
+    assert result.best_val.mean > result.seed_val.mean + 0.2
+
+
+def test_a_missing_model_is_said_at_once(task: SimulatedTask) -> None:
+    """Before the first example."""
+    program = task.program()
+    with pytest.raises(NoModelError, match="no model was named for 'forward' calls"):
+        Trainer().fit(program, task.loss, PatchSearch(program.parameters()), task.train, task.val)
+
+
+# which parameters
+
+
+class Pair(nn.Module):
+    """A program with two prompts of which the second one is the task's."""
+
+    def __init__(self, seed: str) -> None:
+        super().__init__()
+        self.unused = nn.Parameter("Nobody reads this.", role="another prompt")
+        self.call = nn.ChatCompletion("{parcel}", system=nn.Parameter(seed, role="system prompt"))
+
+    def forward(self, parcel: str) -> Any:
+        return self.call(parcel=parcel)
+
+
+def test_some_of_the_programs_parameters_can_be_searched(task: SimulatedTask) -> None:
+    """The others stay as they are; the result names all."""
+    program = Pair(task.seed_prompt)
+    with tg.use_models(forward=task.model):
+        search = PatchSearch([program.call.system], batch_size=8)  # type: ignore[list-item]
+        result = Trainer(max_steps=4).fit(program, task.loss, search, task.train, task.val)
+    assert result.best["unused"] == "Nobody reads this."
+    assert result.best["call.system"] != task.seed_prompt
+    assert any(step.kept for step in result.steps)
+
+
+def test_a_frozen_parameter_is_refused_before_anything_is_paid(task: SimulatedTask) -> None:
+    """A search would change it."""
+    program = Pair(task.seed_prompt)
+    program.unused.requires_grad = False
+    model = FunctionModel(lambda request: "K1")
+    with tg.use_models(forward=model), pytest.raises(ValueError, match="'another prompt' does not require grad"):
+        Trainer().fit(program, task.loss, PatchSearch(program.parameters()), task.train, task.val)
+    assert model.requests == []
+
+
+# what it may claim
+
+
+def test_where_nothing_is_to_be_had_it_claims_nothing() -> None:
+    """Twenty tasks in which answers are right or wrong by chance: at most one in twenty may be called better."""
+    better = []
+    for seed in range(20):
+        task = simulated_task(flat=True, seed=seed, train=48, val=48, test=96)
+        result, _, _ = fit(task, search={"seed": seed, "batch_size": 16})
+        assert result.comparison is not None
+        assert result.compared_on == "test"
+        better.append(result.comparison.verdict == "better")
+    assert sum(better) <= 1
+
+
+def test_where_something_is_to_be_had_it_finds_it() -> None:
+    """Most of the way on an additive task; the sealed test set says so."""
+    task = simulated_task(rules=6, seed=2, train=64, val=64, test=96)
+    result, _, _ = fit(task)
+    assert task.progress(result.best["system"]) > 0.9
+    assert result.comparison is not None
+    assert (result.comparison.verdict, result.compared_on) == ("better", "test")
+
+
+def test_decisions_have_what_steps_need() -> None:
+    """A searcher of one's own that only names its proposal is journalled too."""
+    assert Decision(1, "mine") == Decision(1, "mine", (), (), 0, (), None, False, "", (), (), False)
+
+
+def all_kept(result: TrainResult) -> list[StepEnded]:
+    return [step for step in result.steps if step.kept]

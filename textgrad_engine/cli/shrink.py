@@ -1,0 +1,140 @@
+"""``textgrad-engine shrink``: leave out the lines of a run's best prompt that it does without."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from textgrad_engine.cli import build, runs
+from textgrad_engine.cli.config import Config, check_columns
+from textgrad_engine.cli.contracts import make_contracts
+from textgrad_engine.cli.evaluate import load_texts
+from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, ModelName, Quiet, RunPath
+from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, OK, checking, command, complain, width, write
+from textgrad_engine.cli.progress import score_bar
+from textgrad_engine.data import Dataset, load
+from textgrad_engine.errors import CallCancelled, RunError, Stopped
+from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
+from textgrad_engine.report.shrunk import render_shrunk
+from textgrad_engine.report.words import money, plural, score
+from textgrad_engine.store import Run, read_run, write_shrunk
+from textgrad_engine.train import ShrinkResult
+from textgrad_engine.train import shrink as shortened
+from textgrad_engine.train.interrupt import stopping_on_interrupt
+
+__all__ = ["shrink"]
+
+
+@command
+def shrink(
+    run: RunPath,
+    max_tries: Annotated[
+        int | None, typer.Option("--max-tries", metavar="N", min=1, help="Race at most so many shorter texts.")
+    ] = None,
+    allowance: Annotated[
+        int | None, typer.Option("--allowance", metavar="N", min=2, help="Run at most so many examples in a race.")
+    ] = None,
+    lanes: Annotated[int, typer.Option("--lanes", metavar="N", min=1, help="So many races at a time.")] = 4,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    budget: BudgetLimit = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Find the shortest prompt that is not worse on validation, and write it beside the run's best one.
+
+    Lines are left out, and what is left is raced against the whole prompt; the run's best prompt stays as it is. The
+    test split is not opened; `eval` with the short prompt as a config's system_file tells how good it is there.
+    """
+    with checking():
+        found = read_run(run)
+        if found.result is None:
+            raise RunError(f"{run} has no result, as the run was killed; only finished runs can be shrunk")
+        config = runs.changed(runs.config_of(found, found.best), model=model, base_url=base_url, budget=budget)
+        val = _validation(config, found)
+        program = build.make_program(config)
+        load_texts(program, found.best, found)
+        metric, guards = build.make_metric(config), build.make_guards(config, val)
+        contracts = _contracts(config, found)
+        models = build.make_models(config, model)
+        build.check_prices(config, models, budget)
+    began = time.monotonic()
+    parameters = dict(program.named_parameters())
+    with (
+        build.surroundings(config, models),
+        score_bar(len(val), quiet or as_json) as on_score,
+        stopping_on_interrupt(),
+    ):
+        try:
+            result = shortened(
+                program,
+                metric,
+                val,
+                target=config.data.target,
+                parameters=[parameters[name] for name in found.best],
+                contracts=contracts,
+                guards=guards,
+                allowance=allowance,
+                max_tries=max_tries,
+                lanes=lanes,
+                seed=config.seed,
+                on_score=on_score,
+            )
+        except (Stopped, CallCancelled):
+            complain("interrupted: the prompt was not shrunk, and nothing was written")
+            raise typer.Exit(INTERRUPTED) from None
+    about = _document(result, round(time.monotonic() - began, 3))
+    place = write_shrunk(found.path, result.after, about)
+    if as_json:
+        write(json.dumps({"run": str(run), "file": str(place), **about}, ensure_ascii=False, indent=2))
+    elif quiet:
+        write(f"{place}: {_in_short(result)}")
+    else:
+        write("\n" + render_shrunk(result, title=str(run), width=width()))
+        complain(f"The short prompt is in {place}")
+    raise typer.Exit(BUDGET_SPENT if result.ended == "budget" else OK)
+
+
+def _validation(config: Config, run: Run) -> Dataset:
+    """The run's validation examples.
+
+    Raises:
+        RunError: they are not those that the run had.
+    """
+    path = config.file(config.data.val)
+    dataset = load(path)
+    check_columns(config, dataset)
+    if runs.split_of(run, dataset) != "val":
+        raise RunError(f"{path}: these are not the validation examples that {run.path} had; put them back as they were")
+    return dataset
+
+
+def _contracts(config: Config, run: Run) -> tuple[Contract, ...]:
+    """What the run's texts had to keep."""
+    examples: Any = load(config.file(config.data.train)) if config.optimizer.contracts.no_copying else ()
+    return make_contracts(config, run.seed.values(), examples)
+
+
+def _document(result: ShrinkResult, seconds: float) -> dict[str, Any]:
+    body = {
+        **{name: getattr(result, name) for name in ("before", "after", "tried", "ended")},
+        "removed": {name: list(numbers) for name, numbers in result.removed.items()},
+        "tokens": {"before": result.tokens[0], "after": result.tokens[1]},
+        "val": {"before": evaluation_as_json(result.before_val), "after": evaluation_as_json(result.after_val)},
+        "comparison": finite(asdict(result.comparison)),
+        "front": [asdict(point) for point in result.front],
+        "usage": usage_as_json(result.usage),
+    }
+    return {**body, "seconds": seconds}
+
+
+def _in_short(result: ShrinkResult) -> str:
+    before, after = result.tokens
+    scores = f"val {score(result.before_val.mean)} -> {score(result.after_val.mean)}"
+    used = f"{plural(result.usage.calls, 'call')}, {money(result.usage.dollars)}"
+    return f"{before} -> {after} tokens; {scores}; {used}"

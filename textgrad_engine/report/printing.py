@@ -1,0 +1,93 @@
+"""Text for terminals and pipes: what all reports are printed with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.text import Text
+
+__all__ = ["WIDEST", "group", "hanging", "indented", "padded", "printed", "styled"]
+
+WIDEST = 100
+"""Columns; lines longer than this are hard to read, however wide the terminal is."""
+
+
+def styled(text: str, style: str = "") -> Text:
+    """Text as one line, with nothing in it that a terminal would take for a command."""
+    from rich.text import Text
+
+    # Control characters in a prompt or in feedback must not reach the terminal.
+    return Text(
+        "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text), style
+    )
+
+
+def indented(text: str, by: int, style: str = "") -> RenderableType:
+    """Text `by` columns to the right."""
+    return padded(styled(text, style), by)
+
+
+def hanging(mark: str, further: str, text: str, style: str = "") -> RenderableType:
+    """Text behind a mark; its further lines begin below the text, and `further` to the right of that."""
+    return _Hanging(mark, further, text, style)
+
+
+@dataclass(frozen=True)
+class _Hanging:
+    mark: str
+    further: str
+    text: str
+    style: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = max(20, options.max_width - len(self.mark) - len(self.further))
+        for number, line in enumerate(styled(self.text).wrap(console, room)):
+            margin = self.mark if number == 0 else " " * len(self.mark) + self.further
+            yield styled(margin + line.plain.rstrip(), self.style)
+
+
+def padded(what: RenderableType, by: int) -> RenderableType:
+    """Anything `by` columns to the right."""
+    from rich.padding import Padding
+
+    return Padding(what, (0, 0, 0, by))
+
+
+def group(parts: Sequence[RenderableType]) -> RenderableType:
+    """Several things below each other."""
+    from rich.console import Group
+
+    return Group(*parts)
+
+
+def printed(parts: Sequence[RenderableType], width: int, color: bool) -> str:
+    """What a terminal of that width shows, as text.
+
+    Args:
+        parts: what is below each other.
+        width: columns; `WIDEST` at most.
+        color: with the terminal's codes for colors.
+    """
+    from rich.console import Console
+
+    console = Console(
+        file=StringIO(),
+        width=min(width, WIDEST),
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+    )
+    for part in parts:
+        console.print(part, crop=False)
+    assert isinstance(console.file, StringIO)
+    lines = console.file.getvalue().split("\n")
+    return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"

@@ -1,0 +1,79 @@
+"""What shrinking a prompt came to, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from textgrad_engine.report.printing import hanging, indented, padded, printed, styled
+from textgrad_engine.report.view import said
+from textgrad_engine.report.words import count, interval, money, plural, score
+from textgrad_engine.train import ShrinkResult
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["render_shrunk"]
+
+
+def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, color: bool = False) -> str:
+    """What shrinking came to: tokens and scores, the front, and the lines that went.
+
+    Args:
+        result: of `train.shrink`.
+        title: what it is about, e.g. the run folder.
+        width: columns.
+        color: with the terminal's codes for colors.
+    """
+    used = result.usage
+    spent = f"{plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}"
+    why = {"finished": "", "tries": "no more were allowed", "budget": "the budget was spent"}[result.ended]
+    ended = f"; {why}, so not every line was tried" if why else ""
+    parts: list[RenderableType] = [
+        styled(title, "bold"),
+        styled(f"{plural(result.tried, 'shorter text')} raced with {spent}{ended}"),
+        "",
+        _scores(result),
+        "",
+        hanging("  ", "  ", f"The short prompt against the whole one: {said(result.comparison)} on validation."),
+        indented("It was chosen there, so its score there flatters it.", 2, "dim"),
+        "",
+        *_front(result),
+        "",
+    ]
+    for name, numbers in result.removed.items():
+        what = "the prompt" if len(result.removed) == 1 else name
+        parts.append(styled(f"Left out of {what}: {plural(len(numbers), 'line') if numbers else 'nothing'}", "bold"))
+        lines = result.before[name].split("\n")
+        parts += [hanging("  - ", "", lines[number - 1], "red") for number in numbers]
+        parts.append("")
+    return printed(parts, width, color)
+
+
+def _scores(result: ShrinkResult) -> RenderableType:
+    from rich.table import Table  # heavy, and wanted only when something is shown
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("")
+    table.add_column("tokens", justify="right")
+    table.add_column("validation")
+    rows = zip(("whole prompt", "short prompt"), result.tokens, (result.before_val, result.after_val))
+    for name, size, found in rows:
+        table.add_row(name, count(size), f"{score(found.mean)} {interval(found.interval)}")
+    return padded(table, 2)
+
+
+def _front(result: ShrinkResult) -> Iterator[RenderableType]:
+    from rich.table import Table
+
+    yield styled("Score against length, of all that was raced", "bold")
+    yield ""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("tokens", justify="right")
+    table.add_column("validation", justify="right")
+    table.add_column("")
+    for point in result.front:
+        known = {"short prompt": result.after, "whole prompt": result.before}
+        which = next((name for name, texts in known.items() if texts == point.texts), "")
+        table.add_row(count(point.tokens), score(point.score), which)
+    yield padded(table, 2)

@@ -1,0 +1,247 @@
+"""`shrink`: the shortest prompt that a paired race does not show to be worse."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from textgrad_engine import dispatch
+from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.errors import UNANSWERED, BudgetExceeded
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.usage import meter
+from textgrad_engine.nn import Module
+from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.objective import Texts, tokens_of
+from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, run_race
+from textgrad_engine.optim.shrink import Point, pareto
+from textgrad_engine.optim.shrink import shrink as leave_out
+from textgrad_engine.train.comparison import Comparison, compare
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.front import FrontPoint
+from textgrad_engine.train.guards import Guards
+from textgrad_engine.train.objective import Objective
+
+__all__ = ["ShrinkResult", "shrink"]
+
+
+@dataclass(frozen=True)
+class ShrinkResult:
+    """What shrinking came to.
+
+    Attributes:
+        before: the texts that were given, by dotted name.
+        after: the short ones.
+        removed: for each text the numbers of the lines that it does without, from 1.
+        tokens: how many tokens the texts have together, before and after.
+        before_val: the given texts on the validation set.
+        after_val: the short ones on it. They were chosen there, so it flatters them.
+        comparison: the short texts against the given ones there.
+        tried: how many shorter texts were raced.
+        front: the given texts and all that were raced, those that no other beats by fewer tokens or a higher score
+            without losing in the other, longest first. Where a race ended early, the score is what it leads to expect.
+        ended: ``"finished"``, or what ended it before every line was tried: ``"tries"`` (`max_tries`) or ``"budget"``.
+        usage: what it used.
+    """
+
+    before: dict[str, str]
+    after: dict[str, str]
+    removed: dict[str, tuple[int, ...]]
+    tokens: tuple[int, int]
+    before_val: Evaluation
+    after_val: Evaluation
+    comparison: Comparison
+    tried: int
+    front: tuple[FrontPoint, ...]
+    ended: Literal["finished", "tries", "budget"]
+    usage: Usage
+
+
+def shrink(
+    program: Module,
+    loss: Callable[..., Variable],
+    val: Sequence[dict[str, Any]],
+    *,
+    target: str = "target",
+    parameters: Sequence[Variable] | None = None,
+    contracts: Iterable[Contract] = (),
+    guards: Guards | None = None,
+    doubt: float = KEEP,
+    allowance: int | None = None,
+    max_tries: int | None = None,
+    lanes: int = 1,
+    concurrency: int | None = None,
+    seed: int = 0,
+    on_score: Callable[[int], None] | None = None,
+) -> ShrinkResult:
+    r"""Leave out the lines of a program's texts that it does without; the program holds the short texts afterwards.
+
+    Each shorter text is raced against the texts that were given, never against the last short one, or small losses
+    would add up; it is dropped as soon as it is probably worse. `optim.shrink` says in which order lines are left out.
+    Several texts are shrunk one after the other.
+
+    Args:
+        program: the module.
+        loss: called with the prediction and the example's target; its data must be a number (higher is better).
+        val: the examples to race on; not the test set, as they choose.
+        target: the field that holds an example's target.
+        parameters: what is shrunk; None for all parameters of the program that require grad.
+        contracts: what each text must keep.
+        guards: what must not break.
+        doubt: a line stays when it is this probable that the texts are worse without it; above 0.5.
+        allowance: at most so many examples in a race; None for all.
+        max_tries: at most so many races for each text; None sets no limit.
+        lanes: so many races at a time. The result is the same; some races turn out not to have been needed.
+        concurrency: at most so many examples at once; None leaves it to the models' own limits.
+        seed: of the order of the examples in races.
+        on_score: called when another example of the first evaluation has its score; on any thread.
+
+    Raises:
+        DataError: there are no examples, or one lacks a field.
+        ValueError: a number is out of range, or there is nothing to shrink.
+        BudgetExceeded: the budget does not allow to run the given texts; later it ends shrinking with what was found.
+        ModelError: the models cannot be asked at all.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> def model(request):
+        ...     text = request.messages[-1].text
+        ...     return text.upper() if "Shout" in request.messages[0].text else text
+        >>> system = nn.Parameter("Repeat.\nShout.\nBe kind.", role="system prompt")
+        >>> program = nn.ChatCompletion("{word}", system=system, model=FunctionModel(model))
+        >>> rows = [{"word": word, "target": word.upper()} for word in ("one", "two", "three", "four")]
+        >>> found = shrink(program, nn.ExactMatch(), rows)
+        >>> found.after, found.removed
+        ({'system': 'Shout.'}, {'system': (1, 3)})
+    """
+    objective = Objective(
+        program, loss, val, target=target, concurrency=concurrency, parameters=parameters, guards=guards
+    )
+    start = tuple(str(parameter.data) for parameter in objective.parameters)
+    objective.adopt(start)
+    with meter() as used:
+        before = objective.evaluation(start, on_score)
+        races = _Races(objective, start, before, doubt, allowance, seed)
+        now, finished = start, True
+        removed: dict[str, tuple[int, ...]] = {}
+        for number, name in enumerate(objective.names):
+            put = functools.partial(_put, now, number)
+            work = functools.partial(
+                leave_out,
+                now[number],
+                functools.partial(races.is_not_worse, put),
+                contracts=tuple(contracts),
+                lanes=lanes,
+                max_tries=max_tries,
+            )
+            found = dispatch.run(work, label="a shorter text")
+            now, removed[name] = put(found.text), found.removed
+            finished = finished and found.finished
+        after = races.evaluation(now)
+    with no_grad():
+        for parameter, text in zip(objective.parameters, now):
+            parameter.data = text
+    return ShrinkResult(
+        before=dict(zip(objective.names, start)),
+        after=dict(zip(objective.names, now)),
+        removed=removed,
+        tokens=(tokens_of(start), tokens_of(now)),
+        before_val=before,
+        after_val=after,
+        comparison=compare(before, after),
+        tried=len(races.records),
+        front=races.front({now: after.mean}),
+        ended="budget" if races.spent else "finished" if finished else "tries",
+        usage=used.total,
+    )
+
+
+def _put(texts: Texts, number: int, text: str) -> Texts:
+    return (*texts[:number], text, *texts[number + 1 :])
+
+
+class _Races:
+    """Races of shorter texts against the given ones; each text is raced once."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        start: Texts,
+        before: Evaluation,
+        doubt: float,
+        allowance: int | None,
+        seed: int,
+    ) -> None:
+        self.objective, self.start, self.before = objective, start, before
+        self.doubt, self.allowance, self.seed = doubt, allowance, seed
+        self.board = Board(start, (), {n: score for n, score in enumerate(before.scores) if score is not None})
+        self.records: dict[Texts, RaceRecord] = {}
+        self.spent = False
+        self._race()  # so that a number out of range is said before anything is run
+
+    async def is_not_worse(self, put: Callable[[str], Texts], text: str) -> bool:
+        """Whether the given texts, with one of them shortened to this, may take their place."""
+        return await asyncio.to_thread(self._decided, put(text))
+
+    def front(self, known: dict[Texts, float]) -> tuple[FrontPoint, ...]:
+        """The front of all that was raced.
+
+        Args:
+            known: mean scores that are known better than from a race.
+        """
+        mean = self.before.mean
+        scores = {self.start: mean} | {texts: mean + race.difference for texts, race in self.records.items()} | known
+        every = sorted(scores)
+        points = [Point(str(n), tokens_of(texts), scores[texts]) for n, texts in enumerate(every)]
+        return tuple(
+            FrontPoint(
+                dict(zip(self.objective.names, every[int(point.text)])), point.tokens, scores[every[int(point.text)]]
+            )
+            for point in pareto(points)
+        )
+
+    def evaluation(self, texts: Texts) -> Evaluation:
+        """The texts on the validation set, as far as that can be paid for."""
+        self.objective.adopt(texts)
+        try:
+            return self.objective.evaluation(texts)
+        except BudgetExceeded:
+            known = self.objective.known(texts)
+            if known is None:
+                raise
+            self.spent = True
+            return known
+
+    def _race(self) -> Race:
+        # A loss shows first where the given texts are right. A race goes on to the end where nothing is lost: a line
+        # may be of use for one example in a hundred.
+        return Race(
+            self.board.strata(self.board.right, random.Random(self.seed)),
+            allowance=self.allowance,
+            until="worse",
+            reject=self.doubt,
+            fewest=1,
+            glance=None,
+            scale=self.board.scale,
+        )
+
+    def _decided(self, texts: Texts) -> bool:
+        if self.spent:
+            return False
+        both = [self.start, texts]
+        try:
+            found = run_race(self._race(), self.objective.val, lambda some: self.objective.matrix(both, some))
+            refusal = self.objective.refusal(self.start, texts)
+        except BudgetExceeded:
+            self.spent = True
+            return False
+        except UNANSWERED:  # with these texts hardly an answer is to be had, so they are not shown to be as good
+            return False
+        self.records[texts] = found
+        return found.outcome != "worse" and not refusal
