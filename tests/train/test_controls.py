@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine import budget, nn, use_models
-from textgrad_engine.errors import ServerFailed
+from textgrad_engine.errors import BadRequest
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import TGD, PatchSearch
 from textgrad_engine.optim.contracts import Requires
@@ -36,7 +36,7 @@ class Contrary:
         if request.purpose == "optimizer":
             if "edits" not in request.config.response_format.json_schema["properties"]:
                 if self.refusing:
-                    raise ServerFailed("down", status=500)
+                    raise BadRequest("refused", status=400)
                 return {"text": self.rewrite, "reason": "at a guess"}
             return {"edits": [{"op": "add", "line": 1, "text": "Be nice.", "reason": "asked", "feedback": [1]}]}
         return "no" if "never" in request.messages[0].text else "yes"

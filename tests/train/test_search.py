@@ -18,10 +18,9 @@ from textgrad_engine.errors import ContentFiltered, ModelError, NoModelError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import PatchSearch
 from textgrad_engine.optim.search.race import RaceRecord
-from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
-from textgrad_engine.train import Trainer, TrainResult
+from textgrad_engine.train import Trainer
 from textgrad_engine.train.events import CallEnded, Event, PhaseEnded, PhaseStarted, RunEnded, StepEnded
 
 
@@ -78,7 +77,7 @@ def timeless(path: Path) -> dict[str, str]:
 
 
 def test_the_journal_does_not_depend_on_the_order_of_answers(task: SimulatedTask, tmp_path: Path) -> None:
-    """Answers overtake each other in four orders, all at once or few at a time: the folders are the same, byte by byte."""
+    """Answers overtake each other in four orders, all at once or few at a time: the folders are equal to the byte."""
 
     def shuffled(order: int) -> Any:
         turn = 0
@@ -157,31 +156,25 @@ def test_what_was_paid_for_is_not_paid_for_again(task: SimulatedTask) -> None:
 # how it ends
 
 
-def test_the_seed_texts_come_back_when_nothing_is_better(task: SimulatedTask) -> None:
-    """On the whole validation set, which is what counts in the end; lines of the seed come from nobody."""
+def test_the_seed_texts_come_back_when_nothing_is_better() -> None:
+    """The whole validation set counts in the end; lines of the seed come from nobody."""
+    task = simulated_task(rules=4, noise=0, train=24, val=24, test=8)
 
-    class Wrong(PatchSearch):
-        """Takes whatever is proposed."""
+    class Blind(PatchSearch):
+        """Takes whatever was raced."""
 
         def _judged(self, objective: Any, found: Any) -> Any:
-            if found.race is None:
-                return super()._judged(objective, found)
+            assert found.race is not None
             self._adopt(objective, found, exact=False)
             return True, "taken blindly", found.changes
 
+    async def answer(request: Request) -> Any:
+        line = {"op": "add", "line": 1, "text": "Thank you.", "reason": "", "feedback": []}
+        return {"edits": [line]} if request.purpose == "optimizer" else await task.model.complete(request)
+
     program = task.program()
-
-    def answer(request: Request) -> Any:
-        if request.purpose == "optimizer":
-            line = {"op": "add", "line": 1, "text": "Parcels on Monday get code K1.", "reason": "", "feedback": []}
-            return {"edits": [line]}
-        return asyncio.run_coroutine_threadsafe  # pragma: no cover - replaced below
-
-    async def either(request: Request) -> Any:
-        return answer(request) if request.purpose == "optimizer" else await task.model.complete(request)
-
-    with tg.use_models(forward=FunctionModel(either)):
-        search = Wrong(program.parameters(), lanes=1)
+    with tg.use_models(forward=FunctionModel(answer)):
+        search = Blind(program.parameters(), lanes=1)
         result = Trainer(max_steps=1).fit(program, task.loss, search, task.train, task.val)
     assert result.steps[0].kept
     assert result.best == result.seed == {"system": program.system.data}
@@ -205,7 +198,7 @@ def test_limits_of_the_trainer_end_it(task: SimulatedTask, limit: dict[str, int]
 def test_a_spent_budget_gives_the_result_so_far(task: SimulatedTask) -> None:
     """Wherever it runs out: the limit holds, the program has the best texts, the journal says so."""
     needed = fit(task)[0].total.calls
-    for calls in sorted({1, 45, 60, 120, needed // 2, needed - 30, needed - 1, needed}):
+    for calls in (1, 60, needed // 2, needed - 30, needed):
         listener = Listener()
         with tg.budget(calls=calls) as spent:
             result, program, model = fit(task, callbacks=[listener])
@@ -333,7 +326,7 @@ def test_where_nothing_is_to_be_had_it_claims_nothing() -> None:
     """Twenty tasks in which answers are right or wrong by chance: at most one in twenty may be called better."""
     better = []
     for seed in range(20):
-        task = simulated_task(flat=True, seed=seed, train=48, val=48, test=96)
+        task = simulated_task(flat=True, seed=seed, train=32, val=32, test=96)
         result, _, _ = fit(task, search={"seed": seed, "batch_size": 16})
         assert result.comparison is not None
         assert result.compared_on == "test"
@@ -348,12 +341,3 @@ def test_where_something_is_to_be_had_it_finds_it() -> None:
     assert task.progress(result.best["system"]) > 0.9
     assert result.comparison is not None
     assert (result.comparison.verdict, result.compared_on) == ("better", "test")
-
-
-def test_decisions_have_what_steps_need() -> None:
-    """A searcher of one's own that only names its proposal is journalled too."""
-    assert Decision(1, "mine") == Decision(1, "mine", (), (), 0, (), None, False, "", (), (), False)
-
-
-def all_kept(result: TrainResult) -> list[StepEnded]:
-    return [step for step in result.steps if step.kept]

@@ -8,7 +8,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn
-from textgrad_engine.errors import DataError, ServerFailed
+from textgrad_engine.errors import BadRequest, DataError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.contracts import Requires
 from textgrad_engine.report.shrunk import render_shrunk
@@ -104,7 +104,7 @@ def test_answers_that_cannot_be_had_are_no_proof() -> None:
 
     def down(request: Request) -> Any:
         if "Be kind." not in request.messages[0].text:
-            raise ServerFailed("down", status=500)
+            raise BadRequest("refused", status=400)
         return answer(request)
 
     made = program(model=down)

@@ -19,6 +19,7 @@ from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Function, Variable, example
 from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm.context import Room, room_of
+from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.fitting import Shown, View, fitted

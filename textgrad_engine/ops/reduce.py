@@ -17,6 +17,7 @@ from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.feedback import object_schema
+from textgrad_engine.ops.messages import answer_form
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts
 
 __all__ = [
@@ -37,6 +38,7 @@ MERGE_ATTEMPTS = 2
 
 _ITEM = object_schema({"text": {"type": "string"}, "numbers": {"type": "array", "items": {"type": "integer"}}})
 MERGE_SCHEMA = object_schema({"items": {"type": "array", "items": _ITEM}})
+_FORM = answer_form("reduce", MERGE_SCHEMA)
 """What the prompt ``reduce`` is answered with."""
 
 Piece: TypeAlias = tuple[str, str, int]

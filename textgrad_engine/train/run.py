@@ -21,7 +21,7 @@ from textgrad_engine.ops import feedback_batch_size as sharing_feedback
 from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.objective import Texts, handicap_of
-from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
+from textgrad_engine.optim.search.race import Race, RaceRecord, answered, run_race
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
@@ -204,7 +204,7 @@ class Run:
         self.left_out.clear()
         scores, problems = self.forward_and_backward(number, names, rows)
         left_out = sum(each.messages + each.feedback for each in self.left_out)
-        feedback = sum(len(parameter.grad) for parameter in self.trained.values())
+        feedback = feedback_used = sum(len(parameter.grad) for parameter in self.trained.values())
         held = self.optimizer.state_dict()
         with self.phase("optimize", number, 1) as advance:
             try:
@@ -212,8 +212,15 @@ class Run:
             except UNANSWERED as error:  # one proposal lost; the texts are as they were
                 problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
             advance()
-        self.check_alive(feedback, problems, number)
-        race = self.race(number) if self.texts() != self.best else None
+        race = None
+        if self.texts() != self.best:
+            try:
+                race = self.race(number)
+            except UNANSWERED as error:  # the texts may break the program; others can still be tried
+                problems.append(f"the race was given up: {type(error).__name__}: {error}")
+                self.take_back(held)
+                feedback_used = 0
+        self.check_alive(feedback_used, problems, number)
         refusal = self.refusal(number) if race is not None and self.wins(race) else ""
         kept = race is not None and self.wins(race) and not refusal
         val_mean = None if race is None else self.settle(race, kept, held, number)
@@ -300,7 +307,8 @@ class Run:
             handicap=handicap_of(self.objective, board.texts, texts),
         )
         with self.phase("validate", number, 0):
-            return run_race(race, self.objective.val, lambda some: self.objective.matrix([board.texts, texts], some))
+            both = [board.texts, texts]
+            return run_race(race, self.objective.val, answered(lambda some: self.objective.matrix(both, some)))
 
     def wins(self, race: RaceRecord) -> bool:
         """Whether the texts of now replace the best ones: they are better, or shorter and not worse."""
@@ -308,6 +316,8 @@ class Run:
 
     def refusal(self, number: int) -> str:
         """Why the guards refuse the texts of now, which won their race; "" when they do not."""
+        if self.trainer.guards is None:
+            return ""
         with self.phase("validate", number, 0):
             broken = self.objective.refusal(self.objective.texts_of(self.best), self.objective.texts_of(self.texts()))
         return f"refused: {broken}" if broken else ""
@@ -329,12 +339,16 @@ class Run:
             self.best_val = self.evaluated(self.objective.texts_of(self.best), number)
             after = self.best_val.mean
         else:
-            self.load(self.best)
-            self.optimizer.load_state_dict({**held, "steps": self.optimizer.steps})
+            self.take_back(held)
             after = before + race.difference
         word = "kept" if kept else "taken back"
         self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {after:.3f}")
         return after
+
+    def take_back(self, held: dict[str, Any]) -> None:
+        """Go back to the best texts, and to what the optimizer knew before its step."""
+        self.load(self.best)
+        self.optimizer.load_state_dict({**held, "steps": self.optimizer.steps})
 
     def changes(self) -> tuple[ParameterChange, ...]:
         """What the last step did, by parameter name."""

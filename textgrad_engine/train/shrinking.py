@@ -23,6 +23,7 @@ from textgrad_engine.optim.shrink import Point, pareto
 from textgrad_engine.optim.shrink import shrink as leave_out
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.evaluator import MOST_UNANSWERED
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.objective import Objective
@@ -244,4 +245,6 @@ class _Races:
         except UNANSWERED:  # with these texts hardly an answer is to be had, so they are not shown to be as good
             return False
         self.records[texts] = found
-        return found.outcome != "worse" and not refusal
+        answered = sum(None not in pair for pair in zip(found.before, found.after))
+        shown = answered >= (1 - MOST_UNANSWERED) * len(found.examples)
+        return shown and found.outcome != "worse" and not refusal

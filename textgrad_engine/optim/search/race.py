@@ -21,7 +21,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Outcome", "Race", "RaceRecord", "run_race"]
+from textgrad_engine.errors import AnswerError
+
+__all__ = ["Outcome", "Race", "RaceRecord", "answered", "run_race"]
 
 Outcome = Literal["better", "worse", "no difference"]
 
@@ -39,6 +41,12 @@ FEWEST = 2
 
 KEEP = 0.6
 """Where an edit is tried without, it stays when it is this probable that the texts are worse without it."""
+
+PATIENCE = 32
+"""After so many examples, a candidate that is no more likely better than worse is not run any further."""
+
+PROMISING = 0.75
+"""A candidate that is this probably better when the examples in use run out is worth more of them."""
 
 GLANCE = 8
 """So many examples where a difference shows first, and none there: it is not looked for any further."""
@@ -224,6 +232,9 @@ class Race:
             return False
         if self._until == "better" and up + len(self._hopeful) < self._fewest:
             return True
+        run = sum(map(len, self._differences))
+        if self._until == "better" and run >= PATIENCE and self.probability < 0.5:
+            return True
         if self._glance is None or len(self._differences[0]) < min(self._sizes[0], self._glance):
             return False
         return (up if self._until == "better" else down) == 0
@@ -248,10 +259,34 @@ class Race:
         return [[stratum[n] for stratum in others if n < len(stratum)] for n in range(longest)]
 
 
+Scores = Callable[[Sequence[int]], Sequence[Sequence[float | None]]]
+
+
+def answered(scores: Scores) -> Scores:
+    """Scores for `run_race` that end a race whose candidate loses its answers: such texts may break the program.
+
+    Args:
+        scores: as for `run_race`.
+
+    Returns:
+        The same, which raises AnswerError when more than half of what the candidate was run on has no answer.
+    """
+    seen: list[float | None] = []
+
+    def checked(positions: Sequence[int]) -> Sequence[Sequence[float | None]]:
+        rows = scores(positions)
+        seen.extend(rows[1])
+        if (lost := seen.count(None)) > len(seen) / 2:
+            raise AnswerError(f"{lost} of {len(seen)} examples had no answer with the proposed texts")
+        return rows
+
+    return checked
+
+
 def run_race(
     race: Race,
     names: Sequence[str],
-    scores: Callable[[Sequence[int]], Sequence[Sequence[float | None]]],
+    scores: Scores,
 ) -> RaceRecord:
     """Run a race to its end.
 

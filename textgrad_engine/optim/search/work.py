@@ -24,7 +24,7 @@ from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
 from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of
-from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, Race, RaceRecord, run_race
+from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, PROMISING, Race, RaceRecord, run_race
 
 __all__ = ["Found", "Kind", "Workshop"]
 
@@ -266,17 +266,19 @@ class Workshop:
             return found
         if problem := self.problem(found.base, found.texts):
             return replace(found, dropped=problem)
-        race = Race(
-            board.strata(first or (board.right if until == "worse" else ()), random.Random(seed)),
-            allowance=self.allowance,
-            scale=board.scale,
-            handicap=handicap_of(objective, found.base, found.texts),
-            noise=board.noise,
-            until=until,
-            reject=reject,
-            fewest=fewest,
-            hopeful=board.failing if until == "better" else None,
-        )
+        def race(board: Board) -> Race:
+            return Race(
+                board.strata(first or (board.right if until == "worse" else ()), random.Random(seed)),
+                allowance=self.allowance,
+                scale=board.scale,
+                handicap=handicap_of(objective, found.base, found.texts),
+                noise=board.noise,
+                until=until,
+                reject=reject,
+                fewest=fewest,
+                hopeful=board.failing if until == "better" else None,
+            )
+
         new: list[float | None] = []
 
         def scores(some: Sequence[int]) -> list[list[float | None]]:
@@ -287,7 +289,14 @@ class Workshop:
             return rows
 
         try:
-            return replace(found, race=run_race(race, objective.val, scores))
+            record = run_race(race(board), objective.val, scores)
+            more = [n for n in range(len(objective.val)) if n not in board.val][: len(board.val)]
+            if more and until == "better" and record.outcome == "no difference" and record.probability >= PROMISING:
+                # What was run is known by now, so the same race on more examples costs the new ones only.
+                known = zip(more, objective.scores(found.base, more))
+                wider = replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
+                record = run_race(race(wider), objective.val, scores)
+            return replace(found, race=record)
         except UNANSWERED as error:  # texts may break the program; others can still be run
             problem = f"the race was given up: {error}"
             return replace(found, problems=(*found.problems, problem), dropped=problem, lost=True)
