@@ -165,7 +165,6 @@ def fill(template: str, values: dict[str, str]) -> str:
         >>> fill('{"id": 1} {who}', {"who": "{who}"})
         '{"id": 1} {who}'
     """
-
     if "{" not in template:
         return template
 

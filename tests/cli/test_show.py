@@ -43,7 +43,9 @@ def test_a_killed_run_is_shown_as_far_as_it_came(cli: Any, trained: tuple[Path, 
     assert result.exit_code == 1
     assert "the last line is torn" in result.stderr
     assert "No result: it was killed, or still runs; 3 steps so far" in " ".join(result.stdout.split())
-    assert "On record: 1,800 calls" in result.stdout
+    calls = len((path / "completions.jsonl").read_bytes().splitlines())
+    assert 1_000 < calls < 1_800  # races need fewer than all examples for each change
+    assert f"On record: {calls:,} calls" in result.stdout
     assert "  + " in result.stdout
     assert "      t0" in result.stdout
     assert json.loads(cli("show", path, "--json").stdout)["status"] is None

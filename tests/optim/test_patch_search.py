@@ -243,6 +243,33 @@ def test_tiny_sets(train: str, val: str) -> None:
         assert "Shout a." in here.lines
 
 
+def test_more_examples_are_taken_in_when_few_of_those_in_use_are_failed() -> None:
+    """Races begin on a pool; when most of it is right, only others can still show a gain."""
+    here = World("a4 b4", "a40 b8", pool=12, seed=SEED)
+    decisions = here.steps()
+    assert decisions[0].race is not None
+    assert len(decisions[0].race.examples) <= 12
+    assert {"Shout a.", "Shout b."} <= set(here.lines)
+    assert len(here.search.board.val) > 12
+
+
+def test_a_promising_candidate_gets_more_examples() -> None:
+    """One that helps with a rare sort: too few of these are in the pool to tell, so it is run on others too."""
+    sizes = []
+    for seed in range(8):
+        here = World("a4", "a8 b52", pool=12)
+        here.search.seed = seed
+        first = here.step()
+        here.search.close()
+        assert first is not None
+        assert first.race is not None
+        if first.kept:
+            sizes.append(len(first.race.examples))
+            assert len(first.race.gained) >= 2
+    assert max(sizes) > 12
+    assert len(sizes) >= 5
+
+
 # what was refused
 
 

@@ -37,7 +37,8 @@ SEED = "Repeat the word."
 def test_it_keeps_the_best_and_takes_back_the_worse(world: Any, rows: Any) -> None:
     """Program, origins and the optimizer's memory are those of the best texts; what was taken back is remembered."""
     here = world("HALF", "makes no difference", "SHOUT", "more words")
-    train, val, test = rows("bee", "dog", "fox", "hen"), rows("ant", "jay"), rows("kiwi", "lynx")
+    train, val = rows("bee", "dog", "fox", "hen"), rows("ant", "cat", "jay", "lynx")
+    test = rows("kiwi", "ibis")
     result = here.fit(train, val, test, batch_size=1)
     assert [(step.val_mean, step.kept) for step in result.steps] == [
         (0.5, True),
@@ -72,12 +73,50 @@ def test_of_equal_scores_the_shorter_text_is_kept(world: Any, rows: Any) -> None
     assert (result.steps[0].kept, result.best["system"]) == (True, SEED)
 
 
+def test_one_more_right_answer_is_no_proof(world: Any, rows: Any) -> None:
+    """A text is not kept because one mean is above another: a single example that changed is luck."""
+    here = world("HALF")
+    result = here.fit(rows("bee"), rows("ant", "bee", "dog", "fox"))
+    (step,) = result.steps
+    assert (step.kept, step.val_mean, result.best["system"]) == (False, 0.25, SEED)
+    assert step.race is not None
+    assert (step.race.outcome, step.race.gained) == ("no difference", ("ant",))
+
+
+def test_validation_costs_what_the_decision_needs(world: Any, rows: Any) -> None:
+    """A text that changes nothing is given up after a glance; one that wins is then scored on all examples."""
+    val = rows(*[f"word{n}" for n in range(60)])
+    for line, examples in (("Useless.", 12), ("SHOUT", 60)):
+        here = world(line)
+        result = here.fit(rows("bee"), val)
+        assert here.asked("forward") == 60 + 1 + examples
+        assert result.best_val is not None
+        assert len(result.best_val.scores) == 60
+        assert result.steps[0].race is not None
+        assert len(result.steps[0].race.examples) == 12
+
+
+def test_several_candidates_are_chosen_among_by_training_examples(world: Any, rows: Any) -> None:
+    """`TGD(candidates=3)` gets its scores from the Trainer; the validation set sees the one that was chosen."""
+    here = world("Useless.", "SHOUT", "HALF")
+    here.optimizer = TGD(here.program.parameters(), candidates=3)
+    listener = world.listener()
+    result = here.fit(rows("ant", "bee", "dog"), rows("cat", "eel"), batch_size=3, callbacks=[listener])
+    (step,) = result.steps
+    assert (step.kept, result.best["system"]) == (True, f"{SEED}\nSHOUT")
+    phases = {event.number: event.phase for event in listener.of(PhaseStarted)}
+    asked = [(phases[call.phase], call.record.purpose) for call in listener.of(CallEnded)]
+    assert asked.count(("optimize", "optimizer")) == 3
+    assert asked.count(("optimize", "forward")) == 3 * 3
+    assert here.asked("forward", "cat") == 2
+
+
 def test_feedback_is_asked_for_failures_only(world: Any, rows: Any) -> None:
     """One forward call an example, one feedback call a failed one, one optimizer call; a perfect prompt costs none."""
     here = world("HALF", "SHOUT")
-    result = here.fit(rows("ant", "bee", "cat", "dog"), rows("eel", "fox"), batch_size=4, max_epochs=3)
+    result = here.fit(rows("ant", "bee", "cat", "dog"), rows("eel", "fox", "gnu", "hen"), batch_size=4, max_epochs=3)
     assert {name: usage.calls for name, usage in result.usage.items()} == {
-        "forward": 3 * 4 + 3 * 2,
+        "forward": 3 * 4 + 3 * 4,
         "backward": 4 + 2,
         "optimizer": 2,
     }
@@ -114,7 +153,8 @@ def test_concurrency_bounds_training_too(world: Any, rows: Any) -> None:
 def test_patience_and_max_steps_end_it(world: Any, rows: Any) -> None:
     """Steps without a gain are counted in a row; a kept one starts the count anew."""
     here = world("no", "HALF", "no", "no", "SHOUT")
-    result = here.fit(rows("bee", "dog"), rows("ant", "bee"), batch_size=1, max_epochs=9, patience=2)
+    val = rows("ant", "bee", "cat", "dog")
+    result = here.fit(rows("bee", "dog"), val, batch_size=1, max_epochs=9, patience=2)
     assert [step.kept for step in result.steps] == [False, True, False, False]
     assert [step.epoch for step in result.steps] == [1, 1, 2, 2]
     assert len(world().fit(rows("bee", "dog"), rows("ant"), batch_size=1, max_epochs=9, max_steps=3).steps) == 3
@@ -129,7 +169,8 @@ def test_the_test_set_is_opened_at_the_end_only(world: Any, rows: Any) -> None:
         if isinstance(event, StepEnded):
             opened.append(here.asked("forward", "jay"))
 
-    here.fit(rows("ant", "bee", "cat"), rows("dog"), rows("jay"), batch_size=1, callbacks=[world.listener(then)])
+    listener = world.listener(then)
+    here.fit(rows("ant", "bee", "cat"), rows("dog", "eel"), rows("jay"), batch_size=1, callbacks=[listener])
     assert (opened, here.asked("forward", "jay")) == ([0, 0, 0], 2)
 
 
@@ -178,16 +219,17 @@ def test_calls_know_their_phase(world: Any, rows: Any) -> None:
     """Every call is reported once, under the phase that made it, with its example."""
     here = world("SHOUT")
     listener = world.listener()
-    here.fit(rows("bee"), rows("ant"), callbacks=[listener])
+    here.fit(rows("bee"), rows("ant", "cat"), callbacks=[listener])
     phases = {event.number: event.phase for event in listener.of(PhaseStarted)}
     calls = listener.of(CallEnded)
     assert len(calls) == len(here.model.requests)
-    assert [(phases[call.phase], call.record.purpose, call.record.key) for call in calls] == [
-        ("validate", "forward", "ant"),
+    found = [(phases[call.phase], call.record.purpose, call.record.key) for call in calls]
+    val = [("validate", "forward", "ant"), ("validate", "forward", "cat")]
+    assert (sorted(found[:2]), sorted(found[5:])) == (val, val)
+    assert found[2:5] == [
         ("forward", "forward", "bee"),
         ("backward", "backward", "bee"),
         ("optimize", "optimizer", "step"),
-        ("validate", "forward", "ant"),
     ]
 
 
@@ -197,7 +239,8 @@ def test_afit_works_inside_a_running_loop(world: Any, rows: Any) -> None:
 
     async def main() -> TrainResult:
         with tg.use_models(forward=here.model):
-            return await Trainer().afit(here.program, nn.ExactMatch(), here.optimizer, rows("ant"), rows("bee"))
+            val = rows("bee", "cat")
+            return await Trainer().afit(here.program, nn.ExactMatch(), here.optimizer, rows("ant"), val)
 
     assert asyncio.run(main()).best["system"] == f"{SEED}\nSHOUT"
 
@@ -236,7 +279,8 @@ def test_feedback_reaches_every_prompt_of_a_chain(rows: Any) -> None:
     program, model = Chain(), FunctionModel(chained)
     loss = nn.Metric(lambda got, target: "checker" in got and "drafter" in got, "both parts")
     with tg.use_models(forward=model):
-        result = Trainer(batch_size=2).fit(program, loss, TGD(program.parameters()), rows("ant", "bee"), rows("cat"))
+        train, val = rows("ant", "bee"), rows("cat", "dog")
+        result = Trainer(batch_size=2).fit(program, loss, TGD(program.parameters()), train, val)
     (step,) = result.steps
     assert [(change.name, change.after) for change in step.changes] == [
         ("draft.system", "Draft.\nBe a drafter."),

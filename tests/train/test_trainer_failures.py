@@ -9,7 +9,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine.data import DataLoader
-from textgrad_engine.errors import AuthenticationFailed, ContentFiltered, DataError, Stopped
+from textgrad_engine.errors import AuthenticationFailed, ContentFiltered, DataError, ModelError, Stopped
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
 from textgrad_engine.llm.stop import check_stop
@@ -86,7 +86,7 @@ def test_unanswered_examples_are_counted_apart_and_training_goes_on(world: Any, 
     """The rest of the minibatch still gives its feedback."""
     here = world("SHOUT")
     here.before = failing_on("bee")
-    result = here.fit(rows("ant", "bee", "cat"), rows("dog"), batch_size=3)
+    result = here.fit(rows("ant", "bee", "cat"), rows("dog", "eel"), batch_size=3)
     (step,) = result.steps
     assert (step.unanswered, step.feedback, step.train_mean, step.kept) == (1, 2, 0.0, True)
     assert here.asked("backward") == 2
@@ -101,20 +101,41 @@ def test_a_minibatch_without_any_answer_changes_nothing(world: Any, rows: Any) -
     assert here.asked("optimizer") == 1
 
 
-def test_more_than_half_unanswered_in_validation_raises(world: Any, rows: Any) -> None:
-    """The best texts of before are in the program, the feedback is forgotten."""
-    here = world("SHOUT")
-    calls: list[str] = []
-
+def losing_all_with(text: str) -> Any:
     def before(request: Request) -> None:
-        if request.purpose == "forward" and "SHOUT" in request.messages[0].text:
-            calls.append("x")
+        if request.purpose == "forward" and text in request.messages[0].text:
             raise ContentFiltered("withheld")
 
-    here.before = before
+    return before
+
+
+def test_more_than_half_unanswered_in_validation_raises(world: Any, rows: Any) -> None:
+    """Of the texts that everything is compared with nothing can be said then; the feedback is forgotten."""
+    here = world("SHOUT")
+    here.before = losing_all_with(SEED)
     with pytest.raises(ContentFiltered):
         here.fit(rows("ant"), rows("bee", "cat"))
-    assert len(calls) == 2
+    assert len(here.model.requests) == 2
+    assert (here.program.system.data, here.program.system.grad) == (SEED, [])
+
+
+def test_new_texts_that_break_the_program_are_taken_back(world: Any, rows: Any) -> None:
+    """The race is given up as soon as most answers are lost; the next step begins with the best texts of before."""
+    here = world("BROKEN", "SHOUT")
+    here.before = losing_all_with("BROKEN")
+    result = here.fit(rows("ant", "bee"), rows("cat", "dog"), batch_size=1)
+    first, second = result.steps
+    assert (first.kept, first.race, first.val_mean) == (False, None, None)
+    assert "2 of 2 examples had no answer with the proposed texts" in first.problems[0]
+    assert (second.kept, result.best["system"]) == (True, f"{SEED}\nSHOUT")
+
+
+def test_three_broken_texts_in_a_row_end_the_run(world: Any, rows: Any) -> None:
+    """Rather than trying to the end what cannot be run."""
+    here = world("BROKEN", "BROKEN", "BROKEN", "SHOUT")
+    here.before = losing_all_with("BROKEN")
+    with pytest.raises(ModelError, match=r"3 steps in a row came to nothing, step 3.*the race was given up"):
+        here.fit(rows("ant", "bee", "cat", "dog"), rows("eel", "fox"), batch_size=1)
     assert (here.program.system.data, here.program.system.grad) == (SEED, [])
 
 
@@ -129,7 +150,7 @@ def test_losing_the_hard_examples_to_errors_does_not_win(world: Any, rows: Any) 
 
     here.before = before
     result = here.fit(rows("fox", "hen"), rows("ant", "bee", "cat", "dog"), batch_size=1)
-    assert [(step.val_mean, step.kept) for step in result.steps] == [(0.5, True), (1.0, False)]
+    assert [(step.val_mean, step.kept) for step in result.steps] == [(0.5, True), (0.5, False)]
     assert "worse" not in result.best["system"]
 
 
@@ -204,7 +225,7 @@ def test_an_interrupt_gives_the_result_so_far(world: Any, rows: Any, phase: str,
             asked.append(len(here.model.requests))
 
     result = here.fit(
-        rows("bee", "dog"), rows("ant", "fox"), rows("gnu"), batch_size=1, callbacks=[world.listener(then)]
+        rows("bee", "dog"), rows("ant", "cat", "fox"), rows("gnu"), batch_size=1, callbacks=[world.listener(then)]
     )
     assert result.status == "interrupted"
     assert asked == [len(here.model.requests)]

@@ -30,14 +30,17 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         leaked = leaked or variable._layer is not None
     if leaked:  # kept by the user beyond the transform that made it: its plain value goes on
         return run_at_bottom(cls, pytree.map_leaves(plain_value, args))
-    recording = recording and GRAD_ENABLED.get()
-    ctx = Context()
-    ctx.example = EXAMPLE.get()
-    ctx.needs_input_grad = (
-        needs_by_argument(layout, [v._requires_grad for v in inputs]) if recording else (False,) * len(args)
-    )
-    edges = tuple([v._gradient_edge() if v._requires_grad else None for v in inputs]) if recording else ()
-    if style.asynchronous or (cls.deferrable and any(_unsettled(v) for v in inputs)):
+    edges: tuple[GradientEdge | None, ...] = ()
+    ctx = _NO_CONTEXT
+    if recording := recording and GRAD_ENABLED.get():
+        edges = tuple([v._gradient_edge() if v._requires_grad else None for v in inputs])
+        ctx = Context()
+        ctx.example = EXAMPLE.get()
+        ctx.needs_input_grad = needs_by_argument(layout, [v._requires_grad for v in inputs])
+    elif style.takes_ctx:
+        ctx = Context()
+        ctx.needs_input_grad = (False,) * len(args)
+    if style.asynchronous or (cls.deferrable and _unsettled(inputs)):
         return _dispatch(cls, ctx, args, inputs, layout, edges)
 
     token = GRAD_ENABLED.set(False)
@@ -49,7 +52,7 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         for out in outs:
             if isinstance(out, Variable):
                 out._requires_grad, out._grad_fn, out._origin = False, None, None
-        if not style.takes_ctx:
+        if recording and not style.takes_ctx:
             cls.setup_context(ctx, args, outs[0] if single else outs)
     finally:
         GRAD_ENABLED.reset(token)
@@ -111,13 +114,13 @@ def _dispatch(
     )
     for number, (out, role) in enumerate(zip(outs, roles)):
         out._call, out._index, out._role = call, number, role
-    if not style.takes_ctx:
-        token = GRAD_ENABLED.set(False)
-        try:
-            cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
-        finally:
-            GRAD_ENABLED.reset(token)
     if edges:
+        if not style.takes_ctx:
+            token = GRAD_ENABLED.set(False)
+            try:
+                cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
+            finally:
+                GRAD_ENABLED.reset(token)
         node = FunctionNode(cls, ctx, edges, layout, count)
         node.call = call
         for number, out in enumerate(outs):
@@ -187,6 +190,14 @@ def _refuse_late_constants(cls: type[Function], ctx: Context, raws: tuple[Variab
         )
 
 
-def _unsettled(variable: Variable) -> bool:
-    call = variable._call
-    return call is not None and (not call.done or call.failed)
+def _unsettled(inputs: list[Variable]) -> bool:
+    """Whether there is one whose value is not there."""
+    for variable in inputs:
+        call = variable._call
+        if call is not None and (not call.done or call.failed):
+            return True
+    return False
+
+
+_NO_CONTEXT = Context()
+"""For calls that nothing is recorded of; a `setup_context` is not run for them, and nothing is written here."""

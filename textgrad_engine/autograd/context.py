@@ -89,7 +89,7 @@ class Context:
         self._materialize = value
 
     def _is_constant(self, out: Variable, raw: Any) -> bool:
-        for constant in self._constants:
+        for constant in self._constants:  # noqa: SIM110  any() would cost a frame for each call
             if constant is out or constant is raw:
                 return True
         return False

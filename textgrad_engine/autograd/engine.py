@@ -26,6 +26,7 @@ NOTE [All or nothing]
 from __future__ import annotations
 
 import contextlib
+import functools
 import queue
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
@@ -165,7 +166,10 @@ class Pass:
             self._forward_done(visit, call)
         else:
             self._outstanding += 1
-            call.on_done(lambda _: self._events.put((visit, _BEGIN, None)))
+            call.on_done(functools.partial(self._may_begin, visit))
+
+    def _may_begin(self, visit: Visit, _: Call) -> None:
+        self._events.put((visit, _BEGIN, None))
 
     def _forward_done(self, visit: Visit, call: Call) -> None:
         if call._error is None:
@@ -204,15 +208,17 @@ class Pass:
     def _begin(self, visit: Visit) -> None:
         """All feedback on a node's outputs has arrived: put it in order, then run the node's rule or pass it by."""
         node = visit.node
+        arrived = []
         for number, contributions in enumerate(visit.gradients):
             if len(contributions) > 1:
                 contributions.sort(key=place_of)
             items = without_zeros([item for _, items in contributions for item in items])
             items = self._hooked(node, number, items)
-            visit.arrived.append(items)
+            arrived.append(items)
             if self._captured and (edge := GradientEdge(node, number)) in self._captured:
                 self._captured[edge] = items
-        sent, visit.gradients = visit.gradients, []
+        visit.arrived = arrived
+        sent, visit.gradients = visit.gradients, ()
         if isinstance(node, AccumulateGrad) or not visit.needed:
             return
         assert isinstance(node, FunctionNode)
@@ -266,11 +272,10 @@ class Pass:
 
     def _expect(self, call: Call, visit: Visit) -> None:
         self._outstanding += 1
+        call.on_done(functools.partial(self._has_returned, visit))
 
-        def finished(call: Call) -> None:
-            self._events.put((visit, call._value, call._error))
-
-        call.on_done(finished)
+    def _has_returned(self, visit: Visit, call: Call) -> None:
+        self._events.put((visit, call._value, call._error))
 
     def _receive(self, visit: Visit, returned: Sorted) -> None:
         """A rule has returned: go on when the text of its gradients is there."""
@@ -280,12 +285,18 @@ class Pass:
         pending = [
             call for items in visit.returned for item in items if item._call is not None for call in item._pending()
         ]
-        if pending:
+        if len(pending) == 1:
+            self._outstanding += 1
+            pending[0].on_done(functools.partial(self._settled, visit))
+        elif pending:
             self._settle(visit, pending)
         elif node.hooks:
             self._pass_on(visit)
         else:
             self._deliver(visit)
+
+    def _settled(self, visit: Visit, call: Call) -> None:
+        self._events.put((visit, _SETTLED, call._error))
 
     def _settle(self, visit: Visit, pending: Iterable[Call]) -> None:
         calls = list(dict.fromkeys(pending))
@@ -322,7 +333,7 @@ class Pass:
 
     def _deliver(self, visit: Visit) -> None:
         """Hand a node's gradients to the nodes that its inputs came from."""
-        returned, visit.returned = visit.returned, []
+        returned, visit.returned = visit.returned, ()
         for position, edge in enumerate(visit.node.edges):
             if edge is None or not self._wanted(edge):
                 continue
@@ -337,7 +348,7 @@ class Pass:
         if target.waits_for == 0:
             self._await_forward(target)  # done by now, unless the forward behind it never read its value
 
-    def _pass_examples(self, visit: Visit, sent: list[list[tuple[Place, Items]]]) -> None:
+    def _pass_examples(self, visit: Visit, sent: Sequence[list[tuple[Place, Items]]]) -> None:
         """Take a batch of feedback apart, or put it together, piece by piece; see NOTE [Rank]."""
         by_place: dict[Place, list[Items]] = {}
         for number, contributions in enumerate(sent):

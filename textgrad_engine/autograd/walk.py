@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -37,9 +37,9 @@ class Visit:
     rank: int = -1
     waits_for: int = 0
     needed: bool = False
-    gradients: list[list[tuple[Place, Items]]] = field(default_factory=list)
-    arrived: list[Items] = field(default_factory=list)
-    returned: list[Items] = field(default_factory=list)
+    gradients: Sequence[list[tuple[Place, Items]]] = ()
+    arrived: Sequence[Items] = ()
+    returned: Sequence[Items] = ()
 
 
 def place_of(contribution: tuple[Place, Items]) -> Place:

@@ -136,7 +136,7 @@ class Train(Section):
     max_steps: int | None = Field(default=None, gt=0)
     feedback_batch_size: int = Field(default=1, gt=0)
     patience: int | None = Field(default=None, gt=0)
-    tokens_weight: float = Field(default=0.0, ge=0)
+    tokens_weight: float | None = Field(default=None, ge=0)
 
 
 class Guards(Section):

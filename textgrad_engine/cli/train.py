@@ -128,7 +128,7 @@ def _run(
             target=config.data.target,
             seed=config.seed,
             guards=guards,
-            tokens_weight=settings.tokens_weight,
+            tokens_weight=settings.tokens_weight or 0.0,
             controls=controls,
             callbacks=(folder, *progress),
         )

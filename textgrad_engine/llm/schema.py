@@ -71,7 +71,10 @@ def _problems(value: Any, schema: Any, where: str, root: Mapping[str, Any]) -> I
         return
     if "$ref" in schema:
         yield from _problems(value, _follow(schema["$ref"], root), where, root)
-    if "type" in schema and not any(_is(value, kind) for kind in _as_list(schema["type"])):
+    kinds = schema.get("type")
+    if kinds is not None and not (
+        _is(value, kinds) if isinstance(kinds, str) else any(_is(value, kind) for kind in _as_list(kinds))
+    ):
         yield f"{where}: expected {' or '.join(_as_list(schema['type']))}, got {_describe(value)}"
         return
     if "enum" in schema and not any(_same(value, one) for one in schema["enum"]):
@@ -85,7 +88,8 @@ def _problems(value: Any, schema: Any, where: str, root: Mapping[str, Any]) -> I
                 yield f"{where}: fits none of the {len(found)} alternatives; {'; '.join(str(each) for each in found)}"
     for part in schema.get("allOf", ()):
         yield from _problems(value, part, where, root)
-    yield from _limits(value, schema, where)
+    if not _LIMITED.isdisjoint(schema):
+        yield from _limits(value, schema, where)
     if isinstance(value, dict):
         yield from _object_problems(value, schema, where, root)
     elif isinstance(value, list):
@@ -132,6 +136,9 @@ _LIMITS: tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], bool], str]
         "text matching",
     ),
 )
+
+
+_LIMITED = frozenset([key for key, *_ in _LIMITS])
 
 
 def _limits(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:

@@ -255,6 +255,7 @@ class PatchSearch(Searcher):
     def _widen(self, objective: Objective) -> None:
         """Race on more validation examples when few of those in use are failed, as only these can show a gain."""
         board = self.board
+        self._waiting = [n for n in self._waiting if n not in board.val]  # a race may have run on more of them
         while self._waiting and (not board.val or len(board.failing) < FEWEST_FAILING):
             more, self._waiting = self._waiting[: self.pool], self._waiting[self.pool :]
             twice = [] if board.val else more[:MEASURED]

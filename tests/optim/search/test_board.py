@@ -151,7 +151,16 @@ def test_what_the_winner_scored_is_known_of_the_best() -> None:
     put_together.settle(race, positions, exact=False)
     assert exact.val == {0: 1.0, 1: 0.0, 2: 1.0, 3: 0.0}
     assert put_together.val == {0: 1.0, 1: 1.0, 2: 1.0, 3: 0.0}
-    assert (exact.mean, put_together.mean) == (0.5, 0.75)
+    put_together.settle(record(e=(0.0, 0.0), f=(0.0, 1.0), g=(None, None)), {"e": 4, "f": 5, "g": 6}, exact=False)
+    assert put_together.val == {0: 1.0, 1: 1.0, 2: 1.0, 3: 0.0, 4: 0.0, 5: 1.0}  # new ones, the unchanged ones too
+    assert (exact.mean, put_together.mean) == (0.5, 4 / 6)
+
+
+def test_what_a_race_has_run_of_the_best_is_known() -> None:
+    """Also when the candidate lost: it has shown which examples fail now."""
+    known = board(val={0: 0.0, 1: 1.0, 2: 0.0})
+    known.observe(record(a=(1.0, 0.0), b=(0.0, 0.0), c=(None, 1.0), d=(1.0, 1.0)), {"a": 0, "b": 1, "c": 2, "d": 7})
+    assert known.val == {0: 1.0, 1: 0.0, 2: 0.0, 7: 1.0}
 
 
 def full() -> Board:

@@ -203,11 +203,12 @@ class Board:
         Args:
             record: the race.
             positions: the position of each example by its id.
-            exact: whether those very texts are the best now; else only what changed is taken over.
+            exact: whether those very texts are the best now; else only what changed is taken over, and what is new.
         """
         for name, before, after in zip(record.examples, record.before, record.after):
-            if after is not None and (exact or before is None or before != after):
-                self.val[positions[name]] = after
+            position = positions[name]
+            if after is not None and (exact or before is None or before != after or position not in self.val):
+                self.val[position] = after
 
     def observe(self, record: RaceRecord, positions: Mapping[str, int]) -> None:
         """Take note of what the best texts score, where a race has run them.

@@ -79,7 +79,7 @@ class PopulationSearcher(Searcher):
 
     @property
     def expected(self) -> float:
-        """The mean validation score that the best candidate is expected to have: the first one's, and its lead on that."""
+        """The mean validation score that the best candidate is expected to have: the first's, and its lead on that."""
         return self.population.mean(0) + self.population.lead(self._best, 0)
 
     def texts(self) -> Texts:

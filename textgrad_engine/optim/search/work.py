@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from textgrad_engine import dispatch, ops, templates
 from textgrad_engine.autograd import Variable
-from textgrad_engine.errors import UNANSWERED, AnswerError
+from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import broken, contracts_for
@@ -24,7 +24,7 @@ from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
 from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of
-from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, PROMISING, Race, RaceRecord, run_race
+from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, PROMISING, Race, RaceRecord, answered, run_race
 
 __all__ = ["Found", "Kind", "Workshop"]
 
@@ -266,6 +266,7 @@ class Workshop:
             return found
         if problem := self.problem(found.base, found.texts):
             return replace(found, dropped=problem)
+
         def race(board: Board) -> Race:
             return Race(
                 board.strata(first or (board.right if until == "worse" else ()), random.Random(seed)),
@@ -279,15 +280,8 @@ class Workshop:
                 hopeful=board.failing if until == "better" else None,
             )
 
-        new: list[float | None] = []
-
-        def scores(some: Sequence[int]) -> list[list[float | None]]:
-            rows = objective.matrix([found.base, found.texts], some)
-            new.extend(rows[1])
-            if (lost := new.count(None)) > len(new) / 2:
-                raise AnswerError(f"{lost} of {len(new)} examples had no answer with the proposed texts")
-            return rows
-
+        both = [found.base, found.texts]
+        scores = answered(lambda some: objective.matrix(both, some))
         try:
             record = run_race(race(board), objective.val, scores)
             more = [n for n in range(len(objective.val)) if n not in board.val][: len(board.val)]
