@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -138,6 +139,21 @@ def test_state_round_trip() -> None:
     assert (other.steps, other.param_groups[0]["momentum"]) == (1, 1)
     assert other.origins(other_prompt) == optimizer.origins(prompt)
     assert other.state_dict() == state
+
+
+def test_the_state_goes_through_json() -> None:
+    """A checkpoint is no pickle: the origins of lines, with what is gone beside them, come back from plain data."""
+    prompt, optimizer = trained()
+    prompt.grad = Variable("shorter")
+    removal = {"op": "remove", "line": 1, "text": "", "reason": "", "feedback": []}
+    optimizer.model = FunctionModel(lambda request: {"edits": [removal]})
+    optimizer.step()
+    state = json.loads(json.dumps(optimizer.state_dict()))
+    other_prompt = parameter(prompt.data)
+    other = TGD([other_prompt], model=adds())
+    other.load_state_dict(state)
+    assert other.origins(other_prompt) == optimizer.origins(prompt)
+    assert any(origin is not None and (origin.gone or origin.gone_before) for origin in other.origins(other_prompt))
 
 
 def test_loading_a_state_freezes_nothing() -> None:

@@ -256,8 +256,8 @@ def test_more_examples_are_taken_in_when_few_of_those_in_use_are_failed() -> Non
 def test_a_promising_candidate_gets_more_examples() -> None:
     """One that helps with a rare sort: too few of these are in the pool to tell, so it is run on others too."""
     sizes = []
-    for seed in range(8):
-        here = World("a4", "a8 b52", pool=12)
+    for seed in range(10):
+        here = World("a4", "a5 b55", pool=12)
         here.search.seed = seed
         first = here.step()
         here.search.close()

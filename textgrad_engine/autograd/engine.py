@@ -119,7 +119,7 @@ class Pass:
         self._outstanding = 0
         self._groups: dict[Any, list[Visit]] = {}
         self._forgives = _forgiving.get()
-        self._before_prehooks: dict[Node, list[Items]] = {}
+        self._before_prehooks: dict[Node, Sequence[Items]] = {}
         self.multi: dict[MultiGradHook, Any] = {}
         self._mark_needed()
         self._count(roots)

@@ -85,7 +85,7 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Save on `ctx` what `backward` needs, when `forward` does not take a ctx.
+        """Save on `ctx` what `backward` needs, when `forward` does not take a ctx; run where something is recorded.
 
         For a dispatched forward it runs at dispatch, when `output` is still pending: save it, do not read it.
         """

@@ -137,7 +137,7 @@ def on_gradient(work: Pass, edge: GradientEdge, hooks: dict[int, Any], items: It
     return items
 
 
-def before_rule(node: FunctionNode, arrived: list[Items]) -> list[Items]:
+def before_rule(node: FunctionNode, arrived: Sequence[Items]) -> Sequence[Items]:
     """Run the prehooks of a node, and return the gradients that its rule gets."""
     for hook in _hooks_of(node, PRE):
         changed = hook(_shown(arrived))
@@ -146,7 +146,7 @@ def before_rule(node: FunctionNode, arrived: list[Items]) -> list[Items]:
     return arrived
 
 
-def after_rule(node: FunctionNode, returned: list[Items], arrived: list[Items]) -> list[Items]:
+def after_rule(node: FunctionNode, returned: Sequence[Items], arrived: Sequence[Items]) -> Sequence[Items]:
     """Run the hooks of a node, and return the gradients that go on to its inputs."""
     for hook in _hooks_of(node, POST):
         changed = hook(_shown([without_zeros(items) for items in returned]), _shown(arrived))
@@ -178,7 +178,7 @@ def _hooks_of(node: FunctionNode, kind: int) -> tuple[Any, ...]:
     return () if node.hooks is None else tuple(node.hooks.get(kind, {}).values())
 
 
-def _shown(gradients: list[Items]) -> tuple[Variable | None, ...]:
+def _shown(gradients: Sequence[Items]) -> tuple[Variable | None, ...]:
     return tuple([combine(items) if items else None for items in gradients])
 
 

@@ -140,7 +140,7 @@ class RuleCall:
 
     node: FunctionNode
     ctx: Context
-    arrived: list[Items]
+    arrived: Sequence[Items]
     wanted: list[bool]
     needs: tuple[bool, ...] | None = None
 

@@ -9,7 +9,7 @@ UCB.
 What is not:
 
 - A gradient is the feedback of our backward pass on such a group, traced through the graph; with several prompts in the
-  program, the one that most of it went to is edited (`optim.search.credit`). The paper has one prompt.
+  program, the one to edit is drawn by how much of it went there (`optim.search.credit`). The paper has one prompt.
 - The bandit draws its examples from the validation set, where the paper draws from the training set: who wrote a text
   has not seen these. The test set stays sealed, and the final choice is the Trainer's.
 - All candidates are run on the same examples in the same order, so that they are compared in pairs, and what was bought
@@ -166,7 +166,7 @@ class BeamSearch(PopulationSearcher):
         if not groups:
             stays = Draft(self._next_number(), "round", self.population.candidates[self._best])
             return (Outcome(stays, "no text of the beam got anything wrong on its minibatch"),)
-        edited = self._edited(groups, self._feedback(objective, groups))
+        edited = self._edited(groups, self._feedback(objective, groups), rng)
         drawn, sources = self._drawn(edited, rng)
         drafts = [*edited, *self._paraphrased(sources)]
         reasons: dict[int, str] = {}
@@ -223,7 +223,7 @@ class BeamSearch(PopulationSearcher):
         finally:
             lanes.close()
 
-    def _edited(self, groups: list[_Errors], said: list[FeedbackOn]) -> list[Draft]:
+    def _edited(self, groups: list[_Errors], said: list[FeedbackOn], rng: random.Random) -> list[Draft]:
         """New texts from the feedback on each group, all asked for at once."""
         started: list[tuple[Draft, int, int, Job] | Draft] = []
         for group, feedback in zip(groups, said):
@@ -241,7 +241,7 @@ class BeamSearch(PopulationSearcher):
             if not any(credited):
                 started.append(replace(stays, number=self._next_number()))
                 continue
-            parameter = credited.index(max(credited))
+            parameter = rng.choices(range(len(credited)), weights=credited)[0]
             items, left_out = self._desk.gathered(feedback.gradients[parameter], parent, parameter)
             for sample in range(self.edits):
                 number = self._next_number()

@@ -9,7 +9,7 @@ What is not:
 
 - The feedback is that of our backward pass: a critic is asked about what went wrong, and what it says is traced through
   the graph to the prompts. The paper's reflection sees traces and writes the new prompt in one call.
-- Which prompt to change follows from where the feedback went (`optim.search.credit`), not from taking turns.
+- Which prompt to change is drawn by how much of the feedback went to it (`optim.search.credit`); the paper takes turns.
 - Where two candidates have both changed one prompt, the paper takes it from the one with the higher score. Here their
   changes are put together line by line when they do not touch the same lines, else by a model (`proposers.Crossover`).
 - What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's.
@@ -143,7 +143,7 @@ class ParetoSearch(PopulationSearcher):
     def _mutation(self, objective: Objective, number: int, rng: random.Random) -> Outcome:
         counts = self._frontier()
         parent = rng.choices(list(counts), weights=list(counts.values()))[0]
-        draft = self._reflected(objective, number, parent)
+        draft = self._reflected(objective, number, parent, rng)
         texts, old = draft.candidate.texts, self.population.candidates[parent].texts
         if texts == old:
             return Outcome(draft, draft.dropped or ("nothing was proposed" if draft.written else "nothing went wrong"))
@@ -156,7 +156,7 @@ class ParetoSearch(PopulationSearcher):
         self._merge_due = True
         return self._taken_in(objective, draft, f"better on its minibatch ({before:.3f} -> {now:.3f})")
 
-    def _reflected(self, objective: Objective, number: int, parent: int) -> Draft:
+    def _reflected(self, objective: Objective, number: int, parent: int, rng: random.Random) -> Draft:
         """A candidate with one text made anew from the feedback on a minibatch; its parent where there was none."""
         candidate = self.population.candidates[parent]
         positions = self._minibatch(len(objective.train))
@@ -174,7 +174,7 @@ class ParetoSearch(PopulationSearcher):
         credited = credit(said.gradients)
         if not any(credited):
             return draft
-        parameter = credited.index(max(credited))
+        parameter = rng.choices(range(len(credited)), weights=credited)[0]
         items, left_out = self._desk.gathered(said.gradients[parameter], candidate, parameter)
         brief = self._desk.brief(candidate, parameter, step=number, max_edits=self.max_edits, items=items)
         (answer,) = self._desk.ask([Job(self.proposer, brief)])

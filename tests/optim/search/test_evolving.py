@@ -106,6 +106,51 @@ def test_what_was_kept_tells_the_best_texts(make: Make, parcels: Callable[..., S
         assert (text,) == texts
 
 
+class Two(nn.Module):
+    """Two prompts: the first has to say FIRST for one half of the words, the second SECOND for the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
+        self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
+
+    def forward(self, word: Any) -> Any:
+        return self.second(draft=self.first(word=word))
+
+
+def two_prompts(request: Any) -> Any:
+    """Words in a or b are put right by the first prompt, others by the second one; the critic speaks to both."""
+    if request.purpose == "backward":
+        cases = request.config.response_format.json_schema["properties"]
+        return {case: dict.fromkeys(schema["properties"], "Say more.") for case, schema in cases.items()}
+    system, text = request.messages[0].text, request.messages[-1].text
+    if request.purpose == "optimizer":
+        return {"text": "one FIRST" if "first prompt" in text else "two SECOND", "reason": "asked for"}
+    known = ("FIRST" in system and text[0] in "ab") or ("SECOND" in system and text[0] in "cd")
+    return text.upper() if known else text
+
+
+@pytest.mark.parametrize("make_it", [optim.ParetoSearch, optim.BeamSearch, optim.OPRO])
+def test_the_record_of_several_parameters_tells_all_best_texts(make_it: Any) -> None:
+    """A candidate that becomes the best brings texts that another step wrote: the decision names these, too."""
+    rows = [{"word": word, "target": word.upper()} for word in ("ant", "bee", "cat", "dog", "apple", "crow")]
+    for seed in range(4):
+        program = Two()
+        search = make_it(program.parameters(), seed=seed)
+        objective = Objective(program, nn.ExactMatch(), rows, rows)
+        texts = {parameter.role: str(parameter.data) for parameter in program.parameters()}
+        with use_models(forward=FunctionModel(two_prompts)):
+            for _ in range(40):
+                if (decided := search.step(objective)) is None:
+                    break
+                if decided.kept:
+                    texts |= {change.variable.role: change.after for change in decided.changes}
+                assert list(texts.values()) == [str(parameter.data) for parameter in program.parameters()]
+        search.close()
+        assert list(texts.values()) == ["one FIRST", "two SECOND"]
+        assert search.expected == 1.0
+
+
 def test_state_is_plain_data(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
     """It can be written as JSON, but for the origins that every optimizer keeps with its parameters."""
     task = parcels()

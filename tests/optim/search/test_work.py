@@ -1,0 +1,99 @@
+"""What lanes do: proposals as edits, and the examples that stand behind them. See `test_patch_search` for the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textgrad_engine import nn
+from textgrad_engine.autograd import Variable
+from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.patch import Edit, apply_patch, origins_of_rewrite
+from textgrad_engine.optim.proposers import Brief, Proposal
+from textgrad_engine.optim.revert import edits_in, revert
+from textgrad_engine.optim.search.work import in_edits, support_of
+from textgrad_engine.optim.search.written import Written
+from textgrad_engine.testing import ScriptedModel
+from textgrad_engine.train import Objective
+
+ITEMS = (FeedbackItem("Be brief.", 1, "", ("t1",)), FeedbackItem("Be kind.", 2, "", ("t0", "t9")))
+LINES = st.lists(st.sampled_from(["a", "b", "c", "- d", ""]), min_size=1, max_size=7).map("\n".join)
+
+
+def brief(text: str, origins: Any = None, step: int = 5) -> Brief:
+    return Brief("prompt", text, tuple(origins or [None] * len(text.split("\n"))), ITEMS, step=step)
+
+
+def rewritten(asked: Brief, text: str) -> Proposal:
+    evidence = [item.evidence for item in asked.items]
+    return Proposal(text, tuple(origins_of_rewrite(asked.text, asked.origins, text, "anew", evidence, asked.step)))
+
+
+def test_what_is_made_of_edits_stays_as_it_is() -> None:
+    """So does what changes nothing, and what was dropped."""
+    made = Proposal("a\nb", (None, None), (Edit("add", 1, "b", "why", (1,), "5.1"),))
+    assert in_edits(made, brief("a")) is made
+    nothing = Proposal("a", (None,))
+    assert in_edits(nothing, brief("a")) is nothing
+    dropped = Proposal("a", (None,), problem="too long")
+    assert in_edits(dropped, brief("a")) is dropped
+
+
+def test_a_rewrite_is_taken_by_its_lines() -> None:
+    """Each with an id of its own, the reason of the whole, and all feedback: nobody knows which line answers which."""
+    made = in_edits(rewritten(brief("a\nb\nc\nd"), "a\nB\nc\ne\nf"), brief("a\nb\nc\nd"))
+    assert made.text == "a\nB\nc\ne\nf"
+    assert [(each.op, each.line, each.text, each.id) for each in made.edits] == [
+        ("replace", 2, "B", "5.1"), ("replace", 4, "e\nf", "5.2"),
+    ]  # fmt: skip
+    assert {(each.reason, each.feedback) for each in made.edits} == {("anew", (1, 2))}
+    assert edits_in(made.text, made.origins) == ("5.1", "5.2")
+    assert revert(made.text, made.origins, "5.1")[0] == "a\nb\nc\ne\nf"
+
+
+def test_removed_lines_have_a_reason_too() -> None:
+    """Nothing stands where they stood, so nothing there could say it."""
+    made = in_edits(rewritten(brief("a\nb\nc\nd"), "a\nc\nD"), brief("a\nb\nc\nd"))
+    assert [(each.op, each.line, each.reason, each.feedback) for each in made.edits] == [
+        ("remove", 2, "anew", (1, 2)), ("replace", 4, "anew", (1, 2)),
+    ]  # fmt: skip
+
+
+@settings(max_examples=80)
+@given(LINES, LINES, LINES)
+def test_the_edits_of_a_rewrite_make_the_same_text(first: str, second: str, third: str) -> None:
+    """Also on a text that has a history; no two edits share an id, and taking all of them back gives the old text."""
+    one = brief(first, step=1)
+    began = in_edits(rewritten(one, second), one)
+    two = brief(began.text, began.origins, step=2)
+    made = in_edits(rewritten(two, third), two)
+    assert made.text == third
+    assert len({each.id for each in made.edits}) == len(made.edits)
+    evidence = [item.evidence for item in ITEMS]
+    assert apply_patch(began.text, began.origins, made.edits, evidence, 2) == (third, list(made.origins))
+    text, origins = made.text, list(made.origins)
+    for each in made.edits:
+        if each.id in edits_in(text, origins):
+            text, origins = revert(text, origins, each.id)
+    assert text == began.text
+
+
+def test_the_examples_that_stand_behind_an_edit() -> None:
+    """By position in the training set, each once, in the order of the feedback; what is no training example is not."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("a", role="prompt"), model=ScriptedModel([]))
+    rows = [{"id": f"t{n}", "word": "x", "target": "x"} for n in range(4)]
+    objective = Objective(program, nn.ExactMatch(), rows)
+    change = Change(Variable("a"), "a", "b", (), (*ITEMS, FeedbackItem("More.", 1, "", ("t1", "t3"))), 0, "")
+    assert support_of(objective, change, Edit("add", 1, "x", "", (3, 2, 1))) == (1, 3, 0)
+    assert support_of(objective, change, Edit("add", 1, "x", "", ())) == ()
+
+
+def test_what_was_written_can_be_kept_without_its_parameter() -> None:
+    """As plain data, and back."""
+    variable = Variable("a")
+    change = Change(variable, "a", "b", (Edit("replace", 1, "b", "why", (1,), "1.1"),), ITEMS, 3, "")
+    assert Written.of(change, 4).parameter == 4
+    assert Written.of(change, 4).change(variable) == change
