@@ -29,6 +29,7 @@ from textgrad_engine.train.events import (
 
 TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
 SEED = "Repeat the word."
+WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay", "kiwi", "lynx")
 
 
 # what it does
@@ -71,6 +72,28 @@ def test_of_equal_scores_the_shorter_text_is_kept(world: Any, rows: Any) -> None
     here.optimizer = TGD(here.program.parameters(), model=FunctionModel(lambda request: {"edits": [removal]}))
     result = here.fit(rows("ant"), rows("bee"))
     assert (result.steps[0].kept, result.best["system"]) == (True, SEED)
+
+
+def test_a_shorter_text_that_is_probably_worse_is_not_kept(world: Any, rows: Any) -> None:
+    """Two of twelve answers lost are no proof at the usual level; a tie they are not either."""
+    here = world()
+    with tg.no_grad():
+        here.program.system.data = "Repeat the word.\nBe careful."
+    removal = {"op": "remove", "line": 2, "text": "", "reason": "useless", "feedback": [1]}
+    here.optimizer = TGD(here.program.parameters(), model=FunctionModel(lambda request: {"edits": [removal]}))
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "backward":
+            return {"case_1": {"system": "Shorter."}}
+        system, word = request.messages[0].text, request.messages[-1].text
+        return word.upper() if word not in ("cat", "dog", "zoo") or ("careful" in system and word != "zoo") else word
+
+    here.model = FunctionModel(answer)
+    result = here.fit(rows("zoo"), rows(*WORDS))
+    (step,) = result.steps
+    assert step.race is not None
+    assert (len(step.race.lost), step.race.outcome, step.kept) == (2, "worse", False)
+    assert 0.05 < step.race.probability < 0.25
 
 
 def test_one_more_right_answer_is_no_proof(world: Any, rows: Any) -> None:

@@ -57,6 +57,9 @@ __all__ = ["Examples", "Run"]
 MOST_LOST_STEPS = 3
 """So many steps in a row without an answer of the critic or the optimizer end a run."""
 
+DOUBT = 0.75
+"""A shorter text is taken back when it is this probable that it is worse: ties go to it, losses do not."""
+
 Examples = Sequence[dict[str, Any]]
 
 
@@ -303,6 +306,7 @@ class Run:
             board.strata((), random.Random(f"{self.trainer.seed}/{number}")),
             scale=board.scale,
             until="worse" if self.is_shorter() else "better",
+            reject=DOUBT if self.is_shorter() else None,
             hopeful=board.failing,
             handicap=handicap_of(self.objective, board.texts, texts),
         )
