@@ -3,7 +3,8 @@
 Run:  python benchmarks/engine_overhead.py
 
 Shapes: a chain of plain operations, many leaves into one sum, and dispatched chat completions that share one prompt and
-are answered at once by a model in this process. The exponent is the slope of log time over log size: 1 is linear.
+are answered at once by a model in this process. Beside the time that passes stands the CPU time of all threads, which
+other programs on the machine disturb less. The exponent is the slope of log time over log size: 1 is linear.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ import time
 from collections.abc import Callable
 
 import textgrad_engine as tg
-from textgrad_engine import nn, ops
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine import llm, nn, ops
 
 
 class Shout(tg.Function):
@@ -36,53 +36,69 @@ class Shout(tg.Function):
         return tg.Variable(grad_out.data, role="feedback")
 
 
-def chain(n: int) -> tuple[float, float]:
+Times = tuple[float, float, float, float]
+"""Of forward and of backward the seconds that passed, and the seconds of CPU."""
+
+
+def now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def between(start: tuple[float, float], middle: tuple[float, float], end: tuple[float, float]) -> Times:
+    return middle[0] - start[0], middle[1] - start[1], end[0] - middle[0], end[1] - middle[1]
+
+
+def chain(n: int) -> Times:
     value = leaf = tg.Variable("text", role="text", requires_grad=True)
-    start = time.perf_counter()
+    start = now()
     for _ in range(n):
         value = Shout.apply(value)
-    middle = time.perf_counter()
+    middle = now()
     value.backward("shorter")
-    end = time.perf_counter()
+    end = now()
     assert len(leaf.grad) == 1
-    return middle - start, end - middle
+    return between(start, middle, end)
 
 
-def fan_in(n: int) -> tuple[float, float]:
+def fan_in(n: int) -> Times:
     leaves = [tg.Variable(1.0, role="score", requires_grad=True) for _ in range(n)]
-    start = time.perf_counter()
+    start = now()
     total = ops.sum(leaves)
-    middle = time.perf_counter()
+    middle = now()
     total.backward("more")
-    end = time.perf_counter()
+    end = now()
     assert all(len(leaf.grad) == 1 for leaf in leaves)
-    return middle - start, end - middle
+    return between(start, middle, end)
 
 
-def answer(request: object) -> object:
-    """The program's answer, or the critic's."""
-    if request.purpose == "backward":  # type: ignore[attr-defined]
-        return '{"case_1": {"system": "shorter"}}'
-    return "answer"
+class Instant:
+    """A model that answers at once; what is measured is the engine and the wrappers that `resolve` puts around it."""
+
+    name = "instant"
+    free = True
+
+    async def complete(self, request: llm.Request) -> llm.Completion:
+        text = '{"case_1": {"system": "shorter"}}' if request.purpose == "backward" else "answer"
+        return llm.Completion(text=text, usage=llm.Usage(input_tokens=9, output_tokens=1, calls=1))
 
 
-def shared_prompt(n: int) -> tuple[float, float]:
+def shared_prompt(n: int) -> Times:
     prompt = nn.Parameter("Answer.", role="system prompt")
-    with tg.use_models(forward=FunctionModel(answer)):
+    with tg.use_models(forward=Instant()):
         chat = nn.ChatCompletion("{question}", system=prompt)
         questions = [f"question {number}" for number in range(n)]
-        start = time.perf_counter()
+        start = now()
         answers = [chat(question=question) for question in questions]
         for value in answers:
             value.data  # noqa: B018  reading waits
-        middle = time.perf_counter()
+        middle = now()
         tg.backward(answers, ["wrong"] * n)
-        end = time.perf_counter()
+        end = now()
     assert len(prompt.grad) == n
-    return middle - start, end - middle
+    return between(start, middle, end)
 
 
-SHAPES: list[tuple[str, Callable[[int], tuple[float, float]], list[int], float]] = [
+SHAPES: list[tuple[str, Callable[[int], Times], list[int], float]] = [
     ("chain of plain operations", chain, [500, 5_000, 50_000], 25),
     ("leaves into one sum", fan_in, [500, 5_000, 50_000], 25),
     ("chat completions sharing a prompt", shared_prompt, [500, 5_000], 60),
@@ -99,18 +115,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5, help="runs of each size; the median is printed")
     repeats = parser.parse_args().repeats
-    print(f"{'shape':36}{'size':>8}{'forward µs':>12}{'backward µs':>13}{'goal':>7}")
+    print(f"{'':44}{'forward µs':>20}{'backward µs':>20}")
+    print(f"{'shape':36}{'size':>8}{'passed':>12}{'CPU':>8}{'passed':>12}{'CPU':>8}{'goal':>7}")
     for name, shape, sizes, goal in SHAPES:
-        forward, backward = [], []
+        columns: list[list[float]] = [[], [], [], []]
         for size in sizes:
             runs = []
             for _ in range(repeats):
                 gc.collect()
                 runs.append(shape(size))
-            forward.append(statistics.median(run[0] for run in runs))
-            backward.append(statistics.median(run[1] for run in runs))
-            print(f"{name:36}{size:>8,}{forward[-1] / size * 1e6:>12.1f}{backward[-1] / size * 1e6:>13.1f}{goal:>7g}")
-        print(f"{'  growth exponent':44}{exponent(sizes, forward):>12.2f}{exponent(sizes, backward):>13.2f}")
+            for column, seconds in zip(columns, zip(*runs)):
+                column.append(statistics.median(seconds))
+            shown = "".join(
+                f"{column[-1] / size * 1e6:>{12 if n % 2 == 0 else 8}.1f}" for n, column in enumerate(columns)
+            )
+            print(f"{name:36}{size:>8,}{shown}{goal:>7g}")
+        slopes = "".join(f"{exponent(sizes, column):>{12 if n % 2 == 0 else 8}.2f}" for n, column in enumerate(columns))
+        print(f"{'  growth exponent':44}{slopes}")
 
 
 if __name__ == "__main__":

@@ -345,10 +345,12 @@ class _LoopThread:
             return
 
         async def end() -> None:
-            tasks = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            self._inbox.clear()  # what has not begun need not begin any more
+            while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                self._inbox.clear()
             await self.loop.shutdown_asyncgens()
             self.loop.stop()
 

@@ -4,11 +4,11 @@ interpreter of its own: it imports nothing of textgrad_engine.
     python others.py gepa < job.json
 
 The job (JSON on standard input): ``base_url``, ``prompt``, ``train`` and ``val`` (rows with ``parcel`` and
-``target``), ``seed``, ``calls`` (how many examples may be run at most) and ``width`` (how many at once). Each line on
-standard output is JSON: when it began (all is imported by then), each text that did best on the validation set so far
-with the time, and when it was done.
+``target``), ``seed``, ``calls`` (how many examples may be run at most), ``width`` (how many at once) and ``batch`` (how
+many in a step). Each line on standard output is JSON: when it began (all is imported by then), each text that did best
+on the validation set so far with the time, and when it was done.
 
-The settings are the best of those tried on seeds that the benchmark does not use; what was tried is in the docstrings.
+What departs from how the packages come is in the docstrings; all of it is in their favour.
 """
 
 from __future__ import annotations
@@ -60,10 +60,7 @@ def verdict(code: str, row: Row) -> str:
 
 
 def gepa(job: dict[str, Any]) -> None:
-    """GEPA as `gepa.optimize` runs it, with an adapter that asks in parallel and its evaluation cache switched on.
-
-    Reflection on 16 examples at a time; of 3 (the default), 8 and 16.
-    """
+    """GEPA as `gepa.optimize` runs it, with an adapter that asks in parallel and its evaluation cache switched on."""
     import gepa as library
     from gepa.core.adapter import EvaluationBatch
 
@@ -101,7 +98,7 @@ def gepa(job: dict[str, Any]) -> None:
         reflection_lm=lambda prompt: asking.say(
             [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         ),
-        reflection_minibatch_size=job.get("batch", 16),
+        reflection_minibatch_size=job["batch"],
         max_metric_calls=job["calls"],
         cache_evaluation=True,
         seed=job["seed"],
@@ -115,7 +112,7 @@ def textgrad(job: dict[str, Any]) -> None:
     """TextGrad as its authors' prompt optimization runs it: a step, then validation, and back when that is worse.
 
     Two things are kinder to it than there: the examples of a minibatch are run at once, and answers that are right are
-    not sent through the backward pass. 16 examples a step; of 3 (the authors' number), 8 and 16.
+    not sent through the backward pass.
     """
     import textgrad as library
     from textgrad.autograd import StringBasedFunction
@@ -156,7 +153,7 @@ def textgrad(job: dict[str, Any]) -> None:
     rng = random.Random(job["seed"])
     spent, best = len(job["val"]), validated()
     told(prompt.value)
-    size = job.get("batch", 16)
+    size = job["batch"]
     order: list[Row] = []
     while spent + size + len(job["val"]) <= job["calls"]:
         if len(order) < size:

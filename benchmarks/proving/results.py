@@ -98,7 +98,7 @@ def table(runs: Sequence[Run], task: str, references: Sequence[str] = ("gepa", "
     names = list(dict.fromkeys(run.optimizer for run in runs if run.task == task))
     of = {name: {run.seed: run for run in runs if run.task == task and run.optimizer == name} for name in names}
     reference = max(
-        (name for name in references if name in of),
+        (name for name in references if any(run.way > 0 for run in of.get(name, {}).values())),
         key=lambda name: statistics.median(run.way for run in of[name].values()),
         default=None,
     )

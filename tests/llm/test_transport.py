@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from textgrad_engine.errors import ConnectionFailed, RequestRefused
-from textgrad_engine.llm import OpenAIModel
+from textgrad_engine.llm import Completion, OpenAIModel
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 
@@ -29,7 +29,21 @@ def ask_many(model, ask, many):
 def test_hundreds_at_once_each_get_their_own_answer(ask, monkeypatch, wide):
     """With aiohttp and without it; all are at the server at the same time."""
     monkeypatch.setattr("textgrad_engine.llm.openai.has_aiohttp", lambda: wide)
-    with LoopbackServer(FunctionModel(lambda request: request.messages[0].content), latency=0.3) as server:
+    here, arrived = [], asyncio.Event()
+
+    class TogetherModel:
+        """Answers nobody before all are there."""
+
+        name = "together"
+
+        async def complete(self, request):
+            here.append(request)
+            if len(here) == 300:
+                arrived.set()
+            await asyncio.wait_for(arrived.wait(), 60)
+            return Completion(text=request.messages[0].content, model="together")
+
+    with LoopbackServer(TogetherModel()) as server:
         answers = ask_many(OpenAIModel("m", base_url=server.base_url), ask, 300)
         assert [answer.text for answer in answers] == [str(i) for i in range(300)]
         assert server.peak == 300
