@@ -165,14 +165,11 @@ def _finish(
 ) -> Any:
     if ctx._constants:
         _refuse_late_constants(cls, ctx, raws)
+    if ctx._saved:
+        ctx._seal(None, raws, outs)
     late = cls._style.roles is not None and None in [out._role for out in outs]
     roles = _named(cls, args, len(outs)) if late else [value.role for value in raws]
-    results = tuple([(value.data, role) for value, role in zip(raws, roles)])
-    if ctx._saved:
-        if cls._style.takes_ctx:
-            ctx._seal(None, raws, outs)
-        ctx._fill(results)
-    return results
+    return tuple([(value.data, role) for value, role in zip(raws, roles)])
 
 
 def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:

@@ -99,20 +99,12 @@ class Context:
         if node is not None:
             self._node = weakref.ref(node)
         for value in self._saved:
-            if isinstance(value, _Saved) and value.output is None:
+            if isinstance(value, _Saved):
                 for number, (raw, out) in enumerate(zip(raws, outs)):
                     if value.variable is raw or value.variable is out:
                         # One that was dispatched may have been changed since, while its forward ran.
                         value.make_output(number, out, 0 if node is None else out._version)
                         break
-
-    def _fill(self, results: tuple[tuple[Any, str], ...]) -> None:
-        """The outputs are there: those that were saved while they were pending need no longer wait."""
-        for value in self._saved:
-            if isinstance(value, _Saved) and value.output is not None:
-                held = value.variable
-                held._data, held._role = results[value.output]
-                held._call = None  # last: other threads may be reading
 
     def _with(self, **changed: Any) -> Context:
         """The same context with some attributes changed, for one use of it."""
@@ -173,14 +165,15 @@ class _Saved:
         self.output: int | None = None
 
     def make_output(self, number: int, out: Variable, fresh: int) -> None:
-        given = self.variable
-        origin = given if given._origin is None else given._origin
-        self.out, self.fresh = weakref.ref(out), fresh
-        self.watched = None if origin is out else weakref.ref(origin)  # a forward may hand back what it was given
-        held = given._alias()
-        held._grad_fn, held._requires_grad, held._origin = None, False, None
-        self.variable = held
-        self.output = number  # last: from here on another thread may fill in the value
+        if self.output is None:
+            self.output = number
+            given = self.variable
+            origin = given if given._origin is None else given._origin
+            self.out, self.fresh = weakref.ref(out), fresh
+            self.watched = None if origin is out else weakref.ref(origin)  # a forward may hand back what it was given
+            held = given._alias()
+            held._grad_fn, held._requires_grad, held._origin = None, False, None
+            self.variable = held
 
     def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
         variable = self.variable

@@ -192,7 +192,7 @@ class FunctionNode(Node):
         function: the Function.
         ctx: what its forward saved; None after the graph was freed.
         layout: for each argument, where the variables in it stand among the edges.
-        call: the dispatched call that computes its outputs; None when they are there.
+        call: the dispatched call that computes its outputs, or None when they were there at once.
         example: the example that it belongs to.
     """
 

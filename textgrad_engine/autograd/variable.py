@@ -137,8 +137,6 @@ class Variable:
             if self._role is None:
                 self._role = role
             self._call = None  # last: other threads may be reading
-            if self._grad_fn is not None and self._grad_fn.call is call:
-                self._grad_fn.call = None  # a backward pass has nothing to wait for there
         return self._data
 
     def __await__(self) -> Generator[Any, None, Variable]:

@@ -61,18 +61,13 @@ class Entrywise(PassOn):
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
         """Pass the feedback on."""
-        shapes = ctx.shapes
-        whole = _SINGLE
-        if not all(shape is None or shape is _SINGLE for shape in pytree.leaves(shapes)):
-            shapes = pytree.map_leaves(_known, shapes)
-            whole = max(pytree.leaves(shapes), key=_depth)
+        shapes = pytree.map_leaves(_known, ctx.shapes)
+        whole = max(pytree.leaves(shapes), key=_depth)
 
         def hears(shape: _Shape | None) -> Any:
             if shape is None:
                 return None
-            if shape is whole or _depth(shape) == _depth(whole):
-                return grad_out
-            return _heard(list(grad_out.grad), shape, whole)
+            return grad_out if _depth(shape) == _depth(whole) else _heard(list(grad_out.grad), shape, whole)
 
         return tuple(
             [pytree.map_leaves(hears, value) if needed else None for needed, value in zip(ctx.needs_input_grad, shapes)]
