@@ -1,43 +1,9 @@
-import hashlib
-import socket
-
 import pytest
 import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.llm import GenerateConfig, Message, Request, ResponseFormat, tokens
-
-
-@pytest.fixture
-def vocabulary(tmp_path, monkeypatch):
-    """A folder in tiktoken's place, with a file where it keeps a vocabulary."""
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    tokens._vocabulary.cache_clear()
-    tokens._encoding.cache_clear()
-    url = f"{tokens._SOURCE}o200k_base.tiktoken"
-    yield tmp_path / hashlib.sha1(url.encode()).hexdigest()
-    tokens._vocabulary.cache_clear()
-    tokens._encoding.cache_clear()
-
-
-def test_a_damaged_vocabulary_is_not_fetched_anew(vocabulary, monkeypatch):
-    """tiktoken downloads without a timeout when the file is wrong; we must never get there."""
-
-    def no_network(*args, **kwargs):
-        raise AssertionError("the network was touched")
-
-    monkeypatch.setattr(socket.socket, "connect", no_network)
-    vocabulary.write_bytes(b"damaged")
-    assert tokens.method("gpt-5-mini") == "estimate"
-    assert tokens.count("Sort the ticket.", "openai/gpt-5-mini") == 4
-
-
-def test_without_a_vocabulary_the_count_is_labelled_an_estimate(vocabulary):
-    """Reports can say how far to trust a number."""
-    assert not vocabulary.exists()
-    assert tokens.method("gpt-5-mini") == "estimate"
-    assert tokens.method("llama3.2") == "estimate"
 
 
 def test_other_scripts_count_more_than_ascii():

@@ -36,6 +36,7 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stream import Teller, listeners
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
 from textgrad_engine.llm.usage import mark
+from textgrad_engine.llm.vocabulary import settled
 
 __all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "Api", "OpenAIModel"]
 
@@ -54,7 +55,7 @@ class _Wire(NamedTuple):
 
     path: str
     arguments: Callable[..., dict[str, Any]]
-    completion_of: Callable[[bytes, Request, str, float], Completion]
+    completion_of: Callable[[bytes, Request, str, float, str | None], Completion]
     body_of: Callable[[AsyncIterator[bytes], Callable[[str], None], str], Awaitable[bytes]]
 
 
@@ -191,7 +192,12 @@ class OpenAIModel:
             body = _redacted(body, key)
             latency = time.perf_counter() - started
             _tell(response.headers)
-            return self._wire.completion_of(body, request, self._sent_name, latency)
+            name = self._sent_name
+            completion = self._wire.completion_of(body, request, name, latency, None)
+            # Not before it is known that there is something to count: mostly the endpoint says what was used.
+            if completion.raw is not None and completion.raw.get("usage_estimated") and await settled(name):
+                completion = self._wire.completion_of(body, request, name, latency, name)
+            return completion
         except ModelError as error:  # of a body that is too long, or no answer
             error.args = tuple([_redacted(str(said).encode("utf-8", "replace"), key).decode() for said in error.args])
             failure = error

@@ -31,14 +31,17 @@ _OF_THE_REQUEST = ("invalid", "image", "unsupported", "empty", "failed_to_downlo
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
-def completion_of(body: bytes, request: Request, model: str, latency: float) -> Completion:
+def completion_of(
+    body: bytes, request: Request, model: str, latency: float, counted_as: str | None = None
+) -> Completion:
     """The completion that a body with status 200 holds.
 
     Args:
         body: the bytes of the response.
-        request: what was asked; where the body lacks the usage, it is estimated from this.
-        model: the name that was sent, for errors and the estimate.
+        request: what was asked; where the body lacks the usage, it is counted from this.
+        model: the name that was sent.
         latency: seconds that it took.
+        counted_as: the model whose vocabulary counts what the body does not say; without one, it is estimated.
 
     Raises:
         MalformedResponse: the body is no response, or one that is still under way.
@@ -51,7 +54,7 @@ def completion_of(body: bytes, request: Request, model: str, latency: float) -> 
     if status == "failed":
         failure = _failure(parsed.get("error"), model)
         if isinstance(parsed.get("usage"), dict):
-            mark(failure, usage=_usage(parsed, request, "", model)[0])
+            mark(failure, usage=_usage(parsed, request, "", counted_as)[0])
         raise failure
     if not isinstance(output, list) or not all(isinstance(item, dict) for item in output):
         raise malformed(model, "the output is not a list of items", body, _KIND)
@@ -62,7 +65,7 @@ def completion_of(body: bytes, request: Request, model: str, latency: float) -> 
         reason = "tool_calls"
     if refused and not text:
         reason = "content_filter"
-    usage, estimated = _usage(parsed, request, text, model)
+    usage, estimated = _usage(parsed, request, text, counted_as)
     others = [item for item in output if item.get("type") not in (*_CALLS, "message", "reasoning")]
     raw: dict[str, Any] = {
         "id": parsed.get("id"),
@@ -140,7 +143,7 @@ def _called(item: Mapping[str, Any], model: str, body: bytes) -> dict[str, Any]:
     return {"id": item["call_id"], "type": kind, kind: named}
 
 
-def _usage(parsed: Mapping[str, Any], request: Request, text: str, model: str) -> tuple[Usage, bool]:
+def _usage(parsed: Mapping[str, Any], request: Request, text: str, counted_as: str | None) -> tuple[Usage, bool]:
     found = parsed.get("usage")
     if isinstance(found, dict):
         found = {
@@ -149,7 +152,7 @@ def _usage(parsed: Mapping[str, Any], request: Request, text: str, model: str) -
             "prompt_tokens_details": found.get("input_tokens_details"),
             "completion_tokens_details": found.get("output_tokens_details"),
         }
-    return usage_in(found, request, text, model)
+    return usage_in(found, request, text, counted_as)
 
 
 def _failure(error: Any, model: str) -> ModelError:

@@ -1,21 +1,17 @@
-"""How many tokens a text has: exactly where the vocabulary is on this disk, else an estimate. Never the network.
+"""How many tokens a text has: exactly where the model's vocabulary is to be had (see `vocabulary`), else an estimate.
 
 `count` and `count_request` say what it will probably be; `most_of_request` says what it cannot pass, for budgets.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.vocabulary import encoding_of
 
 __all__ = ["IMAGE", "MOST_AROUND", "MOST_PER_MESSAGE", "count", "count_request", "method", "most_of_request"]
 
@@ -43,27 +39,21 @@ _MOST_OF_AN_IMAGE_BY = {"gpt-4o-mini": 49_152}
 _LONGEST_EXACT = 200_000
 """Characters above which the estimate is used anyway: tokenizing would hold up the event loop for too long."""
 
-# tiktoken's own file names and digests: it fetches the file anew, without a timeout, when the digest does not match.
-_VOCABULARIES = {
-    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-}
-_SOURCE = "https://openaipublic.blob.core.windows.net/encodings/"
-
 
 def count(text: str, model: str | None = None) -> int:
     """The number of tokens of a text.
 
     Args:
         text: the text.
-        model: the model that will read it; without one, or where its vocabulary is not on this disk, the number is an
-            estimate: four ASCII characters a token, every other character one token.
+        model: the model that will read it. Without one, or where its vocabulary is neither on this disk nor comes
+            within `vocabulary.DEADLINE` (waited for once in a process, and never on a thread whose event loop runs),
+            the number is an estimate: four ASCII characters a token, every other character one token.
 
     Example:
         >>> count("Sort the ticket.")
         4
     """
-    encoding = _encoding(_vocabulary(model)) if model and len(text) <= _LONGEST_EXACT else None
+    encoding = encoding_of(model) if model and len(text) <= _LONGEST_EXACT else None
     if encoding is not None:
         return len(encoding.encode_ordinary(text))
     if text.isascii():
@@ -167,37 +157,4 @@ def method(model: str | None = None) -> str:
         >>> method()
         'estimate'
     """
-    vocabulary = _vocabulary(model) if model else None
-    return vocabulary if vocabulary is not None and _encoding(vocabulary) is not None else "estimate"
-
-
-@functools.lru_cache(maxsize=256)
-def _vocabulary(model: str) -> str | None:
-    if _cache_folder() is None:
-        return None
-    import tiktoken.model  # heavy; only where a vocabulary may be on disk
-
-    try:
-        name = tiktoken.model.encoding_name_for_model(model.rpartition("/")[2])
-    except KeyError:
-        return None
-    return name if name in _VOCABULARIES else None
-
-
-@functools.lru_cache(maxsize=8)
-def _encoding(name: str | None) -> Any:
-    folder = _cache_folder()
-    if name is None or folder is None:
-        return None
-    file = folder / hashlib.sha1(f"{_SOURCE}{name}.tiktoken".encode(), usedforsecurity=False).hexdigest()
-    if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != _VOCABULARIES[name]:
-        return None
-    import tiktoken  # heavy; its file is there and whole, so that it will not download one
-
-    return tiktoken.get_encoding(name)
-
-
-def _cache_folder() -> Path | None:
-    named = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
-    folder = Path(tempfile.gettempdir(), "data-gym-cache") if named is None else Path(named)
-    return folder if named != "" and folder.is_dir() else None
+    return str(encoding.name) if model and (encoding := encoding_of(model)) is not None else "estimate"

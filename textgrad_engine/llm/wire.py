@@ -146,14 +146,17 @@ def _ask_in_words(messages: list[dict[str, Any]], wanted: ResponseFormat) -> Non
         last["content"] = [*last["content"], {"type": "text", "text": words}]
 
 
-def completion_of(body: bytes, request: Request, model: str, latency: float) -> Completion:
+def completion_of(
+    body: bytes, request: Request, model: str, latency: float, counted_as: str | None = None
+) -> Completion:
     """The completion that a body with status 200 holds.
 
     Args:
         body: the bytes of the response.
-        request: what was asked; where the body lacks the usage, it is estimated from this.
-        model: the name that was sent, for errors and the estimate.
+        request: what was asked; where the body lacks the usage, it is counted from this.
+        model: the name that was sent.
         latency: seconds that it took.
+        counted_as: the model whose vocabulary counts what the body does not say; without one, it is estimated.
 
     Raises:
         MalformedResponse: the body is no chat completion; the message says in which way, and quotes its beginning.
@@ -165,7 +168,7 @@ def completion_of(body: bytes, request: Request, model: str, latency: float) -> 
     reason = _REASONS[choice["finish_reason"]]
     if message.get("refusal") and not text:
         reason = "content_filter"
-    usage, estimated = usage_in(parsed.get("usage"), request, text, model)
+    usage, estimated = usage_in(parsed.get("usage"), request, text, counted_as)
     raw = {key: value for key, value in parsed.items() if key not in ("choices", "usage", "model", "object")}
     raw |= {key: value for key, value in message.items() if key not in ("role", "content", "tool_calls") and value}
     if estimated:
@@ -227,18 +230,23 @@ def _text(content: Any) -> str | None:
     return None
 
 
-def usage_in(found: Any, request: Request, text: str, model: str) -> tuple[Usage, bool]:
-    """What a body says was used, and whether that had to be estimated because it does not.
+def usage_in(found: Any, request: Request, text: str, counted_as: str | None) -> tuple[Usage, bool]:
+    """What a body says was used, and whether that had to be counted here because it does not.
 
     Args:
         found: the object with ``prompt_tokens``, ``completion_tokens`` and their details.
         request: what was asked.
         text: what was answered.
-        model: the name that was sent.
+        counted_as: the model whose vocabulary counts; None for the estimate.
     """
     if not isinstance(found, dict) or _number(found.get("prompt_tokens")) is None:
         return (
-            Usage(input_tokens=count_request(request, model), output_tokens=count(text, model), calls=1, dollars=None),
+            Usage(
+                input_tokens=count_request(request, counted_as),
+                output_tokens=count(text, counted_as),
+                calls=1,
+                dollars=None,
+            ),
             True,
         )
     details_in, details_out = found.get("prompt_tokens_details"), found.get("completion_tokens_details")
@@ -248,7 +256,7 @@ def usage_in(found: Any, request: Request, text: str, model: str) -> tuple[Usage
     return (
         Usage(
             input_tokens=_number(found["prompt_tokens"]) or 0,
-            output_tokens=count(text, model) if output is None else output,
+            output_tokens=count(text, counted_as) if output is None else output,
             cached_tokens=_number(cached) or 0,
             reasoning_tokens=_number(reasoning) or 0,
             calls=1,
