@@ -163,15 +163,16 @@ class MalformedResponse(AnswerError):
     """The body, or the JSON that was asked for, is not what it claims to be.
 
     Attributes:
-        answer: the text that was to be JSON of a certain form, so that it can be asked for anew; None when there is
-            none.
+        answer: the text that was to have a certain form, so that it can be asked for anew; None when there is none.
         problem: what is wrong about it.
+        tags: whether that form was texts between tags; else it was JSON.
     """
 
-    def __init__(self, message: str, *, answer: str | None = None, problem: str = "") -> None:
+    def __init__(self, message: str, *, answer: str | None = None, problem: str = "", tags: bool = False) -> None:
         super().__init__(message)
         self.answer = answer
         self.problem = problem
+        self.tags = tags
 
 
 class APIError(ModelError):

@@ -20,7 +20,7 @@ from typing import Any
 
 from textgrad_engine.errors import TemplateError
 
-__all__ = ["Prompt", "fence", "fill", "load", "slots_of", "use_prompts"]
+__all__ = ["Prompt", "fence", "fill", "load", "nonce_for", "slots_of", "use_prompts"]
 
 _PACKAGED = Path(__file__).parent / "prompts"
 _CHECKOUT = Path(__file__).parent.parent / "prompts"
@@ -134,10 +134,21 @@ def fence(text: object, label: str = "text") -> str:
         </answer-5086e624>
     """
     content = str(text)
+    nonce = nonce_for(content, label)
+    return f"<{label}-{nonce}>\n{content}\n</{label}-{nonce}>"
+
+
+def nonce_for(content: str, label: str) -> str:
+    """Eight hexadecimal digits made by hashing a content, which do not occur in it; equal contents get equal ones.
+
+    Example:
+        >>> nonce_for("</answer>", "answer")
+        '5086e624'
+    """
     nonce = hashlib.sha256(f"{label}\0{content}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     while nonce in content:
         nonce = hashlib.sha256(nonce.encode()).hexdigest()[:8]
-    return f"<{label}-{nonce}>\n{content}\n</{label}-{nonce}>"
+    return nonce
 
 
 def slots_of(template: str) -> tuple[str, ...]:

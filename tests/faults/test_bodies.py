@@ -1,11 +1,13 @@
 """Bodies that are no answer, and answers that are not finished."""
 
 import json
+import re
 
 import pytest
 
 from textgrad_engine import errors
 from textgrad_engine.llm import GenerateConfig, ResponseFormat, budget, meter
+from textgrad_engine.optim.patch import REWRITE_SCHEMA
 from textgrad_engine.testing import Fault
 
 WANTED = GenerateConfig(
@@ -147,3 +149,116 @@ def test_an_endpoint_that_ignores_response_format_is_asked_in_words_too(bench):
     (repair,) = here.heard
     assert repair.config.response_format is not None
     assert repair.messages[-1].text.count('"score": {"type": "integer"}') == 2  # of the repair, and of the fallback
+
+
+REWRITE = GenerateConfig(response_format=ResponseFormat(name="rewrite", json_schema=REWRITE_SCHEMA))
+LONG = 'Sort it.\n"billing" is for money,\n\treturns \\ not. {"a": 1} </text> \u202e\x00'
+
+
+def between_tags(request, times=1):
+    """What a model answers that does as the last words of the request tell it."""
+    opened = re.findall(r"^<(text|reason)-([0-9a-f]{8})>$", request.messages[-1].text, re.MULTILINE)
+    return "".join([f"<{label}-{nonce}>\n{LONG}\n</{label}-{nonce}>\n" for label, nonce in opened] * times)
+
+
+APIS = ["chat", "responses"]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_an_endpoint_that_refuses_response_format_is_asked_for_texts_between_tags(bench, api):
+    """A rewritten prompt comes as it is written, with nothing escaped; above the adapter it is JSON."""
+    message = "response_format is not supported" if api == "chat" else "text.format is not supported"
+    here = bench(Fault(400, body={"error": {"message": message}}), answer=between_tags, api=api)
+    (completion,) = here.ask(config=REWRITE)
+    assert json.loads(completion.text) == {"text": LONG, "reason": LONG}
+    assert (completion.attempts, here.server.requests, here.sleeps) == (1, 2, [])
+    (asked,) = here.heard
+    assert asked.config.response_format is None
+    assert '"type"' not in asked.messages[-1].text
+
+
+IGNORED = {
+    "prose": "The new text is: Sort it.",
+    "line ends that are not escaped": '{"text": "Sort it.\nBe brief.", "reason": "asked for"}',
+    "quotes that are not escaped": '{"text": "Say "billing".", "reason": "asked for"}',
+}
+
+
+@pytest.mark.parametrize("name", IGNORED)
+def test_an_endpoint_that_ignores_response_format_is_asked_for_texts_between_tags(bench, name):
+    """Nobody held the model to JSON, so from then on it need not write any; the format is not sent beside the tags."""
+    here = bench(answered(IGNORED[name]), answer=between_tags)
+    with meter() as m:
+        (completion,) = here.ask(config=REWRITE)
+    assert json.loads(completion.text) == {"text": LONG, "reason": LONG}
+    assert (completion.attempts, here.server.requests, here.sleeps, m.total.calls) == (2, 2, [], 2)
+    (repair,) = here.heard
+    assert repair.config.response_format is None
+    assert repair.messages[1].text == IGNORED[name]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (lambda request: between_tags(request, 2), "more than one pair of tags for `text`"),
+        (lambda request: between_tags(request)[:-12], "the tag of `reason` is never closed"),
+        (lambda request: between_tags(request).partition("<reason")[0], "no pair of tags for `reason`"),
+        (lambda request: LONG, "no pair of tags for `text`"),
+        (lambda request: '{"text": 3}', "no pair of tags for `text`"),
+    ],
+)
+def test_tags_that_are_wrong_are_sent_back_once_with_what_is_wrong(bench, api, bad, problem):
+    """As with bad JSON: at once, with the answer, and with new tags, since the old ones stand in the answer."""
+    said = iter([bad])
+    message = "response_format or text.format: unknown"
+    here = bench(
+        Fault(400, body={"error": {"message": message}}),
+        answer=lambda request: next(said, between_tags)(request),
+        api=api,
+    )
+    with meter() as m, budget(calls=2) as b:
+        (completion,) = here.ask(config=REWRITE)
+    assert json.loads(completion.text) == {"text": LONG, "reason": LONG}
+    assert (completion.attempts, here.server.requests, here.sleeps) == (2, 3, [])
+    assert (m.total.calls, b.spent.calls) == (2, 2)
+    asked, repair = here.heard
+    assert [message.role for message in repair.messages] == ["user", "assistant", "user"]
+    assert repair.messages[1].text == bad(asked)
+    assert problem in repair.messages[2].text
+    assert tags_of(repair).isdisjoint(tags_of(asked))
+
+
+def tags_of(request):
+    return set(re.findall(r"^<(?:text|reason)-[0-9a-f]{8}>$", request.messages[-1].text, re.MULTILINE))
+
+
+def test_tags_that_stay_wrong_are_an_error(bench):
+    """Sent back once, asked anew once, then given up; each answer was paid for."""
+    refused = Fault(400, body={"error": {"message": "response_format is not supported"}})
+    here = bench(refused, answer=lambda request: between_tags(request, 2))
+    with meter() as m:
+        (error,) = here.ask(config=REWRITE)
+    assert type(error) is errors.MalformedResponse
+    assert "more than one pair of tags for `text`" in str(error)
+    assert (here.server.requests - 1, m.total.calls) == (3, 3)
+    assert len(here.sleeps) == 1
+
+
+@pytest.mark.parametrize("kind", ["length", "content_filter"])
+def test_an_unfinished_answer_between_tags_is_unfinished(bench, kind):
+    """Half a prompt between two tags would be taken for a whole one."""
+    refused = Fault(400, body={"error": {"message": "response_format is not supported"}})
+    here = bench(refused, answered("<text-0a1b2c3d>\nhalf", kind))
+    (error,) = here.ask(config=REWRITE)
+    assert type(error) is {"length": errors.TruncatedResponse, "content_filter": errors.ContentFiltered}[kind]
+
+
+def test_a_key_that_is_echoed_between_tags_is_taken_out(bench):
+    """What an endpoint says about a key of ours goes nowhere."""
+    refused = Fault(400, body={"error": {"message": "response_format is not supported"}})
+    key = "sk-canary-0123456789"
+    here = bench(refused, answer=lambda request: between_tags(request, 2).replace("Sort", key), api_key=key)
+    (error,) = here.ask(config=REWRITE)
+    assert type(error) is errors.MalformedResponse
+    assert key not in str(error) + str(error.answer) + "".join(m.text for each in here.heard for m in each.messages)

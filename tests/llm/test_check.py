@@ -76,6 +76,22 @@ def test_json_that_does_not_fit_is_malformed_and_says_where(run, ask, text, says
         run(Check(ScriptedModel([Completion(text=text)])).complete(request))
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (r'{"score": 1, "why": "ok \ud800"}', r"\$.why, character 4"),
+        (r'{"score": 1, "why": ["", {"a": "\uDFFF\ud83d"}]}', r"\$.why\[1\].a, character 1"),
+        (r'{"score": 1, "wh\udfff": "x"}', r"a key of \$, character 3"),
+    ],
+)
+def test_a_lone_surrogate_that_is_escaped_in_json_is_refused_with_its_place(text, place):
+    """Its text would be a parameter that no request can be made with; a pair of them is an emoji."""
+    with pytest.raises(MalformedResponse, match=f"lone surrogate, which is no text: {place}") as caught:
+        check_json(text, VERDICT)
+    str(caught.value).encode()
+    assert check_json(r'{"score": 1, "why": "\ud83d\udeb2"}', VERDICT)
+
+
 def test_an_answer_that_is_longer_than_any_model_says_is_malformed(run, ask):
     """An endpoint that pours out text must not fill the memory and the run folder with it."""
     endless = ScriptedModel([Completion(text="x" * (MAX_TEXT + 1))])

@@ -166,6 +166,12 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
             answer=text,
             problem="it is JSON, but no JSON object",
         )
+    if "\\ud" in bare.lower() and (where := _surrogate_inside(value)):  # escaped, it is no surrogate of the text itself
+        raise MalformedResponse(
+            f"the JSON of {who} ({wanted.name}) holds a lone surrogate, which is no text: {where}",
+            answer=text,
+            problem=f"it holds a lone surrogate, which is no text: {where}",
+        )
     if problem := schema_problem(value, wanted.json_schema):
         raise MalformedResponse(
             f"the JSON of {who} does not fit its schema {wanted.name}: {problem}",
@@ -173,6 +179,24 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
             problem=f"it does not fit the schema: {problem}",
         )
     return bare
+
+
+def _surrogate_inside(value: Any) -> str:
+    """Where the texts of a JSON value hold a lone surrogate; "" when they do nowhere."""
+    waiting: list[tuple[str, Any]] = [("$", value)]
+    while waiting:
+        where, each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += [(f"{where}.{key}", inside) for key, inside in each.items()]
+            waiting += [(f"a key of {where}", key) for key in each]
+        elif isinstance(each, list):
+            waiting += [(f"{where}[{number}]", inside) for number, inside in enumerate(each)]
+        elif isinstance(each, str) and not each.isascii():
+            try:
+                each.encode()
+            except UnicodeEncodeError as error:
+                return f"{where.encode('utf-8', 'replace').decode()}, character {error.start + 1}"
+    return ""
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -1,29 +1,88 @@
-"""Structured output in words: how JSON is asked for in the prompt, and how a bad answer is sent back to be mended."""
+"""Structured output in words: how its form is asked for in the prompt, read, and mended when an answer lacks it.
+
+Where an endpoint has no structured output, the schema decides: what is just a few texts is asked for between tags (see
+`tags`), all else as JSON.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.llm import tags
+from textgrad_engine.llm.check import check_json
 from textgrad_engine.llm.request import Message, Request, ResponseFormat
 
-__all__ = ["MAX_REPAIRED", "repair_request", "words_for"]
+__all__ = ["MAX_REPAIRED", "PROMPTS", "is_by_tags", "most_words", "read", "repair_request", "words_for"]
 
 MAX_REPAIRED = 20_000
 """Characters of a bad answer that are sent back; what is longer is cut, for it is paid for once more."""
 
+PROMPTS = ("json_in_words", "tags_in_words")
+"""The prompts that `words_for` may use."""
 
-def words_for(wanted: ResponseFormat) -> str:
-    """The sentence that asks for JSON of a schema (the prompt ``json_in_words``).
+
+def is_by_tags(wanted: ResponseFormat) -> bool:
+    """Whether an answer of this form is asked for between tags, where it has to be asked for in words."""
+    return tags.parts_of(wanted.json_schema) is not None
+
+
+def words_for(wanted: ResponseFormat, request: Request) -> str:
+    """The sentences that ask for an answer of this form (the prompt ``json_in_words`` or ``tags_in_words``).
+
+    Args:
+        wanted: the form.
+        request: what is asked.
 
     Example:
-        >>> words_for(ResponseFormat(name="A", json_schema={"type": "object"})).splitlines()[-1]
+        >>> words_for(ResponseFormat(name="A", json_schema={"type": "object"}), Request(messages=())).splitlines()[-1]
         '{"type": "object"}'
     """
-    return templates.load("json_in_words").render(schema=_dumped(wanted.json_schema))
+    parts = tags.parts_of(wanted.json_schema)
+    if parts is None:
+        return templates.load("json_in_words").render(schema=_dumped(wanted.json_schema))
+    return tags.words(parts, tags.nonce_of(request, wanted))
+
+
+def most_words(wanted: ResponseFormat) -> str:
+    """Words as long as those of `words_for` for whatever request."""
+    return words_for(wanted, Request(messages=()))  # all nonces are of one length
+
+
+def read(answer: str, wanted: ResponseFormat, request: Request, who: str) -> str:
+    """The JSON in an answer to a request whose form was asked for in words.
+
+    One that was asked for as JSON is passed on as it is. A JSON object of the right form is taken also where tags were
+    asked for: some models answer nothing else.
+
+    Args:
+        answer: what was answered.
+        wanted: the form that was asked for.
+        request: what was asked.
+        who: who answered, for the error.
+
+    Raises:
+        MalformedResponse: there is not exactly one pair of tags for each text; the message names the one.
+    """
+    parts = tags.parts_of(wanted.json_schema)
+    if parts is None:
+        return answer
+    with contextlib.suppress(MalformedResponse):
+        return check_json(answer, wanted, who)
+    try:
+        return tags.put_together(parts, tags.texts_in(answer, parts, tags.nonce_of(request, wanted)))
+    except ValueError as error:
+        raise MalformedResponse(
+            f"{who} was asked for texts between tags ({wanted.name}), and its answer cannot be read: {error}; it began "
+            f"{answer[:80]!r}",
+            answer=answer,
+            problem=str(error),
+            tags=True,
+        ) from None
 
 
 def repair_request(request: Request, error: MalformedResponse) -> Request:
@@ -33,9 +92,11 @@ def repair_request(request: Request, error: MalformedResponse) -> Request:
         request: what was asked.
         error: why the answer was refused; with its `answer`.
     """
-    wanted = request.config.response_format
+    wanted = None if error.tags else request.config.response_format
     said = templates.load("json_repair").render(
-        problem=error.problem or str(error), schema=_dumped(wanted.json_schema) if wanted is not None else ""
+        problem=error.problem or str(error),
+        schema=_dumped(wanted.json_schema) if wanted is not None else "",
+        tags=error.tags,
     )
     answer = (error.answer or "")[:MAX_REPAIRED]
     added = [Message(role="user", content=said)]

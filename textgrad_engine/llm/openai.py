@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import sys
 import time
@@ -25,7 +26,7 @@ from textgrad_engine.errors import (
     RequestRefused,
     ServerFailed,
 )
-from textgrad_engine.llm import outputs, responses, statuses, stream, wire
+from textgrad_engine.llm import inwords, outputs, responses, statuses, stream, wire
 from textgrad_engine.llm.check import strip_fence
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.loops import PerLoop
@@ -137,13 +138,15 @@ class OpenAIModel:
         """
         config = request.config.over(self.defaults)
         how = self._format
+        if how == "in words too" and config.response_format is not None and inwords.is_by_tags(config.response_format):
+            how = "in words"  # tags and a format that wants JSON would contradict each other
         try:
             completion = await self._send(request, config, how)
         except (BadRequest, ServerFailed) as error:
             if how == "in words" or config.response_format is None or not _is_about_format(error):
                 raise
         else:
-            if how == "asked" and config.response_format is not None and _is_prose(completion):
+            if how == "asked" and config.response_format is not None and _ignores_format(completion):
                 self._format = "in words too"
             return completion
         self._format = "in words"
@@ -197,7 +200,7 @@ class OpenAIModel:
             # Not before it is known that there is something to count: mostly the endpoint says what was used.
             if completion.raw is not None and completion.raw.get("usage_estimated") and await settled(name):
                 completion = self._wire.completion_of(body, request, name, latency, name)
-            return completion
+            return completion if how == "asked" else self._read_in_words(completion, request, config)
         except ModelError as error:  # of a body that is too long, or no answer
             error.args = tuple([_redacted(str(said).encode("utf-8", "replace"), key).decode() for said in error.args])
             failure = error
@@ -216,6 +219,17 @@ class OpenAIModel:
             clients.in_flight -= 1
         teller.take_back()
         raise failure.with_traceback(None)  # the locals of the SDK's frames are not ours to show
+
+    def _read_in_words(self, completion: Completion, request: Request, config: GenerateConfig) -> Completion:
+        wanted = config.response_format
+        if wanted is None or completion.finish_reason != "stop" or completion.tool_calls or not completion.text.strip():
+            return completion
+        try:
+            text = inwords.read(completion.text, wanted, request, f"{self.name!r} ({request.purpose})")
+        except MalformedResponse as error:
+            mark(error, usage=completion.usage)
+            raise
+        return completion.model_copy(update={"text": text})
 
     async def _read(self, response: Any, tell: Callable[[str], None]) -> bytes:
         try:
@@ -344,9 +358,15 @@ def _is_about_format(error: BadRequest | ServerFailed) -> bool:
     return error.status in (400, 422) and "invalid schema" not in said and any(sign in said for sign in _REFUSED_FORMAT)
 
 
-def _is_prose(completion: Completion) -> bool:
-    """Whether an answer that was to be JSON does not even begin like it."""
-    return completion.finish_reason == "stop" and not strip_fence(completion.text).lstrip().startswith("{")
+def _ignores_format(completion: Completion) -> bool:
+    """Whether an answer that was to be JSON is finished and is none, so that nobody held the model to it."""
+    bare = strip_fence(completion.text).strip()
+    if completion.finish_reason != "stop" or not bare:
+        return False
+    try:
+        return not isinstance(json.loads(bare), dict)
+    except (ValueError, RecursionError):
+        return True
 
 
 def _tell(headers: Mapping[str, str]) -> None:

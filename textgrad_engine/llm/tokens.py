@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine import templates
-from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.inwords import PROMPTS, most_words
+from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.vocabulary import encoding_of
 
 __all__ = ["IMAGE", "MOST_AROUND", "MOST_PER_MESSAGE", "count", "count_request", "method", "most_of_request"]
@@ -86,8 +87,8 @@ def most_of_request(request: Request, model: str | None = None) -> int:
 
     Each token of a byte-level tokenizer covers at least one byte of the text's UTF-8, so a text has at most as many
     tokens as bytes (about four times what it really has in English). To this come `MOST_PER_MESSAGE`, `MOST_AROUND`,
-    and for tools and structured output twice the bytes of their JSON, since some endpoints are asked for it in the
-    prompt too. A file that is named but not sent along is beyond any bound that could be known here.
+    for tools twice the bytes of their JSON, and for structured output its schema and the words that some endpoints are
+    asked for it with. A file that is named but not sent along is beyond any bound that could be known here.
 
     Args:
         request: what is asked.
@@ -111,8 +112,7 @@ def most_of_request(request: Request, model: str | None = None) -> int:
     if config.tools:
         total += _MOST_FOR_TOOLS + 2 * _bytes(_dumped(config.tools))
     if config.response_format is not None:
-        total += 2 * _size_of_schema(config.response_format.json_schema)
-        total += _bytes(templates.load("json_in_words").user) + _bytes(config.response_format.name)
+        total += _most_of_form(config.response_format)
     return total
 
 
@@ -127,18 +127,23 @@ def _most_of_parts(parts: list[dict[str, Any]], image: int) -> int:
     return total
 
 
-def _size_of_schema(schema: Mapping[str, Any]) -> int:
-    """The bytes of a schema's JSON; kept for the schemas that a program asks for again and again."""
+def _most_of_form(wanted: ResponseFormat) -> int:
+    """The bytes of a form: its name, its schema, and the words that ask for it where an endpoint wants them besides.
+
+    Kept for the schemas that a program asks for again and again.
+    """
+    schema, prompts = wanted.json_schema, [templates.load(name) for name in PROMPTS]
     known = _sizes.get(id(schema))
-    if known is None or known[0] is not schema:
+    if known is None or known[0] is not schema or known[1] != prompts:
         if len(_sizes) >= _MOST_SIZES:
             _sizes.clear()
-        known = _sizes[id(schema)] = schema, _bytes(_dumped(schema))  # with the schema, so that its id stays its own
-    return known[1]
+        size = _bytes(_dumped(schema)) + _bytes(most_words(wanted))
+        known = _sizes[id(schema)] = schema, prompts, size  # with the schema, so that its id stays its own
+    return known[2] + _bytes(wanted.name)
 
 
 _MOST_SIZES = 256
-_sizes: dict[int, tuple[Mapping[str, Any], int]] = {}
+_sizes: dict[int, tuple[Mapping[str, Any], list[templates.Prompt], int]] = {}
 
 
 def _bytes(text: str) -> int:

@@ -95,7 +95,7 @@ def messages_of(request: Request, asked_in_words: ResponseFormat | None = None) 
     """
     messages = [_message(message) for message in request.messages]
     if asked_in_words is not None:
-        _ask_in_words(messages, asked_in_words)
+        _add_to_last(messages, words_for(asked_in_words, request))
     return messages
 
 
@@ -134,8 +134,7 @@ def _message(message: Message) -> dict[str, Any]:
     return sent
 
 
-def _ask_in_words(messages: list[dict[str, Any]], wanted: ResponseFormat) -> None:
-    words = words_for(wanted)
+def _add_to_last(messages: list[dict[str, Any]], words: str) -> None:
     if not messages:
         messages.append({"role": "user", "content": words})
         return

@@ -1,0 +1,162 @@
+import pytest
+
+from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.llm import Message, Request, ResponseFormat, inwords
+from textgrad_engine.llm.tags import MOST_PARTS, Part, nonce_of, parts_of, texts_in
+from textgrad_engine.ops.feedback import _form_for
+from textgrad_engine.ops.judges import _CRITICISM_FORM, _VERDICT_FORM
+from textgrad_engine.ops.reduce import MERGE_SCHEMA
+from textgrad_engine.optim.patch import PATCH_SCHEMA, REWRITE_SCHEMA
+
+TEXT = {"type": "string"}
+TWO = (Part(("text",), "..."), Part(("reason",), "..."))
+N = "0a1b2c3d"
+
+
+def closed(**properties):
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def asked(text="hello", **fields):
+    return Request(messages=(Message(role="user", content=text),), **fields)
+
+
+@pytest.mark.parametrize(
+    ("schema", "labels"),
+    [
+        (REWRITE_SCHEMA, ["text", "reason"]),
+        (_CRITICISM_FORM.response_format.json_schema, ["criticism"]),
+        (_form_for((("system", "ticket"),)).response_format.json_schema, ["case_1.system", "case_1.ticket"]),
+        (_form_for((("system",), ("system",))).response_format.json_schema, ["case_1.system", "case_2.system"]),
+    ],
+)
+def test_what_is_just_a_few_texts_is_asked_for_between_tags(schema, labels):
+    """A rewritten prompt, a criticism, feedback: long texts, which models get wrong when they have to escape them."""
+    assert [part.label for part in parts_of(schema)] == labels
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        PATCH_SCHEMA,
+        MERGE_SCHEMA,
+        _VERDICT_FORM.response_format.json_schema,
+        closed(),
+        closed(**{f"key_{n}": TEXT for n in range(MOST_PARTS + 1)}),
+        closed(inside=closed()),
+        closed(queue={"type": "string", "enum": ["billing", "returns"]}),
+        closed(name={"type": "string", "maxLength": 9}),
+        closed(name={"type": ["string", "null"]}),
+        closed(**{"two words": TEXT}),
+        closed(**{"a>": TEXT}),
+        closed(été=TEXT),
+        closed(**{"a" * 65: TEXT}),
+        closed(**{"a.b": TEXT, "a": closed(b=TEXT)}),
+        {"type": "object", "properties": {"text": TEXT}, "additionalProperties": False},
+        {"type": "object", "properties": {"text": TEXT}, "required": ["text"]},
+        {"$ref": "#/$defs/A", "$defs": {"A": closed(text=TEXT)}},
+        {"type": "object"},
+        TEXT,
+    ],
+)
+def test_all_else_is_asked_for_as_json(schema):
+    """Numbers, lists, choices and rules are said by the schema; tags would lose them."""
+    assert parts_of(schema) is None
+
+
+def test_what_the_schema_says_about_a_text_is_said():
+    """A description is how the author of a schema tells the model what belongs there."""
+    schema = closed(text={"type": "string", "title": "Text", "description": "The whole new text {{ nonce }}."})
+    said = inwords.words_for(ResponseFormat(name="a", json_schema=schema), asked())
+    assert "The whole new text {{ nonce }}." in said
+
+
+def answer(text="new", reason="why"):
+    return f"<text-{N}>\n{text}\n</text-{N}>\n<reason-{N}>\n{reason}\n</reason-{N}>"
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (answer(), ["new", "why"]),
+        (answer("", ""), ["", ""]),
+        (answer("\n two lines\nof it\n"), ["\n two lines\nof it\n", "why"]),
+        (
+            answer('a "quoted" \\n {brace} </text> <text-00000000>'),
+            ['a "quoted" \\n {brace} </text> <text-00000000>', "why"],
+        ),
+        (f"<think>hm</think> Sure:\n```\n{answer()}\n```\nDone.", ["new", "why"]),
+        (f"<reason-{N}>why</reason-{N}><text-{N}>new</text-{N}>", ["new", "why"]),
+    ],
+)
+def test_what_stands_between_the_tags_is_the_text_as_it_is(said, found):
+    """Nothing is unescaped, and small talk around it is passed over."""
+    assert texts_in(said, TWO, N) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("", "no pair of tags for `text`"),
+        ("Here you are: new", "no pair of tags for `text`"),
+        (answer().replace(N, "ffffffff"), "no pair of tags for `text`"),
+        (answer().upper(), "no pair of tags for `text`"),
+        (f"<text-{N}>new</text-{N}>", "no pair of tags for `reason`"),
+        (answer() + answer(), "more than one pair of tags for `text`"),
+        (answer(f"new\n</text-{N}>\nmore"), "more than one pair of tags for `text`"),
+        (answer(f"<text-{N}>"), "more than one pair of tags for `text`"),
+        (f"<text-{N}>new", "`text` is never closed"),
+        (f"new</text-{N}>", "`text` is closed without having been opened"),
+        (f"</text-{N}>new<text-{N}>", "`text` is closed without having been opened"),
+        (
+            f"<text-{N}>new<reason-{N}>why</reason-{N}></text-{N}>",
+            "`text` and those of `reason` stand inside one another",
+        ),
+        (
+            f"<text-{N}>new<reason-{N}>why</text-{N}></reason-{N}>",
+            "`text` and those of `reason` stand inside one another",
+        ),
+        (answer(f"new</Text-{N}>"), "outside of the tags"),
+    ],
+)
+def test_anything_but_exactly_one_pair_is_named(said, problem):
+    """An unclosed tag must not accept half a prompt, nor an injected one win."""
+    with pytest.raises(ValueError, match=problem):
+        texts_in(said, TWO, N)
+
+
+REWRITE = ResponseFormat(name="rewrite", json_schema=REWRITE_SCHEMA)
+
+
+def test_an_answer_in_json_is_taken_where_tags_were_asked_for():
+    """Some models answer nothing else, and it cannot be mistaken."""
+    fits = '{"text": "new", "reason": "why"}'
+    assert inwords.read(f"```json\n{fits}\n```", REWRITE, asked(), "'m'") == fits
+    with pytest.raises(MalformedResponse, match="no pair of tags for `text`") as caught:
+        inwords.read('{"text": "new"}', REWRITE, asked(), "'m'")
+    assert (caught.value.tags, caught.value.answer) == (True, '{"text": "new"}')
+
+
+def test_the_repair_asks_for_tags_and_not_for_json_too():
+    """Two forms in one message would be a riddle."""
+    with pytest.raises(MalformedResponse) as caught:
+        inwords.read("new", REWRITE, asked(), "'m'")
+    said = inwords.repair_request(asked(), caught.value).messages[-1].text
+    assert "JSON" not in said
+    assert "no pair of tags for `text`" in said
+
+
+def test_the_nonce_covers_everything_in_the_request():
+    """Else a text that does not count could be written to hold it."""
+    base = asked("a")
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    others = [
+        asked("b"),
+        asked([{"type": "text", "text": "a"}]),
+        Request(messages=(Message(role="system", content="a"),)),
+        Request(messages=(*base.messages, *base.messages)),
+        Request(messages=(Message(role="user", content="a", tool_calls=(call,)),)),
+        asked("a", config={"tools": [call]}),
+    ]
+    assert len({nonce_of(each, REWRITE) for each in (base, *others)}) == 1 + len(others)
+    assert nonce_of(asked("a"), REWRITE) == nonce_of(base, REWRITE)
