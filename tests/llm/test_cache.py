@@ -239,7 +239,12 @@ def test_a_hit_costs_neither_budget_nor_time_and_is_counted_apart(tmp_path, ask)
 def test_what_was_kept_is_there_for_the_next_process(tmp_path, ask):
     """Every field comes back, through JSON."""
     answer = Completion(
-        text="söme\ntext", finish_reason="tool_calls", model="m-1", tool_calls=({"id": "1"},), raw={"id": "c"}
+        text="söme\ntext",
+        finish_reason="tool_calls",
+        model="m-1",
+        tool_calls=({"id": "1"},),
+        items=({"type": "reasoning"},),
+        raw={"id": "c"},
     )
     asyncio.run(Cached(paid(lambda request: answer), Cache(tmp_path)).complete(ask()))
     again = asyncio.run(Cached(paid(lambda request: "never"), Cache(tmp_path)).complete(ask()))

@@ -281,6 +281,7 @@ def test_every_field_of_an_answer_comes_back(run, ask, tmp_path):
         usage=Usage(input_tokens=3, calls=1, dollars=0.25),
         model="o-1",
         tool_calls=({"id": "1", "function": {"name": "f"}},),
+        items=({"type": "reasoning", "encrypted_content": "gAAAA"},),
         finish_reason="tool_calls",
         attempts=2,
         latency=7.0,

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import json
 
 import httpx
@@ -9,16 +10,20 @@ from textgrad_engine import errors
 from textgrad_engine.llm import (
     Cache,
     Check,
+    Completion,
     GenerateConfig,
     Message,
     OpenAIModel,
     Request,
     ResponseFormat,
     innermost,
+    on_token,
     resolve,
 )
 from textgrad_engine.llm.responses import UNSUPPORTED, arguments
+from textgrad_engine.llm.tokens import count_request, most_of_request
 from textgrad_engine.llm.usage import usage_of, was_sent
+from textgrad_engine.llm.wire import messages_of
 from textgrad_engine.testing import FunctionModel, LoopbackServer, ScriptedModel
 
 KEY = "sk-canary-0123456789"
@@ -351,3 +356,93 @@ def test_the_api_is_in_the_repr():
     """What a run used can be read off it."""
     assert repr(model_of()) == "OpenAIModel('gpt-5-mini', api='responses')"
     assert "api='responses'" in repr(resolve("openai/gpt-5-mini", api="responses"))
+
+
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA..."}
+CALLED = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}"}
+CUSTOM = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c2", "name": "run", "input": "x"}
+
+
+def test_a_conversation_goes_on_from_the_models_reasoning(api, ask):
+    """Else it thinks all over again after each tool call; the items go back in their order and to the letter."""
+    comment = said("Let me look.", phase="commentary", id="msg_1")
+    output = [THOUGHT, comment, {**THOUGHT, "id": "rs_2"}, CALLED, CUSTOM]
+    api.mock(return_value=httpx.Response(200, json=body(*output)))
+    asked = ask()
+    completion = send(model_of(), asked)
+    assert completion.finish_reason == "tool_calls"
+    answers = [Message(role="tool", content=str(n), tool_call_id=f"c{n}") for n in (1, 2)]
+    send(model_of(), Request(messages=(*asked.messages, completion.as_message(), *answers)))
+    assert sent(api)["input"] == [
+        {"role": "user", "content": "hello"},
+        *output,
+        {"type": "function_call_output", "call_id": "c1", "output": "1"},
+        {"type": "custom_tool_call_output", "call_id": "c2", "output": "2"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("thought", "fields", "kept"),
+    [
+        (THOUGHT, {}, True),
+        ({**THOUGHT, "encrypted_content": None, "content": [{"type": "reasoning_text", "text": "hm"}]}, {}, True),
+        ({"type": "reasoning", "id": "rs_1", "summary": []}, {"store": True}, True),
+        ({"type": "reasoning", "id": "rs_1", "summary": []}, {"store": False}, False),
+        ({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None}, {}, False),
+    ],
+)
+def test_reasoning_that_cannot_be_sent_back_is_not(api, ask, thought, fields, kept):
+    """An endpoint that stored nothing knows it by no number, and refuses it; the call then goes back by itself."""
+    api.mock(return_value=httpx.Response(200, json=body(thought, CALLED, **fields)))
+    said_so = send(model_of(), ask()).as_message()
+    again = arguments("m", Request(messages=(said_so,)), GenerateConfig())["input"]
+    alone = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+    assert again == ([thought, CALLED] if kept else [alone])
+
+
+def test_reasoning_of_one_api_is_nothing_to_the_other(ask):
+    """A conversation may go on with another model, as with `Fallback`; content and tool calls go along."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    message = Message(role="assistant", content="", tool_calls=(call,), items=(THOUGHT, CALLED))
+    assert messages_of(Request(messages=(message,))) == [{"role": "assistant", "content": "", "tool_calls": [call]}]
+
+
+def test_what_is_asked_for_in_words_is_not_lost_behind_the_items():
+    """The last message is the one that gets the words."""
+    last = Message(role="assistant", content="so far", items=(THOUGHT, said("so far")))
+    config = GenerateConfig(response_format=FORMAT)
+    asked = arguments("m", Request(messages=(last,), config=config), config, no_format=True)
+    assert "JSON schema" in asked["input"][-1]["content"]
+
+
+def test_reasoning_that_is_sent_back_counts():
+    """It is input like any other, and a budget must hold it."""
+    message = Message(role="assistant", content="", items=({**THOUGHT, "encrypted_content": "x" * 4000}, CALLED))
+    asked, plain = Request(messages=(message,)), Request(messages=(message.model_copy(update={"items": None}),))
+    assert count_request(asked) > count_request(plain) + 1000
+    assert most_of_request(asked) > most_of_request(plain) + 4000
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_conversation_with_tools_and_reasoning_over_a_real_socket(streamed):
+    """Through the whole stack: what the server sees in the second turn is what it said in the first."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    first = Completion(text="", finish_reason="tool_calls", tool_calls=(call,), items=(THOUGHT,))
+    scripted = ScriptedModel([first, "done"])
+    with LoopbackServer(scripted) as server:
+        model = resolve("m", base_url=server.base_url, api="responses")
+        user = Message(role="user", content="Look.")
+
+        async def main():
+            with on_token(lambda request, piece: None) if streamed else contextlib.nullcontext():
+                said_so = (await model.complete(Request(messages=(user,)))).as_message()
+                answer = Message(role="tool", content="42", tool_call_id="c1")
+                completion = await model.complete(Request(messages=(user, said_so, answer)))
+            await innermost(model).aclose()
+            return completion
+
+        assert asyncio.run(main()).text == "done"
+    seen = scripted.requests[1].messages
+    assert [message.role for message in seen] == ["user", "assistant", "tool"]
+    assert [item["encrypted_content"] for item in seen[1].items] == ["gAAAA..."]
+    assert seen[1].tool_calls == (call,)

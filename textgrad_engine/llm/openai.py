@@ -74,6 +74,8 @@ class OpenAIModel:
         timeout: seconds to wait for data that does not come.
         api: ``"responses"`` for the Responses API of endpoints that have it. Requests are written the same way; it has
             no `seed`, no `stop` and no penalties, and it is told to store nothing (`extra={"store": True}` allows it).
+            A conversation goes on with `completion.as_message()`, which takes the model's reasoning along where the
+            endpoint gave it; some do only with `extra={"include": ["reasoning.encrypted_content"]}`.
         context: the tokens that it reads and writes at most in one call; without it, what genai-prices knows.
         **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
 

@@ -83,6 +83,7 @@ def completion_of(
         usage=usage,
         model=parsed["model"] if isinstance(parsed.get("model"), str) else model,
         tool_calls=calls,
+        items=_to_send_back(output, stored=parsed.get("store") is True),
         latency=latency,
         raw={name: value for name, value in raw.items() if value} or None,
     )
@@ -128,6 +129,19 @@ def _reasoned(output: list[dict[str, Any]]) -> str:
     ]
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
     return "\n\n".join([text for text in texts if isinstance(text, str)])
+
+
+def _to_send_back(output: list[dict[str, Any]], *, stored: bool) -> tuple[dict[str, Any], ...]:
+    """The items that go back in the next request of a conversation; none where there is no reasoning to go with them.
+
+    Reasoning that holds nothing but its number can be sent back only where the endpoint has stored it.
+    """
+    found = [
+        item
+        for item in output
+        if item.get("type") != "reasoning" or stored or item.get("encrypted_content") or item.get("content")
+    ]
+    return tuple(found) if any(item.get("type") == "reasoning" for item in found) else ()
 
 
 def _list(value: Any) -> list[Any]:

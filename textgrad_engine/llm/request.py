@@ -36,12 +36,15 @@ class Message(_Frozen):
         content: its text, or a list of content parts (dicts as in OpenAI's API) that is passed on as it is.
         tool_calls: the tool calls that an assistant message made, as dicts in OpenAI's shape.
         tool_call_id: the call that a message of role ``"tool"`` answers.
+        items: what an assistant message was in the Responses API, with its reasoning (see `Completion.items`). That API
+            is sent these in place of content and tool calls; to any other they mean nothing, and it is sent those.
     """
 
     role: Literal["system", "user", "assistant", "developer", "tool"]
     content: str | list[dict[str, Any]]
     tool_calls: tuple[Mapping[str, Any], ...] | None = None
     tool_call_id: str | None = None
+    items: tuple[Mapping[str, Any], ...] | None = None
 
     @property
     def text(self) -> str:

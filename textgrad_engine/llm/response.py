@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from textgrad_engine.llm.request import Message
+
 __all__ = ["Completion", "FinishReason", "Usage"]
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
@@ -60,6 +62,8 @@ class Completion(BaseModel):
         usage: what this one answer used.
         model: the name of the model that answered, as the endpoint gives it.
         tool_calls: the tool calls, as dicts in OpenAI's shape.
+        items: the items of an answer by the Responses API as they came, when reasoning is among them that can be sent
+            back, so that the model goes on from it after its tool calls; they are opaque.
         latency: seconds from sending the request that succeeded to its answer.
         attempts: how many requests were sent for it (1 when the first succeeded, 0 when it came from the cache).
         raw: fields of the endpoint's body that have no place above.
@@ -75,8 +79,22 @@ class Completion(BaseModel):
     usage: Usage = Usage(calls=1)
     model: str = ""
     tool_calls: tuple[Mapping[str, Any], ...] = ()
+    items: tuple[Mapping[str, Any], ...] = ()
     latency: float = 0.0
     attempts: int = 1
     raw: Mapping[str, Any] | None = None
     cached: bool = False
     saved: Usage | None = None
+
+    def as_message(self) -> Message:
+        """The answer as a message of the conversation, for a request that goes on from it.
+
+        Example:
+            >>> call = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+            >>> said = Completion(text="", finish_reason="tool_calls", tool_calls=(call,)).as_message()
+            >>> said.role, said.tool_calls[0]["id"]
+            ('assistant', '1')
+        """
+        return Message(
+            role="assistant", content=self.text, tool_calls=self.tool_calls or None, items=self.items or None
+        )

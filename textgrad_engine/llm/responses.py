@@ -7,7 +7,7 @@ reference of ``POST /responses``, and "Migrate to the Responses API".)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.errors import RequestRefused
@@ -60,7 +60,10 @@ def arguments(
         raise _refused(unsupported(lacking[0]))
     wanted = config.response_format
     words = wanted if in_words or no_format else None
-    sent: dict[str, Any] = {"model": model, "input": _items(messages_of(request, words)), "store": False}
+    kept = [message.items for message in request.messages]
+    if words is not None:
+        kept[-1:] = [None]  # its content is more than it was
+    sent: dict[str, Any] = {"model": model, "input": _items(messages_of(request, words), kept), "store": False}
     for name, theirs in (("temperature", "temperature"), ("top_p", "top_p"), ("max_tokens", "max_output_tokens")):
         if (value := getattr(config, name)) is not None:
             sent[theirs] = value
@@ -91,10 +94,14 @@ def unsupported(name: str) -> str:
     )
 
 
-def _items(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _items(messages: list[dict[str, Any]], kept: Sequence[Sequence[Mapping[str, Any]] | None]) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     custom: set[Any] = set()
-    for number, message in enumerate(messages, 1):
+    for number, (message, came) in enumerate(zip(messages, kept, strict=True), 1):
+        if came:  # in the order in which they came: reasoning belongs to what follows it
+            custom.update([item.get("call_id") for item in came if item.get("type") == "custom_tool_call"])
+            items += [dict(item) for item in came]
+            continue
         role, calls = message["role"], message.get("tool_calls") or ()
         where = f"message {number} ({role})"
         content = message["content"]

@@ -97,7 +97,8 @@ def nonce_of(request: Request, wanted: ResponseFormat) -> str:
     parts = [_dumped(wanted.json_schema), _dumped(request.config.tools)]
     for message in request.messages:
         content = message.content
-        parts += [message.role, content if isinstance(content, str) else _dumped(content), _dumped(message.tool_calls)]
+        parts += [message.role, content if isinstance(content, str) else _dumped(content)]
+        parts += [_dumped(message.tool_calls), _dumped(message.items)]
     return templates.nonce_for("\0".join(parts), wanted.name)
 
 

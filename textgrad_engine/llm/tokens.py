@@ -74,6 +74,8 @@ def count_request(request: Request, model: str | None = None) -> int:
             total += IMAGE * sum([part.get("type") == "image_url" for part in message.content])
         if message.tool_calls:
             total += count(_dumped(message.tool_calls), model)
+        if message.items:
+            total += count(_dumped([item for item in message.items if item.get("type") == "reasoning"]), model)
     config = request.config
     if config.tools:
         total += count(_dumped(config.tools), model)
@@ -108,6 +110,8 @@ def most_of_request(request: Request, model: str | None = None) -> int:
         total += MOST_PER_MESSAGE + (_bytes(content) if isinstance(content, str) else _most_of_parts(content, image))
         if message.tool_calls or message.tool_call_id:
             total += _bytes(_dumped(message.tool_calls or ())) + _bytes(message.tool_call_id or "")
+        if message.items:
+            total += _bytes(_dumped(message.items))
     config = request.config
     if config.tools:
         total += _MOST_FOR_TOOLS + 2 * _bytes(_dumped(config.tools))

@@ -63,6 +63,8 @@ def _messages(items: list[Mapping[str, Any]]) -> tuple[Message, ...]:
                 made[-1] = made[-1].model_copy(update={"tool_calls": calls})
             else:
                 made.append(Message(role="assistant", content="", tool_calls=calls))
+        elif kind == "reasoning":
+            made.append(Message(role="assistant", content="", items=(item,)))
         elif kind == "function_call_output":
             made.append(Message(role="tool", content=_content(item["output"]), tool_call_id=item["call_id"]))
         else:
@@ -92,7 +94,7 @@ def _nested(described: Mapping[str, Any]) -> dict[str, Any]:
 
 def body_of(completion: Completion, number: int, model: str) -> dict[str, Any]:
     """A completion as the API words it."""
-    items: list[dict[str, Any]] = []
+    items = [dict(item) for item in completion.items if item.get("type") == "reasoning"]
     if completion.text or not completion.tool_calls:
         part = {"type": "output_text", "text": completion.text, "annotations": []}
         items.append({"type": "message", "id": f"msg-{number}", "role": "assistant", "content": [part]})
