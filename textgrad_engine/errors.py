@@ -113,10 +113,12 @@ class ModelError(TextgradError, RuntimeError):
         sent: False when it is certain that nothing reached the endpoint, so that nothing can be charged; else None.
         usage: what the failed call is known to have used (an `llm.Usage`), e.g. for an answer that was cut off; else
             None.
+        usage_estimated: whether `usage` was counted here, since the endpoint did not say it.
     """
 
     sent: bool | None = None
     usage: Any = None  # an llm.Usage, which lives above this file
+    usage_estimated: bool = False
 
 
 class NoModelError(ModelError):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textgrad_engine.errors import (
+    AnswerError,
     BadRequest,
     BudgetExceeded,
     ConnectionFailed,
@@ -15,6 +16,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm import (
     Budgeted,
+    Check,
     Completion,
     Defaults,
     GenerateConfig,
@@ -439,6 +441,24 @@ def test_an_answer_that_does_not_say_what_it_used_holds_its_worst_case(run, ask)
 
     b = run(main())
     assert b.spent.total_tokens == 101
+    assert b.spent.total_tokens + b.unknown.total_tokens == most_of_request(request) + 50
+    assert (b.spent.calls, b.unknown.calls) == (1, 0)
+
+
+@pytest.mark.parametrize("finish_reason", ["stop", "length", "content_filter"])
+def test_a_useless_answer_that_does_not_say_what_it_used_holds_its_worst_case_too(run, ask, finish_reason):
+    """What was cut off, withheld or empty may have been thousands of tokens of thought."""
+    request = ask("a" * 400, config=GenerateConfig(max_tokens=50))
+    usage = Usage(input_tokens=100, output_tokens=0, calls=1)
+    told = Completion(text="", finish_reason=finish_reason, usage=usage, raw={"usage_estimated": True})
+
+    async def main():
+        with budget(tokens=10_000) as b:
+            with pytest.raises(AnswerError):
+                await Budgeted(Check(ScriptedModel([told]))).complete(request)
+        return b
+
+    b = run(main())
     assert b.spent.total_tokens + b.unknown.total_tokens == most_of_request(request) + 50
     assert (b.spent.calls, b.unknown.calls) == (1, 0)
 

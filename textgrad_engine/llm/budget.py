@@ -18,7 +18,7 @@ from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import most_of_request
-from textgrad_engine.llm.usage import mark, usage_of, was_sent
+from textgrad_engine.llm.usage import is_estimated, mark, usage_of, was_sent
 
 __all__ = ["DEFAULT_MAX_TOKENS", "Amount", "Budget", "Budgeted", "Remaining", "budget"]
 
@@ -93,10 +93,11 @@ class Budgeted(Wrapper):
             else:
                 completion = await self._ask(request)
             usage = completion.usage
-            estimated = completion.raw is not None and bool(completion.raw.get("usage_estimated"))
+            estimated = is_estimated(completion)
             return completion
         except Exception as error:
             usage, charged = usage_of(error), was_sent(error)
+            estimated = isinstance(error, ModelError) and error.usage_estimated
             raise
         finally:
             for each in budgets:

@@ -18,7 +18,7 @@ from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.schema import schema_problem
 from textgrad_engine.llm.stream import void
-from textgrad_engine.llm.usage import mark
+from textgrad_engine.llm.usage import is_estimated, mark
 
 __all__ = ["MAX_TEXT", "Check", "check_json", "strip_fence", "surrogate_in"]
 
@@ -58,7 +58,7 @@ class Check(Wrapper):
         try:
             return self._checked(request, completion)
         except AnswerError as error:
-            mark(error, usage=completion.usage)
+            mark(error, usage=completion.usage, estimated=is_estimated(completion))
             if completion.text:
                 void(request)
             raise

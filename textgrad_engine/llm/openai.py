@@ -36,7 +36,7 @@ from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stream import Teller, listeners
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
-from textgrad_engine.llm.usage import mark
+from textgrad_engine.llm.usage import is_estimated, mark
 from textgrad_engine.llm.vocabulary import settled
 
 __all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "Api", "OpenAIModel"]
@@ -200,7 +200,7 @@ class OpenAIModel:
             name = self._sent_name
             completion = self._wire.completion_of(body, request, name, latency, None)
             # Not before it is known that there is something to count: mostly the endpoint says what was used.
-            if completion.raw is not None and completion.raw.get("usage_estimated") and await settled(name):
+            if is_estimated(completion) and await settled(name):
                 completion = self._wire.completion_of(body, request, name, latency, name)
             return completion if how == "asked" else self._read_in_words(completion, request, config)
         except ModelError as error:  # of a body that is too long, or no answer
@@ -229,7 +229,7 @@ class OpenAIModel:
         try:
             text = inwords.read(completion.text, wanted, request, f"{self.name!r} ({request.purpose})")
         except MalformedResponse as error:
-            mark(error, usage=completion.usage)
+            mark(error, usage=completion.usage, estimated=is_estimated(completion))
             raise
         return completion.model_copy(update={"text": text})
 

@@ -54,7 +54,8 @@ def completion_of(
     if status == "failed":
         failure = _failure(parsed.get("error"), model)
         if isinstance(parsed.get("usage"), dict):
-            mark(failure, usage=_usage(parsed, request, "", counted_as)[0])
+            used, estimated = _usage(parsed, request, "", counted_as)
+            mark(failure, usage=used, estimated=estimated)
         raise failure
     if not isinstance(output, list) or not all(isinstance(item, dict) for item in output):
         raise malformed(model, "the output is not a list of items", body, _KIND)

@@ -21,6 +21,7 @@ __all__ = [
     "Metered",
     "call_key",
     "call_key_scope",
+    "is_estimated",
     "mark",
     "meter",
     "observe",
@@ -241,10 +242,18 @@ class Metered(Wrapper):
             failure = None  # else frame and traceback keep each other alive
 
 
-def mark(error: ModelError, *, usage: Usage | None = None, sent: bool | None = None) -> ModelError:
-    """Note on an error what the failed call used, or that it never reached the endpoint."""
+def is_estimated(completion: Completion) -> bool:
+    """Whether what an answer used was counted here, since the endpoint did not say it."""
+    return completion.raw is not None and bool(completion.raw.get("usage_estimated"))
+
+
+def mark(
+    error: ModelError, *, usage: Usage | None = None, sent: bool | None = None, estimated: bool = False
+) -> ModelError:
+    """Note on an error what the failed call used, whether that is an estimate, or that it never reached the endpoint."""
     if usage is not None:
         error.usage = usage
+        error.usage_estimated |= estimated
     if sent is not None:
         error.sent = sent
     return error
