@@ -453,9 +453,8 @@ def test_a_useless_answer_that_does_not_say_what_it_used_holds_its_worst_case_to
     told = Completion(text="", finish_reason=finish_reason, usage=usage, raw={"usage_estimated": True})
 
     async def main():
-        with budget(tokens=10_000) as b:
-            with pytest.raises(AnswerError):
-                await Budgeted(Check(ScriptedModel([told]))).complete(request)
+        with budget(tokens=10_000) as b, pytest.raises(AnswerError):
+            await Budgeted(Check(ScriptedModel([told]))).complete(request)
         return b
 
     b = run(main())

@@ -250,7 +250,7 @@ def is_estimated(completion: Completion) -> bool:
 def mark(
     error: ModelError, *, usage: Usage | None = None, sent: bool | None = None, estimated: bool = False
 ) -> ModelError:
-    """Note on an error what the failed call used, whether that is an estimate, or that it never reached the endpoint."""
+    """Note on an error what the failed call used, and whether that is an estimate; or that it was never sent."""
     if usage is not None:
         error.usage = usage
         error.usage_estimated |= estimated
