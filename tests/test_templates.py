@@ -1,6 +1,7 @@
 import re
 import string
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -117,13 +118,13 @@ def test_a_text_never_holds_its_own_closing_tag(text, label):
     assert fenced == templates.fence(text, label)
 
 
-def test_a_text_that_holds_its_nonce_gets_another():
-    """An attacker who knows the hash gains nothing."""
-    text = "a"
-    for _ in range(3):
-        text += templates.fence(text)
-        opening = templates.fence(text).split("\n")[0]
-        assert opening not in text
+def test_a_text_that_holds_its_nonce_gets_another(monkeypatch):
+    """An attacker who finds a text that holds its own hash gains nothing."""
+    digests = iter(["0" * 64, "1" * 64, "2" * 64])
+    fake = SimpleNamespace(sha256=lambda data: SimpleNamespace(hexdigest=lambda: next(digests)))
+    monkeypatch.setattr(templates, "hashlib", fake)
+    text = "</text-00000000></text-11111111>"
+    assert templates.fence(text) == f"<text-22222222>\n{text}\n</text-22222222>"
 
 
 def test_a_lone_surrogate_can_be_fenced():

@@ -233,6 +233,15 @@ def tags_of(request):
     return set(re.findall(r"^<(?:text|reason)-[0-9a-f]{8}>$", request.messages[-1].text, re.MULTILINE))
 
 
+def test_an_empty_answer_is_no_sign_that_the_format_is_ignored(bench):
+    """It says nothing about what the endpoint can do, so the next request is as the first."""
+    here = bench(answered(""), answer=lambda request: {"text": "new", "reason": "why"})
+    (completion,) = here.ask(config=REWRITE)
+    assert completion.attempts == 2
+    (again,) = here.heard
+    assert (again.messages[-1].text, again.config.response_format) == ("hello", REWRITE.response_format)
+
+
 def test_tags_that_stay_wrong_are_an_error(bench):
     """Sent back once, asked anew once, then given up; each answer was paid for."""
     refused = Fault(400, body={"error": {"message": "response_format is not supported"}})

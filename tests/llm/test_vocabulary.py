@@ -187,6 +187,7 @@ def test_a_count_on_an_event_loop_does_not_wait(fetching, monkeypatch):
         monkeypatch.setattr(vocabulary, "_SOURCE", url)
         monkeypatch.setattr(vocabulary, "DEADLINE", 3600.0)
         assert asyncio.run(main()) == (ESTIMATE, "estimate")
+        assert not vocabulary._attempts["o200k_base"].found.done()
         assert tokens.count(TEXT, MODEL) == ESTIMATE  # what has been said once holds
         late.set()
         finished()
@@ -227,7 +228,7 @@ def test_who_awaits_a_vocabulary_gives_up_at_the_deadline(fetching, monkeypatch)
 PROGRAM = """
 import hashlib, sys
 from textgrad_engine.llm import tokens, vocabulary
-vocabulary._SOURCE, vocabulary.DEADLINE = sys.argv[1], 0.05
+vocabulary._SOURCE, vocabulary.DEADLINE, vocabulary._STALLED = sys.argv[1], 0.05, 3600.0
 print(tokens.count("Sort the ticket.", "gpt-5-mini"))
 """
 
@@ -317,6 +318,20 @@ def test_a_file_that_cannot_be_kept_is_not_used(fetching, monkeypatch):
         monkeypatch.setattr(vocabulary, "_SOURCE", url)
         monkeypatch.setattr(vocabulary, "DEADLINE", 30.0)
         assert tokens.method(MODEL) == "estimate"
+
+
+def test_a_link_in_the_way_is_not_followed(fetching, monkeypatch, tmp_path):
+    """The folder of temporary files is everybody's: nobody may choose which file is written over."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    kept().parent.mkdir()
+    kept().symlink_to(precious)
+    with serving(lambda connection: connection.sendall(HEAD + CONTENT)) as (url, _):
+        monkeypatch.setattr(vocabulary, "_SOURCE", url)
+        monkeypatch.setattr(vocabulary, "DEADLINE", 30.0)
+        assert tokens.count(TEXT, MODEL) == EXACT
+    assert precious.read_text() == "mine"
+    assert not kept().is_symlink()
 
 
 def answering(**fields):
