@@ -1,5 +1,8 @@
+import os
 import re
+import signal
 import string
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -125,6 +128,36 @@ def test_a_text_that_holds_its_nonce_gets_another(monkeypatch):
     monkeypatch.setattr(templates, "hashlib", fake)
     text = "</text-00000000></text-11111111>"
     assert templates.fence(text) == f"<text-22222222>\n{text}\n</text-22222222>"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_that_is_forked_while_another_thread_renders_can_render():
+    """The event loop often renders, and a worker process must not wait for a thread that it does not have."""
+    prompt = templates.load("exact_match")
+    done = threading.Event()
+
+    def work():
+        while not done.is_set():
+            prompt.render(prediction="x" * 200_000, target="y")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    ended = []
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(5)
+                try:
+                    prompt.render(prediction="x", target="y")
+                finally:
+                    os._exit(0)
+            ended.append(os.waitpid(child, 0)[1])
+    finally:
+        done.set()
+        thread.join()
+    assert ended == [0] * 5
 
 
 def test_a_lone_surrogate_can_be_fenced():

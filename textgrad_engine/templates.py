@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -75,8 +76,14 @@ class Prompt:
             raise TemplateError(f"{self.path}: {error}") from error
 
 
-_rendering = threading.Lock()
+_rendering = threading.RLock()
 """One thread at a time: the environment may not be added to while it renders, nor be made twice."""
+
+if hasattr(os, "register_at_fork"):
+    # Held while the process forks: a child would wait for ever for a thread that renders in its parent.
+    os.register_at_fork(
+        before=_rendering.acquire, after_in_parent=_rendering.release, after_in_child=_rendering.release
+    )
 
 
 def load(name: str) -> Prompt:

@@ -22,9 +22,13 @@ _KEPT = 64
 """Resolved models that are remembered, so that one name, or one model, has one limit however often it is named."""
 
 _block: ContextVar[Mapping[Purpose, Model]] = ContextVar("textgrad_engine_models", default=MappingProxyType({}))
-_lock = threading.Lock()
+_lock = threading.RLock()
 _script: dict[Purpose, Model] = {}
 _resolved: OrderedDict[tuple[object, ...], Model] = OrderedDict()
+
+if hasattr(os, "register_at_fork"):
+    # Held while the process forks: a child would wait for ever for a thread that resolves a name in its parent.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @contextlib.contextmanager

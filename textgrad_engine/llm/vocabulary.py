@@ -274,4 +274,5 @@ def _forget() -> None:
     _attempts.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
