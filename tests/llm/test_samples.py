@@ -1,7 +1,9 @@
+import asyncio
+
 import pytest
 
 from textgrad_engine.errors import RequestRefused, ServerFailed
-from textgrad_engine.llm import GenerateConfig, OpenAIModel, budget, resolve, samples
+from textgrad_engine.llm import Cache, Cached, GenerateConfig, OpenAIModel, budget, resolve, samples
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
@@ -33,6 +35,19 @@ def test_each_sample_is_a_call_of_its_own(run, ask):
         answers = run(samples(model, ask(), 3))
     assert [answer.text for answer in answers] == ["a", "b", "c"]
     assert b.spent.calls == 3
+
+
+def test_samples_are_samples_with_a_cache_too(ask, tmp_path):
+    """Equal requests at the same time are one request there, and these are not to be; asked again, they are kept."""
+    texts = iter("abcdef")
+    model = FunctionModel(lambda request: next(texts))
+    model.cache_key = "mine"
+    cached = Cached(model, Cache(tmp_path))
+
+    async def main():
+        return [[answer.text for answer in await samples(cached, ask(), n)] for n in (3, 3, 4)]
+
+    assert [sorted(each) for each in asyncio.run(main())] == [["a", "b", "c"], ["a", "b", "c"], ["a", "b", "c", "d"]]
 
 
 @pytest.mark.parametrize("name", ["n", "stream", "model", "messages"])

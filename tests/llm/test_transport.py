@@ -29,6 +29,13 @@ def ask_many(model, ask, many):
 def test_hundreds_at_once_each_get_their_own_answer(ask, monkeypatch, wide):
     """With aiohttp and without it; all are at the server at the same time."""
     monkeypatch.setattr("textgrad_engine.llm.openai.has_aiohttp", lambda: wide)
+    made = []
+
+    def connected(*args, wide):
+        made.append(wide)
+        return connect(*args, wide=wide)
+
+    monkeypatch.setattr("textgrad_engine.llm.openai.connect", connected)
     here, arrived = [], asyncio.Event()
 
     class TogetherModel:
@@ -47,6 +54,7 @@ def test_hundreds_at_once_each_get_their_own_answer(ask, monkeypatch, wide):
         answers = ask_many(OpenAIModel("m", base_url=server.base_url), ask, 300)
         assert [answer.text for answer in answers] == [str(i) for i in range(300)]
         assert server.peak == 300
+    assert made == ([False, True] if wide else [False])  # the first 64 go the usual way
 
 
 @needs_aiohttp
@@ -88,3 +96,12 @@ def test_a_proxy_of_the_environment_is_used_for_the_network_and_not_for_this_mac
     far, near = asyncio.run(main())
     assert far > 0
     assert near == 0
+
+
+@needs_aiohttp
+def test_with_aiohttp_a_proxy_of_the_environment_is_not_asked_for_this_machine(ask, monkeypatch):
+    """The first 64 calls go past it, and so must those above."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with LoopbackServer(FunctionModel(lambda request: "ok"), latency=0.1) as server:
+        results = ask_many(OpenAIModel("m", base_url=server.base_url), ask, WIDE + 2)
+    assert {getattr(result, "text", result) for result in results} == {"ok"}

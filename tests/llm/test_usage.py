@@ -69,6 +69,20 @@ def test_usage_is_added_up_by_purpose(run, ask):
     assert outer.total.calls == 4
 
 
+def test_cached_and_reasoning_tokens_are_added_up_apart(run, ask):
+    """They have prices of their own, and say whether an endpoint's cache is worth its order of messages."""
+    used = Usage(input_tokens=10, output_tokens=7, cached_tokens=4, reasoning_tokens=5, calls=1)
+
+    async def main():
+        with meter() as m:
+            for _ in range(3):
+                await Metered(ScriptedModel([Completion(text="x", usage=used)])).complete(ask())
+        return m.total
+
+    total = run(main())
+    assert (total.input_tokens, total.output_tokens, total.cached_tokens, total.reasoning_tokens) == (30, 21, 12, 15)
+
+
 def test_a_record_names_the_key_in_force_at_dispatch(run, ask):
     """The trainer finds the example of each completion by its key, also when the call ends after the block."""
     seen = []
