@@ -1,3 +1,6 @@
+import itertools
+import os
+import signal
 import threading
 
 import pytest
@@ -54,3 +57,38 @@ def test_one_model_has_one_stack_however_often_it_is_named():
         assert model_for("forward") is model_for("judge") is model_for("optimizer", "openai/gpt-5")
         assert model_for("optimizer") is model_for("forward", own)
         assert innermost(model_for("optimizer")) is own
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_that_is_forked_while_another_thread_resolves_can_resolve():
+    """A worker process must not wait for a thread that it does not have."""
+    done = threading.Event()
+
+    def work():
+        for number in itertools.count():
+            if done.is_set():
+                return
+            with use_models(forward=f"openai/model-{number}"):
+                pass
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    ended = []
+    try:
+        for number in range(20):
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest-timeout has one of its own
+                    signal.alarm(5)
+                    with use_models(forward=f"openai/child-{number}"):
+                        code = 0
+                finally:
+                    os._exit(code)
+            ended.append(os.waitpid(child, 0)[1])
+    finally:
+        done.set()
+        thread.join()
+    assert ended == [0] * 20
