@@ -66,6 +66,7 @@ class Completion(BaseModel):
         cached: whether it was paid for before: it came from the cache, or with an equal request that was under way.
             Its `usage` is zero then.
         saved: what a cached answer used when it was paid for.
+        saved_latency: seconds that a cached answer took then; None where that was not kept, or it was not cached.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -80,3 +81,4 @@ class Completion(BaseModel):
     raw: Mapping[str, Any] | None = None
     cached: bool = False
     saved: Usage | None = None
+    saved_latency: float | None = None

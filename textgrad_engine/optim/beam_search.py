@@ -14,6 +14,7 @@ What is not:
   has not seen these. The test set stays sealed, and the final choice is the Trainer's.
 - All candidates are run on the same examples in the same order, so that they are compared in pairs, and what was bought
   in a round before is not bought again.
+- Where tokens or seconds have a price, the bandit's means are of scores less it.
 - Which successors are tried is drawn before the paraphrases are asked for: what would be thrown away costs nothing.
 
 The texts of the parameters are always those of the best of the beam, by the bandit's means, as the paper has it at the

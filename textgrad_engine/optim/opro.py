@@ -11,6 +11,7 @@ What is not:
 - With several texts in the program, they take turns; each is shown with the best score that the program had with it.
 - The parameters change only when the best of a step is better on the validation set, too; the paper has no such set and
   reports that scores on the training set flatter. The test set stays sealed, and the final choice is the Trainer's.
+- Where tokens or seconds have a price, the scores that are shown and ranked by are those that are left when it is paid.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.search.by_scores import ByScores
 from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
-from textgrad_engine.optim.search.objective import Objective, Split
+from textgrad_engine.optim.search.objective import Objective, Split, worths
 from textgrad_engine.optim.search.population import Candidate
 
 __all__ = ["OPRO"]
@@ -173,7 +174,7 @@ class OPRO(PopulationSearcher):
         return tuple(sorted(found.items(), key=lambda each: each[1])[-self.shown :])
 
     def _score(self, objective: Objective, numbers: list[int]) -> None:
-        """Give candidates the score that the model is shown."""
+        """Give candidates the score that the model is shown: the mean, less what the candidate costs."""
         size = len(objective.train if self.score_on == "train" else objective.val)
         order = list(range(size))
         random.Random(f"{self.seed}/sample").shuffle(order)
@@ -186,7 +187,8 @@ class OPRO(PopulationSearcher):
         else:
             rows = objective.matrix([self.population.candidates[n].texts for n in numbers], positions, "train")
         for number, row in zip(numbers, rows):
-            known = [score for score in row if score is not None]
+            paid = worths(objective, self.population.candidates[number].texts, positions, row, self.score_on)
+            known = [score for score in paid if score is not None]
             if known:
                 self._marks[number] = sum(known) / len(known)
 

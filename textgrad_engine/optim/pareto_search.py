@@ -13,6 +13,8 @@ What is not:
 - Where two candidates have both changed one prompt, the paper takes it from the one with the higher score. Here their
   changes are put together line by line when they do not touch the same lines, else by a model (`proposers.Crossover`).
 - What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's.
+- Where tokens or seconds have a price, all of this is about scores less it, so of candidates that get the same examples
+  right the cheapest holds these examples.
 
 The plain ``>`` on a minibatch of three is kept, as it is the method's rule: it lets chance into the population, which
 is what the frontier on the validation set is there for.
@@ -36,7 +38,7 @@ from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
 from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
-from textgrad_engine.optim.search.objective import Objective
+from textgrad_engine.optim.search.objective import Objective, worths
 
 __all__ = ["ParetoSearch"]
 
@@ -150,7 +152,10 @@ class ParetoSearch(PopulationSearcher):
         if self.population.number_of(texts) is not None:
             return Outcome(draft, "it is in the population already")
         after = objective.scores(texts, draft.examples, "train")
-        before, now = _sums(draft.scores, after)
+        before, now = _sums(
+            worths(objective, old, draft.examples, draft.scores, "train"),
+            worths(objective, texts, draft.examples, after, "train"),
+        )
         if now <= before:
             return Outcome(draft, f"not better on its minibatch ({before:.3f} -> {now:.3f})")
         self._merge_due = True
@@ -205,9 +210,10 @@ class ParetoSearch(PopulationSearcher):
         draft = merged(self._desk, population, pair, number)
         if population.number_of(draft.candidate.texts) is not None:
             return Outcome(draft, draft.dropped or "together they say nothing that is not in the population already")
-        rows = [population.known(each) for each in (pair.better, pair.other)]
-        positions = _telling(rows[0], rows[1], rng)
-        new = objective.scores(draft.candidate.texts, positions)
+        rows = [population.worth(each) for each in (pair.better, pair.other)]
+        positions = _telling(population.known(pair.better), population.known(pair.other), rng)
+        scores = objective.scores(draft.candidate.texts, positions)
+        new = worths(objective, draft.candidate.texts, positions, scores)
         best = max(sum(row[n] for n in positions) for row in rows)
         got = sum(score for score in new if score is not None)
         count = len(positions) or 1
@@ -220,7 +226,7 @@ class ParetoSearch(PopulationSearcher):
 
     def _frontier(self) -> dict[int, int]:
         population = self.population
-        return frontier({number: population.known(number) for number in range(len(population.candidates))})
+        return frontier({number: population.worth(number) for number in range(len(population.candidates))})
 
     def _taken_in(self, objective: Objective, draft: Draft, why: str) -> Outcome:
         """Take a candidate into the population, and score it on the whole validation set."""

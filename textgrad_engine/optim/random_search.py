@@ -6,6 +6,7 @@ alone is worth. `RandomEdits` proposes without a model, `Rewrite` and `Patch` wi
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.drafts import Desk, Draft, Job, text_settings
-from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of
+from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 from textgrad_engine.optim.search.searcher import Decision, Searcher
@@ -257,7 +258,8 @@ class RandomSearch(Searcher):
             scale=board.scale,
         )
         both = [board.texts, draft.candidate.texts]
-        return run_race(race, objective.val, lambda some: objective.matrix(both, some))
+        scores = functools.partial(objective.matrix, both)
+        return run_race(race, objective.val, scores, slower_by(objective, *both))
 
     def _adopt(self, objective: Objective, board: Board, draft: Draft, race: RaceRecord) -> None:
         board.texts, board.origins = draft.candidate.texts, draft.candidate.origins

@@ -23,7 +23,7 @@ from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
 from textgrad_engine.optim.search.credit import credit, shares
-from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of
+from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, PROMISING, Race, RaceRecord, answered, run_race
 
 __all__ = ["Found", "Kind", "Workshop"]
@@ -282,14 +282,15 @@ class Workshop:
 
         both = [found.base, found.texts]
         scores = answered(lambda some: objective.matrix(both, some))
+        slower = slower_by(objective, *both)
         try:
-            record = run_race(race(board), objective.val, scores)
+            record = run_race(race(board), objective.val, scores, slower)
             more = [n for n in range(len(objective.val)) if n not in board.val][: len(board.val)]
             if more and until == "better" and record.outcome == "no difference" and record.probability >= PROMISING:
                 # What was run is known by now, so the same race on more examples costs the new ones only.
                 known = zip(more, objective.scores(found.base, more))
                 wider = replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
-                record = run_race(race(wider), objective.val, scores)
+                record = run_race(race(wider), objective.val, scores, slower)
             return replace(found, race=record)
         except UNANSWERED as error:  # texts may break the program; others can still be run
             problem = f"the race was given up: {error}"
