@@ -55,6 +55,9 @@ class Table:
     def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
         raise NotImplementedError
 
+    def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
+        raise NotImplementedError
+
     def adopt(self, texts: Texts) -> None:
         raise NotImplementedError
 

@@ -368,7 +368,11 @@ class PatchSearch(Searcher):
         if found.kind in ("tidying", "ablation"):
             return self._settle_shorter(objective, found, found.race)
         if found.race.outcome == "better":
-            return self._settle_winner(objective, found, found.race)
+            self._remember(found.spared, f"refused: {found.spared_for}")
+            kept, why, changes = self._settle_winner(objective, found, found.race)
+            without = sum(len(change.edits) for change in found.spared)
+            spared = f"; without {without} of its edits, refused: {found.spared_for}" if without else ""
+            return kept, why + spared, changes
         why = "worse" if found.race.outcome == "worse" else "no difference shown"
         for change in found.changes:
             n = self._number(change)

@@ -34,7 +34,7 @@ from textgrad_engine.train.evaluator import (
 )
 from textgrad_engine.train.events import current_phase
 from textgrad_engine.train.grid import Row, is_straight, run_grid, same_shape
-from textgrad_engine.train.guards import Guards
+from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.latency import Stopwatch
 
 __all__ = ["Objective"]
@@ -299,15 +299,33 @@ class Objective:
         """
         if self._guarded is None or before == after:
             return ""
-        positions = self._guarded.positions
-        token = _proposal.set(number)
         try:
-            old, new = self.matrix([before, after], positions)
+            return self._guarded.broken(*self._on_guarded(self._guarded, before, after, number))
         except UNANSWERED as error:
             return f"the guarded examples could not be run: {type(error).__name__}: {error}"
+
+    def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
+        """The positions of the examples for which the guards refuse texts; see `optim.search.Objective`.
+
+        Raises:
+            ModelError: the models cannot be asked at all, or the budget is spent.
+        """
+        if self._guarded is None or before == after:
+            return ()
+        try:
+            return self._guarded.culprits(*self._on_guarded(self._guarded, before, after, number))
+        except UNANSWERED:
+            return ()
+
+    def _on_guarded(
+        self, guarded: Guarded, before: Texts, after: Texts, number: int
+    ) -> tuple[dict[int, float | None], dict[int, float | None]]:
+        token = _proposal.set(number)
+        try:
+            old, new = self.matrix([before, after], guarded.positions)
         finally:
             _proposal.reset(token)
-        return self._guarded.broken(dict(zip(positions, old)), dict(zip(positions, new)))
+        return dict(zip(guarded.positions, old)), dict(zip(guarded.positions, new))
 
     def _results(self, wanted: list[list[_Key]], on_score: Callable[[int], None] | None = None) -> list[list[Scored]]:
         with self._lock:

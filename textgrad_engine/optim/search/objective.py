@@ -109,6 +109,10 @@ class Objective(Protocol):
         """Be told that these are the best texts now; what is scored with them from now on belongs to no proposal."""
         ...
 
+    def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
+        """The positions of the validation examples for which `refusal` refuses texts; empty when it does not."""
+        ...
+
     def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
         """Why texts that won their race must not be kept all the same, in words; "" when they may be.
 

@@ -25,6 +25,7 @@ from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
 from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, PROMISING, Race, RaceRecord, answered, run_race
+from textgrad_engine.optim.search.sparing import spared
 
 __all__ = ["Found", "Kind", "Workshop"]
 
@@ -51,6 +52,8 @@ class Found:
         about: the edits that it would take out again.
         dropped: why it was not raced, or not to the end; "" when it was, or when nothing was proposed.
         lost: whether it came to nothing because answers were not to be had.
+        spared: the edits that it goes without, as they broke what must not break, by parameter.
+        spared_for: what they broke, in words.
     """
 
     number: int
@@ -68,6 +71,8 @@ class Found:
     about: tuple[Accepted, ...] = ()
     dropped: str = ""
     lost: bool = False
+    spared: tuple[Change, ...] = ()
+    spared_for: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,11 @@ class Workshop:
         found = self._ask(found, briefs, left_out)
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support or positions, board.failing)[:GLANCE]
-        return self._raced(objective, board, found, first, seed)
+
+        def race(proposal: Found) -> Found:
+            return self._raced(objective, board, proposal, first, seed)
+
+        return spared(objective, self.variables, race(found), race)
 
     def tidying(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
         """Ask to have lines removed that say the same; patches that did not know of each other were put together."""
