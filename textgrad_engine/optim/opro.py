@@ -28,6 +28,7 @@ from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
 from textgrad_engine.optim.search.objective import Objective, Split, worths
 from textgrad_engine.optim.search.population import Candidate
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
 
 __all__ = ["OPRO"]
 
@@ -101,6 +102,29 @@ class OPRO(PopulationSearcher):
         self.score_on, self.sample = score_on, sample
         self._round = 0
         self._marks: dict[int, float] = {}
+
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do; see `Searcher.volume`."""
+        most, least = sizes.decisions(self.rounds * self.per_round)
+        assert most is not None
+        assert least is not None
+        rounds, fewest = rounded_up(most, self.per_round), rounded_up(least, self.per_round)
+        scored = sizes.train if self.score_on == "train" else sizes.val
+        scored = scored if self.sample is None else min(scored, self.sample)
+        texts, usual = rounds * self.per_round, rounded_up(round(sizes.usually(most)), self.per_round)
+        tried = self.shown * (self._room_to_grow() + 200)
+        return Volume(
+            decisions=Span(least, sizes.usually(most), most),
+            examples=Span(
+                scored if self.score_on == "train" else 0,
+                scored * (1 + 0.8 * usual * self.per_round) + 3 * sizes.val,
+                scored * (1 + texts) + rounds * (sizes.val + 2 * sizes.guarded),
+            ),
+            asked=Span(fewest * self.per_round, usual * self.per_round, 2 * texts),
+            waits=(Span(1, usual + 3, 3 * rounds + 1), Span(), Span(fewest, usual, 2 * rounds)),
+            growth=Span(0, 100, self._room_to_grow()),
+            told=Span(0, 0.5 * self.shown * 200, max(tried, self._most_told()) + self.examples * 1000),
+        )
 
     def _memory(self) -> dict[str, Any]:
         return {"round": self._round, "marks": dict(self._marks)}

@@ -39,6 +39,7 @@ from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
 from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, worths
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 
 __all__ = ["ParetoSearch"]
 
@@ -121,6 +122,28 @@ class ParetoSearch(PopulationSearcher):
         self._drawn = 0
         self._merge_due = False
         self._merged: list[tuple[int, int]] = []
+
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do; see `Searcher.volume`."""
+        most, least = sizes.decisions(self.proposals)
+        assert most is not None
+        assert least is not None
+        batch, merges = min(self.batch_size, sizes.train), min(self.merges, most // 2)
+        some = max(0, least - self.merges)  # each merge stands in the place of a minibatch
+        usual = sizes.usually(most)
+        entered = sizes.val + 2 * sizes.guarded
+        return Volume(
+            decisions=Span(least, usual, most),
+            examples=Span(
+                some * batch, usual * (1.7 * batch + 0.45 * sizes.val), most * (2 * batch + entered) + merges * GLANCE
+            ),
+            feedback=Span(some * batch, usual * batch, most * batch),
+            asked=Span(0, 0.8 * usual, 2 * (most + merges * (sizes.parameters - 1))),
+            shared=min(self.feedback_batch_size, batch),
+            waits=(Span(some, 1.6 * usual, 4 * most), Span(0, 0.8 * usual, most), Span(0, 0.8 * usual, 2 * most)),
+            growth=Span(0, 100, self._room_to_grow()),
+            told=Span(0, 40 * batch, self._most_told()),
+        )
 
     def _memory(self) -> dict[str, Any]:
         return {"drawn": self._drawn, "merge_due": self._merge_due, "merged": [list(pair) for pair in self._merged]}

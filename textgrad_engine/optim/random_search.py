@@ -27,6 +27,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.telling import edits_in_words
 
 __all__ = ["RandomEdits", "RandomSearch"]
@@ -181,6 +182,26 @@ class RandomSearch(Searcher):
     def texts(self) -> Texts:
         """The best texts so far."""
         return self.board.texts
+
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do; see `Searcher.volume`."""
+        most, _ = sizes.decisions(self.proposals)
+        _, least = sizes.decisions(min(self.proposals, MOST_REPEATED))
+        assert most is not None
+        assert least is not None
+        usual = sizes.usually(most)
+        asks = 0 if isinstance(self.proposer, RandomEdits) else 1
+        race = sizes.val if self.allowance is None else min(sizes.val, self.allowance)
+        return Volume(
+            decisions=Span(least, usual, most),
+            # The texts of now are run again where they have changed; of guarded examples both are run.
+            examples=Span(0, usual * race / 4, most * (2 * race + 2 * sizes.guarded)),
+            asked=Span(least * asks, usual * asks, 2 * most * asks),
+            waits=(Span(0, usual, 6 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
+            growth=Span(0, 100, self._room_to_grow()),
+            told=Span(0, 60 * self.momentum, 200 * self.momentum),
+            rewrites=bool(asks),
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data, with what was tried."""
