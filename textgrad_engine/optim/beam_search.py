@@ -181,8 +181,8 @@ class BeamSearch(PopulationSearcher):
                 Span(0, usual, rounds),
                 Span(0, 2 * usual, 4 * rounds),
             ),
-            growth=Span(0, 100, self._room_to_grow()),
-            told=Span(0, 40 * self.errors, self._most_told()),
+            growth=Span(0, 100, self.room_to_grow()),
+            told=Span(0, 40 * self.errors, self.most_told()),
         )
 
     def _memory(self) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class BootstrapDemos(PopulationSearcher):
                 taught, taught + 0.9 * usual * sizes.val, sizes.train + most * (sizes.val + 2 * sizes.guarded)
             ),
             waits=(Span(least > 1, usual, 2 * most), Span(), Span()),
-            growth=Span(0, self._room_to_grow() / 4, self._room_to_grow()),
+            growth=Span(0, self.room_to_grow() / 4, self.room_to_grow()),
         )
 
     def _memory(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class OPRO(PopulationSearcher):
         scored = sizes.train if self.score_on == "train" else sizes.val
         scored = scored if self.sample is None else min(scored, self.sample)
         texts, usual = rounds * self.per_round, rounded_up(round(sizes.usually(most)), self.per_round)
-        tried = self.shown * (self._room_to_grow() + 200)
+        tried = self.shown * (self.room_to_grow() + 200)
         return Volume(
             decisions=Span(least, sizes.usually(most), most),
             examples=Span(
@@ -122,8 +122,8 @@ class OPRO(PopulationSearcher):
             ),
             asked=Span(fewest * self.per_round, usual * self.per_round, 2 * texts),
             waits=(Span(1, usual + 3, 3 * rounds + 1), Span(), Span(fewest, usual, 2 * rounds)),
-            growth=Span(0, 100, self._room_to_grow()),
-            told=Span(0, 0.5 * self.shown * 200, max(tried, self._most_told()) + self.examples * 1000),
+            growth=Span(0, 100, self.room_to_grow()),
+            told=Span(0, 0.5 * self.shown * 200, max(tried, self.most_told()) + self.examples * 1000),
         )
 
     def _memory(self) -> dict[str, Any]:

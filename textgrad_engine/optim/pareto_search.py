@@ -141,8 +141,8 @@ class ParetoSearch(PopulationSearcher):
             asked=Span(0, 0.8 * usual, 2 * (most + merges * (sizes.parameters - 1))),
             shared=min(self.feedback_batch_size, batch),
             waits=(Span(some, 1.6 * usual, 4 * most), Span(0, 0.8 * usual, most), Span(0, 0.8 * usual, 2 * most)),
-            growth=Span(0, 100, self._room_to_grow()),
-            told=Span(0, 40 * batch, self._most_told()),
+            growth=Span(0, 100, self.room_to_grow()),
+            told=Span(0, 40 * batch, self.most_told()),
         )
 
     def _memory(self) -> dict[str, Any]:

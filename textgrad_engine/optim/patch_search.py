@@ -31,9 +31,10 @@ from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.patch_volume import patch_volume
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
-from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
+from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.search.work import Found, Workshop, support_of
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import edits_in_words
@@ -190,49 +191,7 @@ class PatchSearch(Searcher):
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
-        batch, lanes = min(self.batch_size, sizes.train), self._lanes.count
-        turns = rounded_up(sizes.train, batch)
-        patches = (self.most_tries + 1) * turns + lanes
-        kept = patches // 2
-        most, least = sizes.decisions(None)
-        own = patches + kept * (2 * self.max_edits + 1)
-        limit, fewest = (own, turns) if most is None else (most, min(most, turns))
-        if least is not None:
-            fewest = min(fewest, least)
-        patches, kept, begun = min(patches, limit), min(kept, limit), limit + lanes - 1
-        tried = min(0.65 * self.most_tries * turns + lanes, limit)
-        gained = min(tried / 2, sizes.val / 12)
-        usual = sizes.usually(min(limit, tried + 2.5 * gained + 2))
-        tried = min(tried, usual)
-        race = min(sizes.val, 2 * (self.allowance or sizes.val))
-        spared = race + (2 * self.max_edits + 2) * sizes.guarded if sizes.guarded else 0
-        at_once = 0.6 + 0.4 * lanes
-        batches = (race // 12 + 1).bit_length() + 1
-        return Volume(
-            decisions=Span(fewest, usual, limit),
-            examples=Span(
-                min(sizes.train, fewest * batch),
-                tried * batch + usual * 0.35 * min(race, self.allowance or race) + min(MEASURED, sizes.val),
-                begun * (batch + race + spared) + (kept + 1) * sizes.val + MEASURED,
-            ),
-            feedback=Span(min(sizes.train, fewest * batch), tried * batch, begun * batch),
-            asked=Span(0, 1.1 * tried, 2 * begun * sizes.parameters),
-            shared=min(self.feedback_batch_size, batch),
-            waits=(
-                Span(
-                    rounded_up(fewest, lanes), 1.6 * usual / at_once, begun * (3 + 2 * batches) * (2 if spared else 1)
-                ),
-                Span(0, tried / at_once, begun),
-                Span(0, tried / at_once, 2 * begun),
-            ),
-            growth=Span(0, 20 * gained, min(self._room_to_grow(), 60 * self.max_edits * kept)),
-            told=Span(0, 25 * batch + 10 * self.momentum, self._most_told() + 200 * self.momentum),
-            rewrites=False,
-            assumed=""
-            if most is not None
-            else f"each example is drawn at most {self.most_tries + 1} times, and every second patch is kept; "
-            "with max_steps it is a bound",
-        )
+        return patch_volume(self, sizes, lanes=self._lanes.count, measured=MEASURED)
 
     def close(self) -> None:
         """Wait for the proposals under way and drop them; the next step goes on from what was decided."""

@@ -198,7 +198,7 @@ class RandomSearch(Searcher):
             examples=Span(0, usual * race / 4, most * (2 * race + 2 * sizes.guarded)),
             asked=Span(least * asks, usual * asks, 2 * most * asks),
             waits=(Span(0, usual, 6 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
-            growth=Span(0, 100, self._room_to_grow()),
+            growth=Span(0, 100, self.room_to_grow()),
             told=Span(0, 60 * self.momentum, 200 * self.momentum),
             rewrites=bool(asks),
         )

@@ -147,3 +147,11 @@ def test_an_answer_that_is_lost_on_the_way_loses_no_more_than_the_patch() -> Non
     result, _ = fit("Shout.", "Mind all of them.", said=refusing)
     assert result.status == "finished"
     assert result.best == result.seed
+
+
+def test_what_is_left_is_not_raced_when_it_breaks_something_itself() -> None:
+    """The two that harm together only are left once the third is gone: they are run on the guarded examples alone."""
+    result, ran = fit("Shout, and this.", "Shout, and that.", "Mind all of them.")
+    assert result.best == result.seed
+    assert result.steps[0].why.startswith("refused: w20 must never break")
+    assert set(ran["Repeat.\nShout, and this.\nShout, and that."]) == set(KEPT)

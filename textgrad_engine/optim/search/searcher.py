@@ -137,7 +137,7 @@ class Searcher(Optimizer):
         """End what goes on in the background; the next step begins anew from the texts of then."""
         self._objective = None
 
-    def _room_to_grow(self) -> float:
+    def room_to_grow(self) -> float:
         """Tokens that all texts may gain, by their groups' limits."""
         room = 0
         for group in self.param_groups:
@@ -145,7 +145,7 @@ class Searcher(Optimizer):
                 room += max(0, group.get("max_tokens", 0) - tokens.count(str(variable.data)))
         return room
 
-    def _most_told(self) -> float:
+    def most_told(self) -> float:
         """Tokens of feedback that are shown at once at most."""
         return max([float(group.get("max_feedback_tokens", 0)) for group in self.param_groups], default=0.0)
 
