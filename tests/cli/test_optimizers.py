@@ -157,12 +157,28 @@ def test_without_feedback_a_search_is_the_control(small: Any) -> None:
     assert made(small, NAMED, feedback=False).param_groups[0]["use_feedback"] is False
 
 
-def test_there_is_no_estimate_of_a_search(small: Any, cli: Any) -> None:
-    """Nobody knows when nothing will be left to try; said with the line and what to do."""
-    result = cli("estimate", with_optimizer(small, 'name = "PatchSearch"'))
-    assert result.exit_code == 2
-    assert "a search ends when nothing is left to try" in result.stderr
-    assert "[budget] calls" in result.stderr
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "TGD"])
+def test_every_search_has_an_estimate(small: Any, cli: Any, name: str) -> None:
+    """As a table that fits a terminal, with what is usual; one flag estimates another optimizer."""
+    result = cli("estimate", small(), "--optimizer", name, "--latency", "2")
+    assert result.exit_code == 0, result.output
+    assert "usually" in result.stdout
+    assert "at 2 s an answer" in result.stdout
+    assert ("with max_steps it is a bound" in " ".join(result.stdout.split())) is (name == "PatchSearch")
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+def test_an_estimate_of_a_search_for_machines(small: Any, cli: Any) -> None:
+    """The least, the most and what is usual, of every figure; the seconds are those of the answers waited for."""
+    folder = with_optimizer(small, 'name = "PatchSearch"\nlanes = 2', "max_steps = 3\n")
+    found = json.loads(cli("estimate", folder, "--latency", "0.5", "--json").stdout)
+    assert (found["steps"], found["assumed"]) == (3, "")
+    assert all(part["low"] <= part["usual"] <= part["high"] for part in found["calls"].values())
+    assert found["seconds_waited"]["high"] == 0.5 * found["waits"]["high"]
+    guards = 'max_steps = 3\n\n[guards]\nnever_break = ["t114"]\n'
+    folder = with_optimizer(small, 'name = "PatchSearch"\nlanes = 2', guards)
+    guarded = json.loads(cli("estimate", folder, "--json").stdout)
+    assert guarded["calls"]["forward"]["high"] > found["calls"]["forward"]["high"]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("TGD", "PatchSearch")])

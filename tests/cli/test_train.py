@@ -11,6 +11,7 @@ import pytest
 
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.testing import Fault, LoopbackServer
+from textgrad_engine.train import Trainer
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
 
@@ -303,3 +304,24 @@ def test_controls_stand_beside_the_result(cli: Any, small: Any, tmp_path: Path) 
     document = json.loads(cli("show", path, "--json").stdout)
     assert [each["name"] for each in document["controls"]["each"]] == ["rewrites without feedback", "random edits"]
     assert document["test_openings"] == json.loads((path / "result.json").read_text())["openings"]
+
+
+def test_what_tokens_and_seconds_cost_reaches_the_run(cli: Any, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key of the config that nobody reads would be a promise that is not kept."""
+    given: list[dict[str, Any]] = []
+
+    def trainer(**settings: Any) -> Trainer:
+        given.append(settings)
+        return Trainer(**{**settings, "max_epochs": 1, "max_steps": 1})
+
+    monkeypatch.setattr("textgrad_engine.cli.train.Trainer", trainer)
+    for line, expected in (
+        ("tokens_weight = 0.5\nlatency_weight = 0.25", (0.5, 0.25)),
+        ("latency_weight = 0", (0.0, 0.0)),
+        ("", (0.0, None)),
+    ):
+        folder = small(("batch_size = 12", f"batch_size = 12\n{line}"))
+        assert cli("train", folder, "--quiet", "--run-dir", folder / f"run{len(given)}").exit_code == 0
+        assert (given[-1]["tokens_weight"], given[-1]["latency_weight"]) == expected
+    bad = cli("train", small(("batch_size = 12", "batch_size = 12\nlatency_weight = -1")))
+    assert (bad.exit_code, "[train] latency_weight = -1" in bad.stderr) == (2, True)

@@ -27,7 +27,7 @@ class Table:
         self.train = tuple(f"t{n}" for n in range(len(next(iter(scores.values())))))
         self.val: tuple[str, ...] = ()
         self.scale = None
-        self.tokens_weight = 0.0
+        self.tokens_weight = self.latency_weight = 0.0
         self.asked: list[Any] = []
 
     def scores(self, texts: Texts, positions: Sequence[int], split: str = "val", *, repeat: int = 0) -> Any:
@@ -36,6 +36,9 @@ class Table:
     def matrix(self, candidates: Sequence[Texts], positions: Sequence[int], split: str = "val") -> Any:
         self.asked.append((list(candidates), list(positions), split))
         return [[self.table[texts[0]][position] for position in positions] for texts in candidates]
+
+    def latencies(self, texts: Texts, positions: Sequence[int], split: str = "val") -> Any:
+        raise NotImplementedError
 
     def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
         raise NotImplementedError
@@ -50,6 +53,9 @@ class Table:
         raise NotImplementedError
 
     def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
+        raise NotImplementedError
+
+    def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
         raise NotImplementedError
 
     def adopt(self, texts: Texts) -> None:

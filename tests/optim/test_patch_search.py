@@ -896,3 +896,68 @@ def test_the_same_twice() -> None:
     first = run(0)
     assert first == run(0)
     assert first != run(1)
+
+
+# what decides, and where it is looked for
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_measured_noise_decides_races(steady: bool) -> None:
+    """Two of four that get better are a gain where answers are steady, and none where they differ by themselves."""
+
+    def right(lines: Sequence[str], word: str) -> bool:
+        found = is_right(lines, word) or int(word[1:]) % 2 == 0
+        return found if steady or not sample_number(b"") else not found
+
+    here = World("a4", "a4", one_at_a_time, right)
+    decided = here.step()
+    here.search.close()
+    assert decided is not None
+    assert decided.race is not None
+    assert len(decided.race.gained) == 2
+    assert decided.kept is steady
+
+
+def test_what_was_given_up_is_tried_again_once_a_patch_is_kept() -> None:
+    """It may be within reach of the new texts."""
+    asked: list[str] = []
+
+    def propose(seen: Asked) -> Edits:
+        (letter,) = seen.letters
+        asked.append(letter)
+        if letter == "a" and asked.count("b") < 3:
+            return []
+        return add_them_all(seen)
+
+    def right(lines: Sequence[str], word: str) -> bool:
+        return is_right(lines, word) and "Shout a." in lines
+
+    here = World("a9 b1", "a8 b8", propose, right, batch_size=1, most_tries=3)
+    here.steps()
+    assert asked.index("a", [n for n, letter in enumerate(asked) if letter == "b"][2]) > 0  # b was given up by then
+    assert here.lines == [SEED, "Shout a.", "Shout b."]
+
+
+def test_a_race_begins_where_the_patch_should_help() -> None:
+    """On failures that have most in common with the examples that asked for it, wherever they stand in the set."""
+    words = [f"plum {n}" for n in range(16)] + [f"kiwi {n}" for n in range(8)]
+    val = [{"id": word, "word": word, "target": word.upper()} for word in words]
+    train = [{"id": f"t{n}", "word": f"kiwi {n + 20}", "target": f"KIWI {n + 20}"} for n in range(4)]
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "backward":
+            schema = request.config.response_format.json_schema["properties"]["case_1"]
+            return {"case_1": dict.fromkeys(schema["properties"], "Shout kiwi.")}
+        if request.purpose == "optimizer":
+            return {"edits": [edit("add", 1, "Shout kiwi.")]}
+        text = request.messages[-1].text
+        return text.upper() if f"Shout {text.split()[0]}." in request.messages[0].text else text
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter(SEED, role="system prompt"))
+    search = PatchSearch(program.parameters(), lanes=1, feedback_batch_size=1)
+    with tg.use_models(forward=FunctionModel(answer)):
+        decided = search.step(Objective(program, nn.ExactMatch(), train, val))
+    search.close()
+    assert decided is not None
+    assert decided.race is not None
+    assert all(name.startswith("kiwi") for name in decided.race.examples[:6])

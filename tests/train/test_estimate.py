@@ -11,7 +11,6 @@ import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, optim
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.simulated import TicketsModel
-from textgrad_engine.optim.patch_search import PatchSearch
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.estimate import estimate
 
@@ -63,13 +62,6 @@ def test_the_steps_are_those_of_the_trainer() -> None:
     trainer = tg.Trainer(3, batch_size=8)
     assert estimate(trainer, program, loss, optimizer, ROWS, ROWS).steps == 9
     assert estimate(tg.Trainer(3, batch_size=8, max_steps=2), program, loss, optimizer, ROWS, ROWS).steps == 2
-
-
-def test_a_search_is_refused_since_nobody_knows_how_long_it_goes_on() -> None:
-    """A range that a run need not keep to is worse than none."""
-    program, loss, _ = parts()
-    with pytest.raises(TypeError, match=r"PatchSearch searches until nothing is left to try. Limit it: tg.budget"):
-        estimate(tg.Trainer(), program, loss, PatchSearch(program.parameters()), ROWS, ROWS)
 
 
 def test_a_run_that_may_stop_early_may_cost_little() -> None:

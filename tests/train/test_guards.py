@@ -161,5 +161,5 @@ def test_a_search_keeps_its_guards() -> None:
     assert result.best_val is not None
     after = dict(zip(result.best_val.ids, result.best_val.scores))
     assert all(after[name] == 1.0 for name in right)
-    assert any(step.why.startswith("refused: ") for step in result.steps)
+    assert any("refused: " in step.why for step in result.steps)
     assert result.best_val.mean > sum(score or 0.0 for score in before) / 64

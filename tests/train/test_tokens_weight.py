@@ -11,6 +11,7 @@ import pytest
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.llm import Request, tokens
 from textgrad_engine.optim import proposers
+from textgrad_engine.optim.choose import scores_of
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.report import as_json, render
 from textgrad_engine.store import read_run
@@ -41,6 +42,8 @@ OPTIMIZERS: dict[str, Any] = {
     "PatchSearch": optim.PatchSearch,
     "RandomSearch": lambda params: optim.RandomSearch(params, proposers.Rewrite(), proposals=3),
     "ParetoSearch": optim.ParetoSearch,
+    "BeamSearch": lambda params: optim.BeamSearch(params, rounds=1, batch_size=8),
+    "OPRO": lambda params: optim.OPRO(params, rounds=1),
 }
 
 
@@ -129,3 +132,66 @@ def test_a_text_that_is_beaten_or_not_run_to_the_end_is_not_on_the_front() -> No
         ("Repeat, and Shout.", 1.0),
         ("Repeat.", 0.5),
     ]
+
+
+def run(search: Any, weight: float, steps: int) -> tuple[Any, FunctionModel]:
+    model = FunctionModel(answer)
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Say it.", role="system prompt"))
+    made = search(program.parameters())
+    with use_models(forward=model):
+        objective = Objective(program, nn.ExactMatch(), ROWS[:16], ROWS[16:], tokens_weight=weight)
+        for _ in range(steps):
+            made.step(objective)
+    return made, model
+
+
+def test_the_list_of_opro_is_of_scores_less_what_tokens_cost() -> None:
+    """A model that is shown a long text as the best one writes longer ones."""
+
+    def shown(weight: float) -> list[str]:
+        _, model = run(lambda params: optim.OPRO(params, rounds=2, per_round=1), weight, 2)
+        last = [request for request in model.requests if request.purpose == "optimizer"][-1].messages[-1].text
+        return sorted(("Shout.", "Say it."), key=last.index)
+
+    assert shown(0.0) == ["Say it.", "Shout."]
+    assert shown(20.0) == ["Shout.", "Say it."]
+
+
+def test_the_frontier_gives_examples_to_the_cheapest_that_has_them_right() -> None:
+    """Without a price the better text drives the seed out; with one, the seed holds what it has right, too."""
+    search = lambda params: optim.ParetoSearch(params, batch_size=8, proposals=1)  # noqa: E731
+    assert run(search, 0.0, 1)[0]._frontier() == {1: 32}
+    assert run(search, 1.0, 1)[0]._frontier() == {0: 16, 1: 16}
+
+
+def test_a_minibatch_that_is_better_by_less_than_its_tokens_cost() -> None:
+    """The child does not come into the population, so nothing is paid for its validation."""
+    search, _ = run(lambda params: optim.ParetoSearch(params, batch_size=8, proposals=1), 20.0, 1)
+    assert "not better on its minibatch" in search.decided.why
+    assert len(search.population.candidates) == 1
+
+
+@pytest.mark.parametrize("selection", ["rejects", "ucb"])
+def test_the_beam_is_chosen_by_scores_less_what_tokens_cost(selection: str) -> None:
+    """The bandit puts the short text first where the long one does not pay."""
+    search = lambda params: optim.BeamSearch(params, rounds=1, batch_size=8, beam=2, selection=selection)  # noqa: E731
+    cheap, dear = (run(search, weight, 1)[0] for weight in (1.0, 20.0))
+    assert "Shout" in cheap.texts()[0]
+    assert dear.texts() == ("Say it.",)
+
+
+def test_the_expected_score_stays_plain() -> None:
+    """A price decides; it is no part of the score that a run tells."""
+    search, _ = run(lambda params: optim.ParetoSearch(params, batch_size=8, proposals=1), 1.0, 1)
+    assert search.expected == 1.0
+
+
+def test_the_candidates_of_a_step_are_chosen_by_scores_less_what_tokens_cost() -> None:
+    """TGD with several candidates looks at the price as well."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Say it.", role="p"), model=FunctionModel(answer))
+    (parameter,) = program.parameters()
+    candidates = [{parameter: "Shout. Say it."}, {parameter: f"Shout. Say it. {LONG}"}]
+    for weight in (0.0, 1.0):
+        objective = Objective(program, nn.ExactMatch(), ROWS, tokens_weight=weight)
+        short, long = scores_of(objective, candidates, ())
+        assert (short == long) is (weight == 0.0)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import textwrap
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config, read_data
-from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, Json, ModelName
+from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, Json, ModelName, OptimizerName
 from textgrad_engine.cli.output import OK, checking, command, write
 from textgrad_engine.cli.settings import Models
-from textgrad_engine.report.words import duration, money, short
-from textgrad_engine.train.estimate import Estimate, Range
+from textgrad_engine.report.words import duration, money, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
+from textgrad_engine.train.estimated import Estimate, Range, scaled
 from textgrad_engine.train.trainer import Trainer
 
 __all__ = ["estimate", "seconds_at"]
@@ -26,33 +29,35 @@ def estimate(
     config: ConfigPath,
     model: ModelName = None,
     base_url: BaseUrl = None,
+    optimizer: OptimizerName = None,
     controls: Controls = False,
+    latency: Annotated[
+        float, typer.Option("--latency", min=0, help="Seconds that an answer takes, for the time of a search.")
+    ] = 1.0,
     as_json: Json = False,
 ) -> None:
     """Say what train would cost, as a range; no model is asked.
 
     The first examples are put through the program, the critic's and the optimizer's prompts, with a placeholder for
     the model, so the size of the requests is real. What cannot be known beforehand, such as how many answers will be
-    wrong, is why it is a range.
+    wrong, is why it is a range. For a search it is a wide one, from a run that finds nothing to one that buys all that
+    its settings allow; what is usual, by runs on simulated tasks, stands beside it. --latency tells how long a search
+    takes, if an answer takes so long and the endpoint takes all requests at once.
     """
     with checking():
-        found = load_config(config).with_overrides(model=model, base_url=base_url)
-        if found.optimizer.name != "TGD":
-            found.fail(
-                f"[optimizer] name = {found.optimizer.name!r}: a search ends when nothing is left to try, which nobody "
-                "knows beforehand, so there is no estimate; limit it with [budget] calls, or [train] max_steps",
-                "optimizer",
-                "name",
-            )
+        found = load_config(config).with_overrides(model=model, base_url=base_url, optimizer=optimizer)
         train_set, val_set, test_set = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)
-        optimizer = build.make_optimizer(found, program, train_set)
+        trained = build.make_optimizer(found, program, train_set)
+        guards = build.make_guards(found, val_set)
         models = build.make_models(found, model, needs_key=False)
     settings = found.train
     trainer = Trainer(
         settings.max_epochs,
         batch_size=settings.batch_size,
         max_steps=settings.max_steps,
+        patience=settings.patience,
+        guards=guards,
         feedback_batch_size=settings.feedback_batch_size,
         target=found.data.target,
         controls=controls,
@@ -60,16 +65,18 @@ def estimate(
     lowest = (found.metric.scale or (0.0, 1.0))[0]
     with build.prompts_of(found):
         result = estimated(
-            trainer, program, metric, optimizer, train_set, val_set, test_set, models=models, lowest_score=lowest
+            trainer, program, metric, trained, train_set, val_set, test_set, models=models, lowest_score=lowest
         )
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
     seconds = seconds_at(found.models, result)
     if as_json:
         shown = {"models": names, **dataclasses.asdict(result)}
         shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
+        if result.waits is not None:
+            shown["seconds_waited"] = dataclasses.asdict(scaled(result.waits, latency))
         write(json.dumps(shown, ensure_ascii=False, indent=2))
     else:
-        write(_table(result, names, seconds))
+        write(_table(result, names, seconds, latency))
     raise typer.Exit(OK)
 
 
@@ -93,22 +100,34 @@ def seconds_at(models: Models, result: Estimate) -> Range | None:
     return Range(*ends)
 
 
-def _table(result: Estimate, names: list[str], seconds: Range | None) -> str:
-    lines = [f"At most {result.steps} steps on {', '.join(names)}", ""]
-    lines.append(f"{'':12}{'calls':>18}{'input tokens':>20}{'output tokens':>20}")
+def _table(result: Estimate, names: list[str], seconds: Range | None, latency: float) -> str:
+    lines = [f"At most {plural(result.steps, 'step')} on {', '.join(names)}"]
+    if result.assumed:
+        lines += textwrap.wrap(f"(if {result.assumed})", 80)
+    lines += ["", f"{'':12}{'calls':>18}{'input tokens':>20}{'output tokens':>20}"]
     parts = [result.calls, result.input_tokens, result.output_tokens]
+    sums = [sum(part.values(), Range(0, 0, 0)) for part in parts]
     lines += [_line(purpose, [part[purpose] for part in parts]) for purpose in sorted(result.calls)]
-    lines.append(_line("all", [sum(part.values(), Range(0, 0)) for part in parts]))
-    cost = (
-        "unknown: a model has no known price"
-        if result.dollars is None
-        else (f"{money(result.dollars.low)} to {money(result.dollars.high)}")
-    )
+    lines.append(_line("all", sums))
+    if all(found.usual is not None for found in sums):
+        shown = [short(round(found.usual or 0)) for found in sums]
+        lines.append(f"{'usually':12}{shown[0]:>18}{shown[1]:>20}{shown[2]:>20}")
+    cost = "unknown: a model has no known price" if result.dollars is None else _told(result.dollars, money)
     lines += ["", f"cost        {cost}", f"            (reasoning tokens come on top; tokens: {result.counted})"]
+    if result.waits is not None:
+        at = scaled(result.waits, latency)
+        lines += ["", f"waiting     {_told(at, duration)} at {latency:g} s an answer,"]
+        lines.append("            if the endpoint takes all requests at once")
     if seconds is not None:
         least, most = duration(seconds.low), duration(seconds.high)
         lines += ["", f"time        {least} to {most} at the limits per minute of [models], or more"]
     return "\n".join(lines)
+
+
+def _told(found: Range, word: Callable[[float], str]) -> str:
+    """A range in words, with what is usual."""
+    usual = "" if found.usual is None else f", usually {word(found.usual)}"
+    return f"{word(found.low)} to {word(found.high)}{usual}"
 
 
 def _line(name: str, ranges: list[Range]) -> str:

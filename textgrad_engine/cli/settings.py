@@ -137,6 +137,7 @@ class Train(Section):
     feedback_batch_size: int = Field(default=1, gt=0)
     patience: int | None = Field(default=None, gt=0)
     tokens_weight: float | None = Field(default=None, ge=0)
+    latency_weight: float | None = Field(default=None, ge=0)
 
 
 class Guards(Section):

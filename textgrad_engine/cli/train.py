@@ -129,6 +129,7 @@ def _run(
             seed=config.seed,
             guards=guards,
             tokens_weight=settings.tokens_weight or 0.0,
+            latency_weight=settings.latency_weight,
             controls=controls,
             callbacks=(folder, *progress),
         )

@@ -323,8 +323,16 @@ def _body(completion: Completion) -> str | None:
 
 def _again(completion: Completion) -> Completion:
     saved = completion.usage if completion.saved is None else completion.saved
+    took = completion.saved_latency if completion.cached else completion.latency
     return completion.model_copy(
-        update={"cached": True, "saved": saved, "usage": Usage(), "attempts": 0, "latency": 0.0}
+        update={
+            "cached": True,
+            "saved": saved,
+            "saved_latency": took or None,
+            "usage": Usage(),
+            "attempts": 0,
+            "latency": 0.0,
+        }
     )
 
 

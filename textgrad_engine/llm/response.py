@@ -70,6 +70,7 @@ class Completion(BaseModel):
         cached: whether it was paid for before: it came from the cache, or with an equal request that was under way.
             Its `usage` is zero then.
         saved: what a cached answer used when it was paid for.
+        saved_latency: seconds that a cached answer took then; None where that was not kept, or it was not cached.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -85,6 +86,7 @@ class Completion(BaseModel):
     raw: Mapping[str, Any] | None = None
     cached: bool = False
     saved: Usage | None = None
+    saved_latency: float | None = None
 
     def as_message(self) -> Message:
         """The answer as a message of the conversation, for a request that goes on from it.

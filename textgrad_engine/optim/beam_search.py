@@ -14,6 +14,7 @@ What is not:
   has not seen these. The test set stays sealed, and the final choice is the Trainer's.
 - All candidates are run on the same examples in the same order, so that they are compared in pairs, and what was bought
   in a round before is not bought again.
+- Where tokens or seconds have a price, the bandit's means are of scores less it.
 - Which successors are tried is drawn before the paraphrases are asked for: what would be thrown away costs nothing.
 
 The texts of the parameters are always those of the best of the beam, by the bandit's means, as the paper has it at the
@@ -33,7 +34,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.proposers import Proposer, Rewrite
-from textgrad_engine.optim.search.bandit import successive_rejects, ucb
+from textgrad_engine.optim.search.bandit import BATCH, successive_rejects, ucb
 from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
@@ -41,6 +42,7 @@ from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import FeedbackOn, Objective
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
 
 __all__ = ["BeamSearch"]
 
@@ -150,6 +152,38 @@ class BeamSearch(PopulationSearcher):
         self.successors, self.selection, self.evaluations = successors, selection, evaluations
         self._beam = [0]
         self._round = 0
+
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do; see `Searcher.volume`."""
+        wide = self.beam * (self.gradients * self.edits + self.successors) + 1  # decisions of a round at most
+        most, least = sizes.decisions(self.rounds * wide)
+        assert most is not None
+        assert least is not None
+        rounds, fewest = min(self.rounds, most), min(self.rounds, rounded_up(least, wide))
+        batch = min(self.batch_size, sizes.train)
+        usual = min(self.rounds, rounded_up(round(sizes.usually(most)), max(1, wide // 2)))
+        wrong = min(self.gradients * self.errors, batch)
+        arms = self.beam * (1 + self.successors)
+        bandit = min(arms * sizes.val, arms * (self.evaluations + BATCH))
+        asked = self.beam * (self.gradients * self.edits + self.successors)
+        return Volume(
+            decisions=Span(least, min(most, usual * wide / 2), most),
+            examples=Span(
+                batch,
+                usual * (0.5 * self.beam * (batch + wrong) + 0.5 * bandit),
+                rounds * (self.beam * (batch + wrong) + bandit + wide * 2 * sizes.guarded),
+            ),
+            feedback=Span(0, usual * self.beam * wrong, rounds * self.beam * wrong),
+            asked=Span(0, usual * 0.6 * asked, rounds * 2 * asked),
+            shared=min(self.errors, wrong),
+            waits=(
+                Span(fewest, usual * (2 + self.beam * self.successors / 4), rounds * (2 + arms)),
+                Span(0, usual, rounds),
+                Span(0, 2 * usual, 4 * rounds),
+            ),
+            growth=Span(0, 100, self.room_to_grow()),
+            told=Span(0, 40 * self.errors, self.most_told()),
+        )
 
     def _memory(self) -> dict[str, Any]:
         return {"beam": list(self._beam), "round": self._round}

@@ -33,6 +33,7 @@ from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.population import Candidate
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 
 __all__ = ["BootstrapDemos"]
 
@@ -93,6 +94,22 @@ class BootstrapDemos(PopulationSearcher):
         super().__init__(params, settings, None, seed)
         self.sets, self.bootstrapped, self.labelled, self.least = sets, bootstrapped, labelled, least
         self._solved: dict[int, Demo] | None = None
+
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do; see `Searcher.volume`. No model is asked for texts."""
+        most, least = sizes.decisions(self.sets + 2)
+        assert most is not None
+        assert least is not None
+        usual = sizes.usually(most)
+        taught = max(0, sizes.train - self.labelled) if least > 1 else 0
+        return Volume(
+            decisions=Span(least, usual, most),
+            examples=Span(
+                taught, taught + 0.9 * usual * sizes.val, sizes.train + most * (sizes.val + 2 * sizes.guarded)
+            ),
+            waits=(Span(least > 1, usual, 2 * most), Span(), Span()),
+            growth=Span(0, self.room_to_grow() / 4, self.room_to_grow()),
+        )
 
     def _memory(self) -> dict[str, Any]:
         solved = None if self._solved is None else {position: asdict(demo) for position, demo in self._solved.items()}

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm import tokens
-from textgrad_engine.optim.search.objective import Objective
+from textgrad_engine.optim.search.objective import Objective, worths
 
 __all__ = ["GLANCE", "Candidate", "best_of", "scores_of"]
 
@@ -24,6 +24,8 @@ def scores_of(
     closure: Objective | Callable[[], Any], candidates: Sequence[Candidate], examples: Iterable[str]
 ) -> list[float | None]:
     """The mean score of each candidate, higher is better; None where nothing was answered.
+
+    With an objective, what tokens and seconds cost comes off it.
 
     Args:
         closure: an objective; or a function of nothing that scores the program as it is: it gives a number, a Variable
@@ -73,7 +75,9 @@ def _by_objective(
         tuple(candidate.get(parameter, str(parameter.data)) for parameter in objective.parameters)
         for candidate in candidates
     ]
-    return objective.matrix(texts, _positions(objective.train, examples), "train")
+    positions = _positions(objective.train, examples)
+    rows = objective.matrix(texts, positions, "train")
+    return [worths(objective, each, positions, row, "train") for each, row in zip(texts, rows)]
 
 
 def _positions(ids: Sequence[str], examples: Iterable[str]) -> list[int]:

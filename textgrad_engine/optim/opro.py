@@ -11,6 +11,7 @@ What is not:
 - With several texts in the program, they take turns; each is shown with the best score that the program had with it.
 - The parameters change only when the best of a step is better on the validation set, too; the paper has no such set and
   reports that scores on the training set flatter. The test set stays sealed, and the final choice is the Trainer's.
+- Where tokens or seconds have a price, the scores that are shown and ranked by are those that are left when it is paid.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.search.by_scores import ByScores
 from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
-from textgrad_engine.optim.search.objective import Objective, Split
+from textgrad_engine.optim.search.objective import Objective, Split, worths
 from textgrad_engine.optim.search.population import Candidate
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
 
 __all__ = ["OPRO"]
 
@@ -101,6 +103,29 @@ class OPRO(PopulationSearcher):
         self._round = 0
         self._marks: dict[int, float] = {}
 
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do; see `Searcher.volume`."""
+        most, least = sizes.decisions(self.rounds * self.per_round)
+        assert most is not None
+        assert least is not None
+        rounds, fewest = rounded_up(most, self.per_round), rounded_up(least, self.per_round)
+        scored = sizes.train if self.score_on == "train" else sizes.val
+        scored = scored if self.sample is None else min(scored, self.sample)
+        texts, usual = rounds * self.per_round, rounded_up(round(sizes.usually(most)), self.per_round)
+        tried = self.shown * (self.room_to_grow() + 200)
+        return Volume(
+            decisions=Span(least, sizes.usually(most), most),
+            examples=Span(
+                scored if self.score_on == "train" else 0,
+                scored * (1 + 0.8 * usual * self.per_round) + 3 * sizes.val,
+                scored * (1 + texts) + rounds * (sizes.val + 2 * sizes.guarded),
+            ),
+            asked=Span(fewest * self.per_round, usual * self.per_round, 2 * texts),
+            waits=(Span(1, usual + 3, 3 * rounds + 1), Span(), Span(fewest, usual, 2 * rounds)),
+            growth=Span(0, 100, self.room_to_grow()),
+            told=Span(0, 0.5 * self.shown * 200, max(tried, self.most_told()) + self.examples * 1000),
+        )
+
     def _memory(self) -> dict[str, Any]:
         return {"round": self._round, "marks": dict(self._marks)}
 
@@ -173,7 +198,7 @@ class OPRO(PopulationSearcher):
         return tuple(sorted(found.items(), key=lambda each: each[1])[-self.shown :])
 
     def _score(self, objective: Objective, numbers: list[int]) -> None:
-        """Give candidates the score that the model is shown."""
+        """Give candidates the score that the model is shown: the mean, less what the candidate costs."""
         size = len(objective.train if self.score_on == "train" else objective.val)
         order = list(range(size))
         random.Random(f"{self.seed}/sample").shuffle(order)
@@ -186,7 +211,8 @@ class OPRO(PopulationSearcher):
         else:
             rows = objective.matrix([self.population.candidates[n].texts for n in numbers], positions, "train")
         for number, row in zip(numbers, rows):
-            known = [score for score in row if score is not None]
+            paid = worths(objective, self.population.candidates[number].texts, positions, row, self.score_on)
+            known = [score for score in paid if score is not None]
             if known:
                 self._marks[number] = sum(known) / len(known)
 

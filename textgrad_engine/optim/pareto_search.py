@@ -13,6 +13,8 @@ What is not:
 - Where two candidates have both changed one prompt, the paper takes it from the one with the higher score. Here their
   changes are put together line by line when they do not touch the same lines, else by a model (`proposers.Crossover`).
 - What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's.
+- Where tokens or seconds have a price, all of this is about scores less it, so of candidates that get the same examples
+  right the cheapest holds these examples.
 
 The plain ``>`` on a minibatch of three is kept, as it is the method's rule: it lets chance into the population, which
 is what the frontier on the validation set is there for.
@@ -36,7 +38,8 @@ from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
 from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
-from textgrad_engine.optim.search.objective import Objective
+from textgrad_engine.optim.search.objective import Objective, worths
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 
 __all__ = ["ParetoSearch"]
 
@@ -120,6 +123,28 @@ class ParetoSearch(PopulationSearcher):
         self._merge_due = False
         self._merged: list[tuple[int, int]] = []
 
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do; see `Searcher.volume`."""
+        most, least = sizes.decisions(self.proposals)
+        assert most is not None
+        assert least is not None
+        batch, merges = min(self.batch_size, sizes.train), min(self.merges, most // 2)
+        some = max(0, least - self.merges)  # each merge stands in the place of a minibatch
+        usual = sizes.usually(most)
+        entered = sizes.val + 2 * sizes.guarded
+        return Volume(
+            decisions=Span(least, usual, most),
+            examples=Span(
+                some * batch, usual * (1.7 * batch + 0.45 * sizes.val), most * (2 * batch + entered) + merges * GLANCE
+            ),
+            feedback=Span(some * batch, usual * batch, most * batch),
+            asked=Span(0, 0.8 * usual, 2 * (most + merges * (sizes.parameters - 1))),
+            shared=min(self.feedback_batch_size, batch),
+            waits=(Span(some, 1.6 * usual, 4 * most), Span(0, 0.8 * usual, most), Span(0, 0.8 * usual, 2 * most)),
+            growth=Span(0, 100, self.room_to_grow()),
+            told=Span(0, 40 * batch, self.most_told()),
+        )
+
     def _memory(self) -> dict[str, Any]:
         return {"drawn": self._drawn, "merge_due": self._merge_due, "merged": [list(pair) for pair in self._merged]}
 
@@ -150,7 +175,10 @@ class ParetoSearch(PopulationSearcher):
         if self.population.number_of(texts) is not None:
             return Outcome(draft, "it is in the population already")
         after = objective.scores(texts, draft.examples, "train")
-        before, now = _sums(draft.scores, after)
+        before, now = _sums(
+            worths(objective, old, draft.examples, draft.scores, "train"),
+            worths(objective, texts, draft.examples, after, "train"),
+        )
         if now <= before:
             return Outcome(draft, f"not better on its minibatch ({before:.3f} -> {now:.3f})")
         self._merge_due = True
@@ -205,9 +233,10 @@ class ParetoSearch(PopulationSearcher):
         draft = merged(self._desk, population, pair, number)
         if population.number_of(draft.candidate.texts) is not None:
             return Outcome(draft, draft.dropped or "together they say nothing that is not in the population already")
-        rows = [population.known(each) for each in (pair.better, pair.other)]
-        positions = _telling(rows[0], rows[1], rng)
-        new = objective.scores(draft.candidate.texts, positions)
+        rows = [population.worth(each) for each in (pair.better, pair.other)]
+        positions = _telling(population.known(pair.better), population.known(pair.other), rng)
+        scores = objective.scores(draft.candidate.texts, positions)
+        new = worths(objective, draft.candidate.texts, positions, scores)
         best = max(sum(row[n] for n in positions) for row in rows)
         got = sum(score for score in new if score is not None)
         count = len(positions) or 1
@@ -220,7 +249,7 @@ class ParetoSearch(PopulationSearcher):
 
     def _frontier(self) -> dict[int, int]:
         population = self.population
-        return frontier({number: population.known(number) for number in range(len(population.candidates))})
+        return frontier({number: population.worth(number) for number in range(len(population.candidates))})
 
     def _taken_in(self, objective: Objective, draft: Draft, why: str) -> Outcome:
         """Take a candidate into the population, and score it on the whole validation set."""

@@ -31,8 +31,10 @@ from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.patch_volume import patch_volume
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.search.work import Found, Workshop, support_of
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import edits_in_words
@@ -186,6 +188,10 @@ class PatchSearch(Searcher):
     def texts(self) -> Texts:
         """The best texts so far."""
         return self.board.texts
+
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do; see `Searcher.volume`."""
+        return patch_volume(self, sizes, lanes=self._lanes.count, measured=MEASURED)
 
     def close(self) -> None:
         """Wait for the proposals under way and drop them; the next step goes on from what was decided."""
@@ -368,7 +374,11 @@ class PatchSearch(Searcher):
         if found.kind in ("tidying", "ablation"):
             return self._settle_shorter(objective, found, found.race)
         if found.race.outcome == "better":
-            return self._settle_winner(objective, found, found.race)
+            self._remember(found.spared, f"refused: {found.spared_for}")
+            kept, why, changes = self._settle_winner(objective, found, found.race)
+            without = sum(len(change.edits) for change in found.spared)
+            spared = f"; without {without} of its edits, refused: {found.spared_for}" if without else ""
+            return kept, why + spared, changes
         why = "worse" if found.race.outcome == "worse" else "no difference shown"
         for change in found.changes:
             n = self._number(change)

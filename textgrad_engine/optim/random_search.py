@@ -6,6 +6,7 @@ alone is worth. `RandomEdits` proposes without a model, `Rewrite` and `Patch` wi
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,10 +23,11 @@ from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.drafts import Desk, Draft, Job, text_settings
-from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of
+from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.telling import edits_in_words
 
 __all__ = ["RandomEdits", "RandomSearch"]
@@ -181,6 +183,26 @@ class RandomSearch(Searcher):
         """The best texts so far."""
         return self.board.texts
 
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do; see `Searcher.volume`."""
+        most, _ = sizes.decisions(self.proposals)
+        _, least = sizes.decisions(min(self.proposals, MOST_REPEATED))
+        assert most is not None
+        assert least is not None
+        usual = sizes.usually(most)
+        asks = 0 if isinstance(self.proposer, RandomEdits) else 1
+        race = sizes.val if self.allowance is None else min(sizes.val, self.allowance)
+        return Volume(
+            decisions=Span(least, usual, most),
+            # The texts of now are run again where they have changed; of guarded examples both are run.
+            examples=Span(0, usual * race / 4, most * (2 * race + 2 * sizes.guarded)),
+            asked=Span(least * asks, usual * asks, 2 * most * asks),
+            waits=(Span(0, usual, 6 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
+            growth=Span(0, 100, self.room_to_grow()),
+            told=Span(0, 60 * self.momentum, 200 * self.momentum),
+            rewrites=bool(asks),
+        )
+
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data, with what was tried."""
         board = None if self._board is None else self._board.state_dict()
@@ -257,7 +279,8 @@ class RandomSearch(Searcher):
             scale=board.scale,
         )
         both = [board.texts, draft.candidate.texts]
-        return run_race(race, objective.val, lambda some: objective.matrix(both, some))
+        scores = functools.partial(objective.matrix, both)
+        return run_race(race, objective.val, scores, slower_by(objective, *both))
 
     def _adopt(self, objective: Objective, board: Board, draft: Draft, race: RaceRecord) -> None:
         board.texts, board.origins = draft.candidate.texts, draft.candidate.origins

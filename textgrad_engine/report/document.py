@@ -105,6 +105,8 @@ def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
         found["bounds"] = None if evaluation.bounds is None else list(evaluation.bounds)
     if evaluation.samples:
         found["repeats"] = len(evaluation.samples[0])
+    if known := [each for each in evaluation.latency if each is not None]:
+        found["latency"] = math.fsum(known) / len(known)
     if evaluation.clusters:
         found["clusters"] = len(set(evaluation.clusters))
     return found

@@ -234,16 +234,20 @@ def _usage(view: View) -> RenderableType:
 def _front(result: TrainResult) -> Iterator[RenderableType]:
     from rich.table import Table
 
-    yield styled("Score against length, of what was run on the whole validation set", "bold")
+    timed = any(point.latency is not None for point in result.front)
+    against = "length and time" if timed else "length"
+    yield styled(f"Score against {against}, of what was run on the whole validation set", "bold")
     yield ""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    for name in ("tokens", "validation"):
+    for name in ("tokens", "validation", *(["time"] if timed else [])):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     for point in result.front:
         known = {"best prompt": result.best, "seed prompt": result.seed}
         which = next((name for name, texts in known.items() if texts.items() >= point.texts.items()), "")
-        table.add_row(count(point.tokens), score(point.score), which, style="bold" if which == "best prompt" else "")
+        took = ["" if point.latency is None else f"{point.latency:.2f} s"] if timed else []
+        style = "bold" if which == "best prompt" else ""
+        table.add_row(count(point.tokens), score(point.score), *took, which, style=style)
     yield padded(table, 2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -10,6 +11,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
+from textgrad_engine.train.latency import latency_change
 
 __all__ = ["ControlRow", "ParameterView", "ScoreRow", "UsageRow", "View", "lost", "said", "size", "view_of"]
 
@@ -218,6 +220,25 @@ def said(found: Comparison) -> str:
     return f"{word}: {score(found.difference, True)} {interval(found.interval, True)}, {chance},"
 
 
+def _time(result: TrainResult) -> Iterator[str]:
+    """What the best prompt changes about the time of an answer, on the test set if there is one."""
+    if result.seed == result.best:
+        return
+    for name, seed, best in (
+        ("test", result.seed_test, result.best_test),
+        ("validation", result.seed_val, result.best_val),
+    ):
+        if seed is None or best is None or (change := latency_change(seed, best)) is None:
+            continue
+        word = {"not shown": "no difference shown"}.get(change.verdict, change.verdict)
+        ends = " to ".join("unknown" if math.isinf(end) else f"{end:+.2f}" for end in change.interval)
+        yield (
+            f"Time of an example's answers on the {name} set: {change.before:.2f} s -> {change.after:.2f} s "
+            f"({word}: {ends} s, {plural(change.examples, 'example')})."
+        )
+        return
+
+
 def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
     found = result.comparison if result.seed != result.best else None
     notes = []
@@ -252,6 +273,7 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
     ):
         if evaluation is not None and evaluation.unanswered:
             notes.append(f"{which}: {lost(evaluation)}")
+    notes += _time(result)
     if found is not None and found.bounds is not None:
         low, high = (score(bound, True) for bound in found.bounds)
         notes.append(f"Whatever the missing answers would have scored, the difference is between {low} and {high}.")

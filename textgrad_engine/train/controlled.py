@@ -38,6 +38,7 @@ def run_controls(run: Run, searched: Controls) -> None:
             concurrency=run.trainer.concurrency,
             guards=run.trainer.guards,
             tokens_weight=run.trainer.tokens_weight,
+            latency_weight=run.trainer.latency_weight,
         )
         with run.phase("control", len(run.steps), 0):
             found = search_without_feedback(

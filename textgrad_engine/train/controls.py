@@ -23,6 +23,7 @@ from textgrad_engine.optim.search.objective import Texts, handicap_of
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.guards import Guards
+from textgrad_engine.train.latency import latency_change
 from textgrad_engine.train.objective import Objective
 
 __all__ = [
@@ -173,18 +174,19 @@ def search_without_feedback(
         val = objective.evaluation(texts)
     except UNANSWERED as error:
         return Searched(start, seed_val, tried, kept, searched, problem or f"{type(error).__name__}: {error}")
-    if not does_better(val, seed_val, handicap_of(objective, start, texts)):
+    if not does_better(val, seed_val, handicap_of(objective, start, texts), objective.latency_weight):
         return Searched(start, seed_val, tried, kept, searched, problem)
     return Searched(texts, val, tried, kept, searched, problem)
 
 
-def does_better(best: Evaluation, seed: Evaluation, handicap: float = 0.0) -> bool:
+def does_better(best: Evaluation, seed: Evaluation, handicap: float = 0.0, latency_weight: float = 0.0) -> bool:
     """Whether texts do better than the seed texts, over the examples where both answered.
 
     Args:
         best: the scores of the texts.
         seed: those of the seed texts.
         handicap: by so much the mean must be higher to pay for further tokens.
+        latency_weight: what a second of an example costs, where both evaluations know how long it took.
 
     Example:
         >>> seed, best = (Evaluation(("a", "b"), scores, (None, None), {}) for scores in ((0.0, 1.0), (1.0, None)))
@@ -193,6 +195,8 @@ def does_better(best: Evaluation, seed: Evaluation, handicap: float = 0.0) -> bo
     """
     pairs = zip(seed.scores, best.scores)
     changes = [after - before for before, after in pairs if before is not None and after is not None]
+    if latency_weight and (slower := latency_change(seed, best)) is not None:
+        handicap += latency_weight * (slower.after - slower.before)
     return sum(changes) > len(changes) * handicap
 
 
@@ -207,6 +211,7 @@ def objective_for(
     concurrency: int | None,
     guards: Guards | None,
     tokens_weight: float,
+    latency_weight: float | None = None,
 ) -> Objective:
     """A new objective of what an optimizer trains, in the program's order.
 
@@ -220,6 +225,7 @@ def objective_for(
         concurrency: at most so many examples at once.
         guards: what no new texts may break.
         tokens_weight: what 1000 tokens of the texts cost, in units of the score.
+        latency_weight: what a second of an example's answers costs; None where it is not noted.
     """
     trained = {id(variable) for group in optimizer.param_groups for variable in group["params"]}
     own = [parameter for parameter in program.parameters() if parameter.requires_grad and id(parameter) in trained]
@@ -233,6 +239,7 @@ def objective_for(
         parameters=own,
         guards=guards,
         tokens_weight=tokens_weight,
+        latency_weight=latency_weight,
     )
 
 

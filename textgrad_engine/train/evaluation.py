@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine.train.statistics import (
@@ -31,6 +31,8 @@ class Evaluation:
         samples: with repeats, the score of each sample of each example, None where it had no answer; else empty.
         clusters: for each example the cluster it belongs to; empty when each stands for itself.
         scale: the lowest and the highest possible score, where the loss names them.
+        latency: where it was asked for, the seconds that the forward calls of each example took, with repeats the means
+            of its samples; None where nobody knows (`train.latency` says what counts). Else empty.
     """
 
     ids: tuple[str, ...]
@@ -40,6 +42,7 @@ class Evaluation:
     samples: tuple[tuple[float | None, ...], ...] = ()
     clusters: tuple[str, ...] = ()
     scale: tuple[float, float] | None = None
+    latency: tuple[float | None, ...] = field(default=(), compare=False)
 
     @property
     def answered(self) -> tuple[float, ...]:

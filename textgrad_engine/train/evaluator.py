@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
@@ -12,6 +13,7 @@ from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.statistics import item_means
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
@@ -29,6 +31,7 @@ def evaluate(
     target: str = "target",
     repeats: int = 1,
     clusters: str | None = None,
+    timed: bool = False,
     on_score: Callable[[int], None] | None = None,
 ) -> Evaluation:
     """Run a program on every example, all at once, and score its predictions; nothing is recorded for backward.
@@ -43,6 +46,7 @@ def evaluate(
             too), and the example's score is the mean of its samples.
         clusters: the name of a field that says which examples belong together, such as the document that several
             questions are about; they are then not taken for independent.
+        timed: note how long the answers took (`Evaluation.latency`).
         on_score: called with a position when a sample of that example has its score; on any thread, in any order.
             It must not raise.
 
@@ -72,16 +76,17 @@ def evaluate(
     pick, target_of = fields_named_by(program), target_for(loss, target)
     given = [(pick(row, name), target_of(row, name)) for row, name in zip(dataset, names)]  # before anything is paid
 
-    def start(number: int) -> tuple[Variable, Variable]:
+    def start(number: int) -> tuple[tuple[Variable, Stopwatch], Variable]:
         sample, position = divmod(number, len(given))
         fields, wanted = given[position]
-        with example(names[position]), no_grad(), repeat(sample):
+        watch = Stopwatch()
+        with example(names[position]), no_grad(), repeat(sample), watch.running() if timed else nullcontext():
             prediction = as_variable(program(**fields))
-            return prediction, loss(prediction, wanted)
+            return (prediction, watch), loss(prediction, wanted)
 
     tell = None if on_score is None else lambda number: on_score(number % len(given))
     results = run_scored(start, len(given) * repeats, concurrency, tell)
-    found = [scored(prediction, value) for prediction, value in results]
+    found = [scored(prediction, value, watch if timed else None) for (prediction, watch), value in results]
     return evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss))
 
 
@@ -91,17 +96,24 @@ class Scored(NamedTuple):
     score: float | None
     prediction: Any = None
     failure: Exception | None = None
+    latency: float | None = None
 
 
-def scored(prediction: Variable, loss: Variable) -> Scored:
+def scored(prediction: Variable, loss: Variable, watch: Stopwatch | None = None) -> Scored:
     """Wait for an example and read what came of it.
+
+    Args:
+        prediction: what the program said.
+        loss: its score.
+        watch: ran while the example was begun; None where nobody wants to know how long it took.
 
     Raises:
         TypeError: the loss is no number.
         ModelError: the models cannot be asked at all.
     """
     try:
-        return Scored(as_score(loss), prediction.data)
+        score = as_score(loss)
+        return Scored(score, prediction.data, latency=None if watch is None else watch.seconds)
     except UNANSWERED as error:
         return Scored(None, failure=error)
 
@@ -150,7 +162,9 @@ def evaluation_of(
             failures[name] = f"{type(row[0].failure).__name__}: {row[0].failure}"
     said = [row[0].prediction if repeats == 1 else [each.prediction for each in row] for row in rows]
     samples = () if repeats == 1 else tuple(tuple(each.score for each in row) for row in rows)
-    return Evaluation(names, tuple(scores), tuple(said), failures, samples, clusters, scale)
+    times = [[each.latency for each in row if each.latency is not None] for row in rows]
+    latency = tuple(item_means([row])[0] if row else None for row in times) if any(times) else ()
+    return Evaluation(names, tuple(scores), tuple(said), failures, samples, clusters, scale, latency)
 
 
 def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...]:

@@ -1,11 +1,13 @@
-"""The front of score against tokens: what a shorter prompt would cost in score, of all that a run has validated."""
+"""The front of score, tokens and time: what shorter or faster texts would cost in score, of all that was validated."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from textgrad_engine.optim.search.objective import tokens_of
-from textgrad_engine.optim.shrink import Point, pareto
+from textgrad_engine.optim.search.objective import Texts, tokens_of
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.latency import latency_change
 from textgrad_engine.train.objective import Objective
 
 __all__ = ["FrontPoint", "front_of"]
@@ -13,31 +15,72 @@ __all__ = ["FrontPoint", "front_of"]
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """Texts that no others of the run beat by fewer tokens or a higher score without losing in the other.
+    """Texts that no others of the run beat without losing in another of the objectives: score, tokens and time.
 
     Attributes:
         texts: by dotted name.
         tokens: how many tokens they have together.
         score: their mean score on the validation set.
+        latency: the mean seconds of an example's forward calls there; None where that was not noted.
     """
 
     texts: dict[str, str]
     tokens: int
     score: float
+    latency: float | None = None
 
 
 def front_of(objective: Objective) -> tuple[FrontPoint, ...]:
     """The front of all texts that were run on the whole validation set and always had an answer, longest first.
 
-    Texts whose race was decided before that are not on it, as nobody knows their mean.
+    Texts whose race was decided before that are not on it, as nobody knows their mean. Time counts where the objective
+    has noted it; as it is noisy, texts are faster than others only where the 95% interval of the mean difference over
+    the same examples says so.
 
     Args:
         objective: the one that ran them.
     """
-    validated = objective.validated()
-    points = [Point(str(number), tokens_of(texts), score) for number, (texts, score) in enumerate(validated)]
-    found = []
-    for point in pareto(points):
-        texts, score = validated[int(point.text)]
-        found.append(FrontPoint(dict(zip(objective.names, texts)), point.tokens, score))
-    return tuple(found)
+    tried = [_Tried(texts, tokens_of(texts), found) for texts, found in objective.validated()]
+    tried.sort(key=lambda each: (each.tokens, -each.score))  # of equal ones the first stays
+    front: list[_Tried] = []
+    for one in tried:
+        if not any(other.beats(one) or other.equals(one) for other in front):
+            front = [other for other in front if not one.beats(other)]
+            front.append(one)
+    return tuple(
+        FrontPoint(dict(zip(objective.names, each.texts)), each.tokens, each.score, _mean(each.found.latency))
+        for each in reversed(front)
+    )
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """Texts, their tokens, and what they came to."""
+
+    texts: Texts
+    tokens: int
+    found: Evaluation
+
+    @property
+    def score(self) -> float:
+        return self.found.mean
+
+    def time_against(self, other: _Tried) -> str:
+        change = latency_change(other.found, self.found)
+        return "not shown" if change is None else change.verdict
+
+    def beats(self, other: _Tried) -> bool:
+        """Whether there is no loss in any objective, and a gain in one of them."""
+        time = self.time_against(other)
+        if self.score < other.score or self.tokens > other.tokens or time == "slower":
+            return False
+        return self.score > other.score or self.tokens < other.tokens or time == "faster"
+
+    def equals(self, other: _Tried) -> bool:
+        same = (self.score, self.tokens) == (other.score, other.tokens)
+        return same and self.time_against(other) == "not shown"
+
+
+def _mean(latency: tuple[float | None, ...]) -> float | None:
+    known = [each for each in latency if each is not None]
+    return math.fsum(known) / len(known) if known else None

@@ -108,6 +108,22 @@ class Guarded:
         found = [*self.never_break, *(position for _, _, _, own in self.slices for position in own)]
         return tuple(dict.fromkeys(found))
 
+    def culprits(self, before: Mapping[int, float | None], after: Mapping[int, float | None]) -> tuple[int, ...]:
+        """The positions of the examples that `broken` speaks of: those that must not get worse, or of a slice, and did.
+
+        Args:
+            before: as for `broken`.
+            after: likewise.
+        """
+        if not self.broken(before, after):
+            return ()
+
+        def fell(position: int) -> bool:
+            old, new = before[position], after[position]
+            return new is None or (old is not None and new < old - _ALIKE)
+
+        return tuple(position for position in self.positions if fell(position))
+
     def broken(self, before: Mapping[int, float | None], after: Mapping[int, float | None]) -> str:
         """What is broken, in words; "" when nothing is.
 

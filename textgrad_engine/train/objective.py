@@ -34,7 +34,8 @@ from textgrad_engine.train.evaluator import (
 )
 from textgrad_engine.train.events import current_phase
 from textgrad_engine.train.grid import Row, is_straight, run_grid, same_shape
-from textgrad_engine.train.guards import Guards
+from textgrad_engine.train.guards import Guarded, Guards
+from textgrad_engine.train.latency import Stopwatch
 
 __all__ = ["Objective"]
 
@@ -42,6 +43,8 @@ Rows = Sequence[dict[str, Any]]
 
 _Key = tuple[Texts, Split, int, int]
 
+_Begun = tuple[Variable, Variable, Stopwatch | None]
+"""The prediction and the loss of an example, and what times it."""
 
 Phases = Callable[[int], contextlib.AbstractContextManager[None]]
 
@@ -65,6 +68,9 @@ class Objective:
         guards: what no new texts may break.
         tokens_weight: what 1000 tokens of the texts cost, in units of the score; texts are compared by their mean
             scores less that.
+        latency_weight: what a second of an example's forward calls costs, in units of the score; the same way. 0 notes
+            the time without charging for it, None does not note it (`train.latency` says what it is, and why a search
+            that charges for it can be repeated only where the models' latencies can).
 
     Raises:
         DataError: a set is empty, or an example lacks a field, or one that the guards name is not there.
@@ -94,8 +100,10 @@ class Objective:
         phases: Phases | None = None,
         guards: Guards | None = None,
         tokens_weight: float = 0.0,
+        latency_weight: float | None = None,
     ) -> None:
-        self.tokens_weight = tokens_weight
+        self.tokens_weight, self.latency_weight = tokens_weight, latency_weight or 0.0
+        self.timed = latency_weight is not None
         self.scale = scale_of(loss)
         self._phases = phases
         self._program, self._loss, self._concurrency = program, loss, concurrency
@@ -138,10 +146,22 @@ class Objective:
         """The scores of every candidate on every example, those that are not known yet bought all at once.
 
         Several candidates go through nested `vmap`, unless the program or its loss looks at a value (a branch on an
-        answer, say), a field is no text, or `concurrency` is limited; then each example is run by itself.
+        answer, say), a field is no text, `concurrency` is limited, or the time is noted; then each example is run by
+        itself.
         """
         wanted: list[list[_Key]] = [[(texts, split, n, repeat) for n in positions] for texts in candidates]
         return [[found.score for found in row] for row in self._results(wanted)]
+
+    def latencies(self, texts: Texts, positions: Sequence[int], split: Split = "val") -> list[float | None]:
+        """The seconds that the forward calls of some examples took with these texts; see `optim.search.Objective`."""
+        found: list[float | None] = []
+        for position in positions:
+            key: _Key = (texts, split, position, 0)
+            with self._lock:
+                future = self._shared.get(key) or self._own.get((_proposal.get(), key))
+            known = future is not None and future.done() and future.exception() is None
+            found.append(future.result().latency if known and future is not None else None)
+        return found
 
     def missing(self, texts: Texts) -> int:
         """How many validation examples were not run with these texts yet."""
@@ -169,21 +189,25 @@ class Objective:
         if all(score is None for score in scores):
             return None
         lost = {name: "it was not run with these texts" for name, score in zip(self.val, scores) if score is None}
-        return Evaluation(self.val, tuple(scores), tuple(None for _ in scores), lost)
+        latency = tuple(self.latencies(texts, range(len(self.val)))) if self.timed else ()
+        return Evaluation(self.val, tuple(scores), tuple(None for _ in scores), lost, latency=latency)
 
-    def validated(self) -> list[tuple[Texts, float]]:
-        """All texts that were run on the whole validation set, sorted, each with its mean score, where all answered."""
+    def validated(self) -> list[tuple[Texts, Evaluation]]:
+        """All texts that were run on the whole validation set, sorted, with what they came to; where all answered."""
         with self._lock:
             own = [(key, future) for (_, key), future in sorted(self._own.items(), key=lambda item: item[0][0])]
             held = [*self._shared.items(), *own]
-        scores: dict[Texts, dict[int, float]] = {}
+        results: dict[Texts, dict[int, Scored]] = {}
         for (texts, split, position, repeat), future in held:
             if split == "val" and not repeat and future.done() and future.exception() is None:
-                score = future.result().score
-                if score is not None:
-                    scores.setdefault(texts, {}).setdefault(position, score)
-        whole = {texts: found for texts, found in scores.items() if len(found) == len(self.val)}
-        return [(texts, sum(found.values()) / len(found)) for texts, found in sorted(whole.items())]
+                result = future.result()
+                if result.score is not None:
+                    results.setdefault(texts, {}).setdefault(position, result)
+        whole = {texts: found for texts, found in results.items() if len(found) == len(self.val)}
+        return [
+            (texts, evaluation_of(self.val, [found[position] for position in range(len(self.val))]))
+            for texts, found in sorted(whole.items())
+        ]
 
     def texts_of(self, named: Mapping[str, str]) -> Texts:
         """The candidate that texts by dotted name make."""
@@ -201,18 +225,18 @@ class Objective:
         rows = [self._rows["train"][position] for position in positions]
         problems: list[str] = []
 
-        def start(number: int) -> tuple[Any, Variable]:
+        def start(number: int) -> tuple[tuple[Variable, Stopwatch | None], Variable]:
             name, fields, wanted = rows[number]
-            with example(name):
+            with example(name), self._watching() as watch:
                 prediction = as_variable(functional_call(self._program, others | leaves, **fields))
-                return prediction, self._loss(prediction, wanted)
+                return (prediction, watch), self._loss(prediction, wanted)
 
         results = run_scored(start, len(rows), self._concurrency, room=self._room)
         losses = [loss for _, loss in results]
         if roots := [loss for loss in losses if loss.requires_grad]:
             with forgiving(functools.partial(note_lost, problems)):
                 backward(roots)
-        every = [scored(prediction, loss) for prediction, loss in results]
+        every = [scored(prediction, loss, watch) for (prediction, watch), loss in results]
         for position, found in zip(positions, every):
             self._remember((texts, "train", position, 0), found)
         gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())
@@ -275,15 +299,33 @@ class Objective:
         """
         if self._guarded is None or before == after:
             return ""
-        positions = self._guarded.positions
-        token = _proposal.set(number)
         try:
-            old, new = self.matrix([before, after], positions)
+            return self._guarded.broken(*self._on_guarded(self._guarded, before, after, number))
         except UNANSWERED as error:
             return f"the guarded examples could not be run: {type(error).__name__}: {error}"
+
+    def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
+        """The positions of the examples for which the guards refuse texts; see `optim.search.Objective`.
+
+        Raises:
+            ModelError: the models cannot be asked at all, or the budget is spent.
+        """
+        if self._guarded is None or before == after:
+            return ()
+        try:
+            return self._guarded.culprits(*self._on_guarded(self._guarded, before, after, number))
+        except UNANSWERED:
+            return ()
+
+    def _on_guarded(
+        self, guarded: Guarded, before: Texts, after: Texts, number: int
+    ) -> tuple[dict[int, float | None], dict[int, float | None]]:
+        token = _proposal.set(number)
+        try:
+            old, new = self.matrix([before, after], guarded.positions)
         finally:
             _proposal.reset(token)
-        return self._guarded.broken(dict(zip(positions, old)), dict(zip(positions, new)))
+        return dict(zip(guarded.positions, old)), dict(zip(guarded.positions, new))
 
     def _results(self, wanted: list[list[_Key]], on_score: Callable[[int], None] | None = None) -> list[list[Scored]]:
         with self._lock:
@@ -323,9 +365,11 @@ class Objective:
     def _buy(self, missing: dict[_Key, Future[Scored]], on_score: Callable[[int], None] | None) -> None:
         keys = list(missing)
         try:
-            together = {} if on_score is not None or self._room is not None else self._started_together(keys)
+            apart = on_score is not None or self._room is not None or self.timed
+            together = {} if apart else self._started_together(keys)
             alone = [key for key in keys if key not in together]
-            started = together | dict(zip(alone, self._started(alone, on_score)))
+            started: dict[_Key, _Begun] = {key: (*pair, None) for key, pair in together.items()}
+            started |= zip(alone, self._started(alone, on_score))
             failures: list[Exception] = []
             for key in keys:  # each by itself: what was answered stays known when others could not be asked
                 try:
@@ -343,18 +387,25 @@ class Objective:
                         future.set_exception(error)
             raise
 
-    def _started(self, keys: list[_Key], on_score: Callable[[int], None] | None) -> list[tuple[Variable, Variable]]:
+    def _started(self, keys: list[_Key], on_score: Callable[[int], None] | None) -> list[_Begun]:
         """The predictions and losses of examples, each run by itself."""
         leaves = {texts: self._leaves(texts) for texts in dict.fromkeys(key[0] for key in keys)}
 
-        def start(number: int) -> tuple[Variable, Variable]:
+        def start(number: int) -> tuple[tuple[Variable, Stopwatch | None], Variable]:
             texts, split, position, index = keys[number]
             name, fields, wanted = self._rows[split][position]
-            with example(name), no_grad(), sampling(index), self._phase_of(texts):
+            with example(name), no_grad(), sampling(index), self._phase_of(texts), self._watching() as watch:
                 prediction = as_variable(functional_call(self._program, leaves[texts], **fields))
-                return prediction, self._loss(prediction, wanted)
+                return (prediction, watch), self._loss(prediction, wanted)
 
-        return run_scored(start, len(keys), self._concurrency, on_score, self._room)
+        results = run_scored(start, len(keys), self._concurrency, on_score, self._room)
+        return [(prediction, loss, watch) for (prediction, watch), loss in results]
+
+    @contextlib.contextmanager
+    def _watching(self) -> Iterator[Stopwatch | None]:
+        watch = Stopwatch() if self.timed else None
+        with contextlib.nullcontext() if watch is None else watch.running():
+            yield watch
 
     def _started_together(self, keys: list[_Key]) -> dict[_Key, tuple[Variable, Variable]]:
         """Those of candidates that miss the same examples, by nested `vmap` where the program allows it."""

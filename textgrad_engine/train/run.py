@@ -20,7 +20,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
 from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.board import Board
-from textgrad_engine.optim.search.objective import Texts, handicap_of
+from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import Race, RaceRecord, answered, run_race
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
 from textgrad_engine.train.controlled import run_controls
@@ -95,6 +95,7 @@ class Run:
             phases=self.proposal_phase,
             guards=trainer.guards,
             tokens_weight=trainer.tokens_weight,
+            latency_weight=trainer.latency_weight,
         )
         self.seed = self.texts()
         self.best = dict(self.seed)
@@ -312,7 +313,8 @@ class Run:
         )
         with self.phase("validate", number, 0):
             both = [board.texts, texts]
-            return run_race(race, self.objective.val, answered(lambda some: self.objective.matrix(both, some)))
+            scores = answered(lambda some: self.objective.matrix(both, some))
+            return run_race(race, self.objective.val, scores, slower_by(self.objective, *both))
 
     def wins(self, race: RaceRecord) -> bool:
         """Whether the texts of now replace the best ones: they are better, or shorter and not worse."""
@@ -407,6 +409,7 @@ class Run:
                 self.loss,
                 self.trainer.concurrency,
                 target=self.trainer.target,
+                timed=self.trainer.latency_weight is not None,
                 on_score=lambda _: advance(),
             )
         self.emit(Evaluated(self.phases, phase, step, found))

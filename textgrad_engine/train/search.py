@@ -5,6 +5,7 @@ from __future__ import annotations
 from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.train.controls import does_better
 from textgrad_engine.train.events import PhaseEnded, StepEnded
 from textgrad_engine.train.run import Run
 
@@ -95,7 +96,6 @@ class SearchRun(Run):
         """Whether the best texts do better on the validation set than the seed texts, where both answered."""
         assert self.seed_val is not None
         assert self.best_val is not None
-        pairs = zip(self.seed_val.scores, self.best_val.scores)
-        changes = [after - before for before, after in pairs if before is not None and after is not None]
         seed, best = self.objective.texts_of(self.seed), self.objective.texts_of(self.best)
-        return sum(changes) > len(changes) * handicap_of(self.objective, seed, best)
+        handicap = handicap_of(self.objective, seed, best)
+        return does_better(self.best_val, self.seed_val, handicap, self.objective.latency_weight)

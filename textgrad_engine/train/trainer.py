@@ -44,6 +44,9 @@ class Trainer:
         guards: what no new text may break, however much better it is on the whole.
         tokens_weight: what 1000 tokens of the trained texts cost, in units of the score. Races and means are decided by
             the score less that; the scores that are reported stay plain.
+        latency_weight: what a second of an example's forward calls costs, in the same way. 0 decides nothing, and has
+            the time reported and on the front; None does not look at it. Times are noisy, and with a weight above 0 two
+            runs are equal only where the models' latencies are: `train.latency` says why.
         controls: after the run, give a rewrite without feedback and random edits as many calls as the optimizer had,
             and score what they select on the test set too (`TrainResult.controls`). This triples the calls.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
@@ -85,6 +88,7 @@ class Trainer:
         concurrency: int | None = None,
         guards: Guards | None = None,
         tokens_weight: float = 0.0,
+        latency_weight: float | None = None,
         controls: bool = False,
         run_dir: str | Path | None = None,
         callbacks: Iterable[Callback] = (),
@@ -109,7 +113,10 @@ class Trainer:
         self.concurrency = concurrency
         if not 0 <= tokens_weight < math.inf:
             raise ValueError(f"tokens_weight must be a number of at least 0, got {tokens_weight}")
+        if latency_weight is not None and not 0 <= latency_weight < math.inf:
+            raise ValueError(f"latency_weight must be None or a number of at least 0, got {latency_weight}")
         self.guards = guards
+        self.latency_weight = latency_weight
         self.tokens_weight = tokens_weight
         self.controls = controls
         self.run_dir = None if run_dir is None else Path(run_dir)

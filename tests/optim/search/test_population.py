@@ -12,6 +12,8 @@ from textgrad_engine.optim.search.population import Candidate, Population
 class Scores:
     """Gives scores from a table, and keeps what it was asked."""
 
+    tokens_weight = latency_weight = 0.0
+
     def __init__(self, table: dict[str, list[float | None]]) -> None:
         self.table = table
         self.asked: list[Any] = []

@@ -79,8 +79,10 @@ class PopulationSearcher(Searcher):
 
     @property
     def expected(self) -> float:
-        """The mean validation score that the best candidate is expected to have: the first's, and its lead on that."""
-        return self.population.mean(0) + self.population.lead(self._best, 0)
+        """The mean validation score that the best candidate is expected to have: the first's, and its gain on that."""
+        first, best = self.population.known(0), self.population.known(self._best)
+        gains = [best[position] - first[position] for position in first if position in best]
+        return sum(first.values()) / len(first) + sum(gains) / (len(gains) or 1) if first else float("-inf")
 
     def texts(self) -> Texts:
         """The texts of the best candidate so far."""
@@ -133,7 +135,7 @@ class PopulationSearcher(Searcher):
         variables = self._variables()
         texts = tuple(str(variable.data) for variable in variables)
         if self._population is None or self.texts() != texts or self.population.val != tuple(objective.val):
-            self._population = Population(tuple(objective.val), tokens_weight=objective.tokens_weight)
+            self._population = Population(tuple(objective.val))
             self._population.add(Candidate(texts, tuple(tuple(self.origins(variable)) for variable in variables)))
             self._waiting.clear()
             self._best = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
@@ -11,7 +11,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.demos import Demo
 
-__all__ = ["FeedbackOn", "Objective", "Split", "Texts", "handicap_of", "tokens_of"]
+__all__ = ["FeedbackOn", "Objective", "Split", "Texts", "costs_of", "handicap_of", "slower_by", "tokens_of", "worths"]
 
 Texts: TypeAlias = tuple[str, ...]
 """A candidate: one text for each parameter of the objective, in order."""
@@ -46,6 +46,8 @@ class Objective(Protocol):
         val: the ids of the examples that decide which texts are kept.
         tokens_weight: what 1000 tokens of the texts cost, in units of the score; texts are compared by their mean
             scores less that.
+        latency_weight: what a second of an example's forward calls costs, in units of the score; 0 where time does not
+            count.
         scale: the worst and the best score that the loss gives; None where it does not say.
     """
 
@@ -53,6 +55,7 @@ class Objective(Protocol):
     train: tuple[str, ...]
     val: tuple[str, ...]
     tokens_weight: float
+    latency_weight: float
     scale: tuple[float, float] | None
 
     def scores(
@@ -72,6 +75,13 @@ class Objective(Protocol):
         self, candidates: Sequence[Texts], positions: Sequence[int], split: Split = "val"
     ) -> list[list[float | None]]:
         """The scores of every candidate (rows) on every example (columns), all at once."""
+        ...
+
+    def latencies(self, texts: Texts, positions: Sequence[int], split: Split = "val") -> list[float | None]:
+        """The seconds that the forward calls of some examples took with these texts; nothing is run for it.
+
+        None for an example that was not run, or whose answers do not tell.
+        """
         ...
 
     def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
@@ -99,6 +109,10 @@ class Objective(Protocol):
         """Be told that these are the best texts now; what is scored with them from now on belongs to no proposal."""
         ...
 
+    def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
+        """The positions of the validation examples for which `refusal` refuses texts; empty when it does not."""
+        ...
+
     def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
         """Why texts that won their race must not be kept all the same, in words; "" when they may be.
 
@@ -122,6 +136,32 @@ def tokens_of(texts: Texts) -> int:
     return sum(tokens.count(text) for text in texts)
 
 
+def costs_of(objective: Objective, texts: Texts, positions: Sequence[int], split: Split = "val") -> list[float]:
+    """What examples cost with some texts, in units of the score: the tokens of the texts, and the time of the answers.
+
+    A score less its cost is what searches compare where a method has no race: a bandit, a frontier, a list by scores.
+
+    Args:
+        objective: says what tokens and seconds cost.
+        texts: the candidate.
+        positions: the examples, which were run with these texts; an example whose time is not known costs none.
+        split: which examples the positions count.
+    """
+    tokens_cost = objective.tokens_weight * tokens_of(texts) / 1000 if objective.tokens_weight else 0.0
+    if not objective.latency_weight:
+        return [tokens_cost] * len(positions)
+    seconds = objective.latencies(texts, positions, split)
+    return [tokens_cost + objective.latency_weight * (each or 0.0) for each in seconds]
+
+
+def worths(
+    objective: Objective, texts: Texts, positions: Sequence[int], scores: Sequence[float | None], split: Split = "val"
+) -> list[float | None]:
+    """The scores of examples with some texts, each less its cost (`costs_of`); None stays None."""
+    costs = costs_of(objective, texts, positions, split)
+    return [None if score is None else score - cost for score, cost in zip(scores, costs)]
+
+
 def handicap_of(objective: Objective, before: Texts, after: Texts) -> float:
     """By how much the mean score with new texts must be higher to pay for their tokens; negative for fewer tokens.
 
@@ -133,3 +173,24 @@ def handicap_of(objective: Objective, before: Texts, after: Texts) -> float:
     if not objective.tokens_weight:
         return 0.0
     return objective.tokens_weight * (tokens_of(after) - tokens_of(before)) / 1000
+
+
+def slower_by(objective: Objective, before: Texts, after: Texts) -> Callable[[Sequence[int]], list[float]] | None:
+    """What the time of validation examples costs more with new texts, for `run_race`; None where time does not count.
+
+    An example whose time is not known with both costs nothing.
+
+    Args:
+        objective: says what a second costs.
+        before: the texts of now.
+        after: the new texts.
+    """
+    if not objective.latency_weight:
+        return None
+
+    def costs(positions: Sequence[int]) -> list[float]:
+        pairs = zip(objective.latencies(before, positions), objective.latencies(after, positions))
+        known = [None if old is None or new is None else new - old for old, new in pairs]
+        return [0.0 if each is None else objective.latency_weight * each for each in known]
+
+    return costs

@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.patch import Origin
-from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.objective import Objective, Texts, costs_of
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 
 __all__ = ["Candidate", "Population"]
@@ -37,18 +37,20 @@ class Population:
         val: the ids of the validation examples.
         candidates: the candidates.
         scores: for each candidate its validation scores by position; None where no answer was to be had.
-        tokens_weight: what 1000 tokens of a candidate's texts cost, in units of the score.
+        costs: for each candidate what each of these costs, in units of the score (`optim.search.objective.costs_of`).
+            Means, leads and the frontier are of scores less their costs.
     """
 
     val: tuple[str, ...]
     candidates: list[Candidate] = field(default_factory=list)
     scores: list[dict[int, float | None]] = field(default_factory=list)
-    tokens_weight: float = 0.0
+    costs: list[dict[int, float]] = field(default_factory=list)
 
     def add(self, candidate: Candidate) -> int:
         """Take a candidate in. Returns its number."""
         self.candidates.append(candidate)
         self.scores.append({})
+        self.costs.append({})
         return len(self.candidates) - 1
 
     def number_of(self, texts: Texts) -> int | None:
@@ -63,29 +65,35 @@ class Population:
             found = objective.matrix([self.candidates[number].texts for number in rows], columns)
             for number, row in zip(rows, found):
                 self.scores[number].update(zip(columns, row))
+                self.costs[number].update(zip(columns, costs_of(objective, self.candidates[number].texts, columns)))
+
+    def worth(self, number: int) -> dict[int, float]:
+        """The scores that a candidate has, each less its cost, by position."""
+        costs = self.costs[number]
+        return {position: score - costs.get(position, 0.0) for position, score in self.known(number).items()}
 
     def known(self, number: int) -> dict[int, float]:
         """The scores that a candidate has, by position."""
         return {position: score for position, score in self.scores[number].items() if score is not None}
 
     def mean(self, number: int, positions: Sequence[int] | None = None) -> float:
-        """The mean score of a candidate, less what its tokens cost; minus infinity when it has none.
+        """The mean score of a candidate, less what it costs; minus infinity when it has none.
 
         Args:
             number: which candidate.
             positions: over these examples; None for all that it was run on.
         """
-        known = self.known(number)
+        known = self.worth(number)
         scores = [known[n] for n in (known if positions is None else positions) if n in known]
-        return sum(scores) / len(scores) - self._price(number) if scores else float("-inf")
+        return sum(scores) / len(scores) if scores else float("-inf")
 
     def lead(self, number: int, over: int) -> float:
         """By how much a candidate's mean is above another's, on the examples that both have scores on; 0 for none."""
-        mine, theirs = self.known(number), self.known(over)
+        mine, theirs = self.worth(number), self.worth(over)
         both = [position for position in mine if position in theirs]
         if not both:
             return 0.0
-        return sum(mine[n] - theirs[n] for n in both) / len(both) - self._price(number) + self._price(over)
+        return sum(mine[n] - theirs[n] for n in both) / len(both)
 
     def length(self, number: int) -> int:
         """How many tokens a candidate's texts have."""
@@ -124,9 +132,6 @@ class Population:
     def state_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         return asdict(self)
-
-    def _price(self, number: int) -> float:
-        return self.tokens_weight * self.length(number) / 1000 if self.tokens_weight else 0.0
 
     @property
     def _seen(self) -> list[float]:

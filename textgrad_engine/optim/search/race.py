@@ -23,7 +23,7 @@ from typing import Literal
 
 from textgrad_engine.errors import AnswerError
 
-__all__ = ["Outcome", "Race", "RaceRecord", "answered", "run_race"]
+__all__ = ["Costs", "Outcome", "Race", "RaceRecord", "answered", "run_race"]
 
 Outcome = Literal["better", "worse", "no difference"]
 
@@ -63,6 +63,8 @@ class RaceRecord:
         after: their scores with the candidate.
         probability: how probable it is that the candidate's mean is higher, by these examples.
         difference: the difference of the means, put together from the strata.
+        cost: what the candidate's examples cost more on the average, in units of the score, where time is charged for;
+            `probability` is that of a gain beyond it.
     """
 
     outcome: Outcome
@@ -71,6 +73,7 @@ class RaceRecord:
     after: tuple[float | None, ...]
     probability: float
     difference: float
+    cost: float = 0.0
 
     @property
     def gained(self) -> tuple[str, ...]:
@@ -158,6 +161,7 @@ class Race:
         self._stratum = {position: n for n, stratum in enumerate(self._waiting) for position in stratum}
         self._sizes = [len(stratum) for stratum in self._waiting]
         self._differences: list[list[float]] = [[] for _ in self._waiting]
+        self._costs: list[list[float]] = [[] for _ in self._waiting]
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
         self._fewest, self._glance, self._handicap = fewest, glance, handicap
         self._hopeful = set(every if hopeful is None else hopeful)
@@ -187,8 +191,15 @@ class Race:
         self._open = set(chosen)
         return chosen
 
-    def add(self, position: int, before: float | None, after: float | None) -> None:
+    def add(self, position: int, before: float | None, after: float | None, cost: float = 0.0) -> None:
         """Tell an example's scores; None where no answer was to be had, which says nothing about either.
+
+        Args:
+            position: the example.
+            before: its score with the current texts.
+            after: its score with the candidate.
+            cost: what the example costs more with the candidate than with the current texts, in units of the score;
+                negative when it costs less. It comes off the difference, so how much it varies counts as well.
 
         Raises:
             ValueError: the example is not in the last batch, or was told before.
@@ -198,6 +209,7 @@ class Race:
         self._open.remove(position)
         if before is not None and after is not None:
             self._differences[self._stratum[position]].append(after - before)
+            self._costs[self._stratum[position]].append(cost)
 
     @property
     def outcome(self) -> Outcome | None:
@@ -206,9 +218,12 @@ class Race:
             return None
         every = [change for stratum in self._differences for change in stratum]
         up, down = sum(change > 0 for change in every), sum(change < 0 for change in every)
-        if (up >= self._fewest or self._handicap < 0) and self.probability >= self._accept:
+        priced = any(any(costs) for costs in self._costs)
+        if (up >= self._fewest or self._handicap < 0 or priced) and self.probability >= self._accept:
             return "better"
         if (down >= self._fewest or self._handicap > 0) and self.probability <= 1 - self._reject:
+            return "worse"
+        if priced and self.probability <= 1 - self._accept:  # by cost alone: what varies needs the stricter level
             return "worse"
         if not self._left or self._in_vain(up, down):
             return "no difference"
@@ -223,8 +238,16 @@ class Race:
     @property
     def difference(self) -> float:
         """The difference of the means by the strata's sizes, without the prior."""
-        total = sum(size for size, found in zip(self._sizes, self._differences) if found)
-        parts = (size * sum(found) / len(found) for size, found in zip(self._sizes, self._differences) if found)
+        return self._weighted(self._differences)
+
+    @property
+    def cost(self) -> float:
+        """The mean of the costs by the strata's sizes, without the prior."""
+        return self._weighted(self._costs)
+
+    def _weighted(self, values: list[list[float]]) -> float:
+        total = sum(size for size, found in zip(self._sizes, values) if found)
+        parts = (size * sum(found) / len(found) for size, found in zip(self._sizes, values) if found)
         return sum(parts) / total if total else 0.0
 
     def _in_vain(self, up: int, down: int) -> bool:
@@ -245,7 +268,8 @@ class Race:
     def _posteriors(self) -> list[tuple[float, float, float]]:
         total = sum(self._sizes)
         found = []
-        for size, differences in zip(self._sizes, self._differences):
+        for size, changes, costs in zip(self._sizes, self._differences, self._costs):
+            differences = [change - cost for change, cost in zip(changes, costs)]
             weight = len(differences) + PRIOR_WEIGHT
             mean = sum(differences) / weight
             squares = PRIOR_WEIGHT * self._prior + sum(change**2 for change in differences)
@@ -260,6 +284,9 @@ class Race:
 
 
 Scores = Callable[[Sequence[int]], Sequence[Sequence[float | None]]]
+
+Costs = Callable[[Sequence[int]], Sequence[float]]
+"""What examples cost more with the candidate than with the current texts, in units of the score."""
 
 
 def answered(scores: Scores) -> Scores:
@@ -287,6 +314,7 @@ def run_race(
     race: Race,
     names: Sequence[str],
     scores: Scores,
+    costs: Costs | None = None,
 ) -> RaceRecord:
     """Run a race to its end.
 
@@ -294,6 +322,7 @@ def run_race(
         race: a new race.
         names: the examples' ids by position.
         scores: gives the scores at some positions, first with the current texts, then with the candidate.
+        costs: gives what these positions cost more with the candidate, asked after their scores; None for nothing.
 
     Returns:
         The record; what `scores` raises is raised.
@@ -303,8 +332,9 @@ def run_race(
     new: list[float | None] = []
     while batch := race.next():
         there, now = scores(batch)
-        for position, a, b in zip(batch, there, now):
-            race.add(position, a, b)
+        more = [0.0] * len(batch) if costs is None else costs(batch)
+        for position, a, b, cost in zip(batch, there, now, more):
+            race.add(position, a, b, cost)
         ran.extend(batch)
         old.extend(there)
         new.extend(now)
@@ -316,4 +346,5 @@ def run_race(
         tuple(new),
         round(race.probability, 6),
         round(race.difference, 6),
+        round(race.cost, 6),
     )

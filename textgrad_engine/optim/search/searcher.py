@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.llm import tokens
 from textgrad_engine.optim.optimizer import Change, Optimizer
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.volume import Sizes, Volume
 
 __all__ = ["Decision", "Searcher"]
 
@@ -117,9 +119,35 @@ class Searcher(Optimizer):
         """The best texts so far, a text for each parameter in order."""
         raise NotImplementedError(f"{type(self).__name__} needs `texts`")
 
+    def volume(self, sizes: Sizes) -> Volume:
+        """How much it will do, for `train.estimate`.
+
+        Args:
+            sizes: what it works on.
+
+        Raises:
+            TypeError: nobody has said.
+        """
+        raise TypeError(
+            f"{type(self).__name__} does not say how much it will do, so there is no estimate; give it a method "
+            "volume(sizes), or limit the run with tg.budget(dollars=...)"
+        )
+
     def close(self) -> None:
         """End what goes on in the background; the next step begins anew from the texts of then."""
         self._objective = None
+
+    def room_to_grow(self) -> float:
+        """Tokens that all texts may gain, by their groups' limits."""
+        room = 0
+        for group in self.param_groups:
+            for variable in group["params"]:
+                room += max(0, group.get("max_tokens", 0) - tokens.count(str(variable.data)))
+        return room
+
+    def most_told(self) -> float:
+        """Tokens of feedback that are shown at once at most."""
+        return max([float(group.get("max_feedback_tokens", 0)) for group in self.param_groups], default=0.0)
 
     def _begin(self, objective: Objective) -> None:
         """Take up an objective; a subclass extends it.

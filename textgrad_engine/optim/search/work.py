@@ -23,8 +23,9 @@ from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
 from textgrad_engine.optim.search.credit import credit, shares
-from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of
+from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, PROMISING, Race, RaceRecord, answered, run_race
+from textgrad_engine.optim.search.sparing import spared
 
 __all__ = ["Found", "Kind", "Workshop"]
 
@@ -51,6 +52,8 @@ class Found:
         about: the edits that it would take out again.
         dropped: why it was not raced, or not to the end; "" when it was, or when nothing was proposed.
         lost: whether it came to nothing because answers were not to be had.
+        spared: the edits that it goes without, as they broke what must not break, by parameter.
+        spared_for: what they broke, in words.
     """
 
     number: int
@@ -68,6 +71,8 @@ class Found:
     about: tuple[Accepted, ...] = ()
     dropped: str = ""
     lost: bool = False
+    spared: tuple[Change, ...] = ()
+    spared_for: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,11 @@ class Workshop:
         found = self._ask(found, briefs, left_out)
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support or positions, board.failing)[:GLANCE]
-        return self._raced(objective, board, found, first, seed)
+
+        def race(proposal: Found) -> Found:
+            return self._raced(objective, board, proposal, first, seed)
+
+        return spared(objective, self.variables, race(found), race)
 
     def tidying(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
         """Ask to have lines removed that say the same; patches that did not know of each other were put together."""
@@ -282,14 +291,15 @@ class Workshop:
 
         both = [found.base, found.texts]
         scores = answered(lambda some: objective.matrix(both, some))
+        slower = slower_by(objective, *both)
         try:
-            record = run_race(race(board), objective.val, scores)
+            record = run_race(race(board), objective.val, scores, slower)
             more = [n for n in range(len(objective.val)) if n not in board.val][: len(board.val)]
             if more and until == "better" and record.outcome == "no difference" and record.probability >= PROMISING:
                 # What was run is known by now, so the same race on more examples costs the new ones only.
                 known = zip(more, objective.scores(found.base, more))
                 wider = replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
-                record = run_race(race(wider), objective.val, scores)
+                record = run_race(race(wider), objective.val, scores, slower)
             return replace(found, race=record)
         except UNANSWERED as error:  # texts may break the program; others can still be run
             problem = f"the race was given up: {error}"

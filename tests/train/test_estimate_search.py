@@ -1,0 +1,189 @@
+"""What a search will cost: a range that the run keeps to, and what is usual beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from textgrad_engine import Trainer, llm, nn, optim, use_models
+from textgrad_engine.errors import DataError
+from textgrad_engine.optim.proposers import Rewrite
+from textgrad_engine.optim.search.searcher import Searcher
+from textgrad_engine.optim.search.volume import Sizes, Span
+from textgrad_engine.testing import FunctionModel, SimulatedTask, simulated_task
+from textgrad_engine.train import Guards
+from textgrad_engine.train.estimate import estimate
+
+ROWS = [{"id": str(n), "word": f"word {n}", "target": "yes"} for n in range(20)]
+
+SEARCHES: dict[str, Callable[[Any, int], Searcher]] = {
+    "PatchSearch": lambda params, seed: optim.PatchSearch(params, seed=seed),
+    "PatchSearch, 1 lane": lambda params, seed: optim.PatchSearch(params, lanes=1, batch_size=6, seed=seed),
+    "ParetoSearch": lambda params, seed: optim.ParetoSearch(params, proposals=24, seed=seed),
+    "BeamSearch": lambda params, seed: optim.BeamSearch(params, rounds=2, seed=seed),
+    "BeamSearch, ucb": lambda params, seed: optim.BeamSearch(params, rounds=2, beam=2, selection="ucb", seed=seed),
+    "OPRO": lambda params, seed: optim.OPRO(params, rounds=4, seed=seed),
+    "OPRO on val": lambda params, seed: optim.OPRO(params, rounds=3, score_on="val", sample=None, seed=seed),
+    "BootstrapDemos": lambda params, seed: optim.BootstrapDemos(params, sets=6, seed=seed),
+    "rewrites": lambda params, seed: optim.RandomSearch(params, Rewrite(), proposals=16, seed=seed),
+    "random edits": lambda params, seed: optim.RandomSearch(params, optim.RandomEdits(seed), proposals=16, seed=seed),
+}
+
+
+def parts() -> tuple[nn.Module, Any]:
+    return nn.ChatCompletion("{word}", system=nn.Parameter("Say yes.", role="system prompt")), nn.ExactMatch()
+
+
+def checked(name: str, task: SimulatedTask, seed: int, trainer: Trainer, **changes: Any) -> Any:
+    """Estimate, run, and hold every figure of the run against its range."""
+    program = task.program()
+    search = SEARCHES[name](program.parameters(), seed)
+    found = estimate(trainer, program, task.loss, search, task.train, task.val, task.test)
+    with use_models(forward=task.model):
+        result = trainer.fit(program, task.loss, search, task.train, task.val, task.test)
+    assert set(result.usage) <= set(found.calls)
+    for purpose, calls in found.calls.items():
+        used = result.usage.get(purpose, llm.Usage())
+        for told, actual in (
+            (calls, used.calls),
+            (found.input_tokens[purpose], used.input_tokens),
+            (found.output_tokens[purpose], used.output_tokens),
+        ):
+            assert told.low <= actual <= told.high, (purpose, told, actual)
+            assert told.usual is not None
+            assert told.low <= told.usual <= told.high, (purpose, told)
+    assert len(result.steps) <= found.steps
+    return found, result
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_run_keeps_to_its_estimate(name: str, seed: int) -> None:
+    """Calls and tokens by purpose, on a task where there is something to be had."""
+    checked(
+        name, simulated_task(rules=6, interactions=2, train=48, val=48, test=24, seed=seed), seed, Trainer(seed=seed)
+    )
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_so_does_a_run_that_is_cut_short(name: str) -> None:
+    """By patience on a task where nothing is to be had, and by its number of steps with two prompts."""
+    flat = simulated_task(flat=True, train=32, val=32, test=16, seed=4)
+    checked(name, flat, 4, Trainer(patience=2))
+    two = simulated_task(rules=6, parameters=2, train=32, val=32, test=16, seed=5)
+    checked(name, two, 5, Trainer(max_steps=6))
+
+
+@pytest.mark.parametrize("name", ["PatchSearch", "ParetoSearch", "BeamSearch"])
+def test_guards_are_in_the_most(name: str) -> None:
+    """They run examples for each new text."""
+    task = simulated_task(rules=8, interactions=4, sloppiness=0.4, train=48, val=48, test=16, seed=2)
+    right = tuple(row["id"] for row in task.val[:24])
+    guarded, _ = checked(name, task, 2, Trainer(guards=Guards(right)))
+    program = task.program()
+    plain = estimate(
+        Trainer(), program, task.loss, SEARCHES[name](program.parameters(), 2), task.train, task.val, task.test
+    )
+    assert guarded.calls["forward"].high > plain.calls["forward"].high
+
+
+def test_what_is_usual_is_of_the_right_size() -> None:
+    """Within a factor of three of the calls of a default run on the task that it was taken from."""
+    task = simulated_task(seed=6)
+    program = task.program()
+    search = optim.PatchSearch(program.parameters())
+    found = estimate(Trainer(), program, task.loss, search, task.train, task.val, task.test)
+    with use_models(forward=task.model):
+        result = Trainer().fit(program, task.loss, search, task.train, task.val, task.test)
+    usual = sum(calls.usual or 0 for calls in found.calls.values())
+    assert usual / 3 < result.total.calls < 3 * usual
+
+
+def test_the_most_is_a_bound_only_where_something_limits_the_search() -> None:
+    """Elsewhere it says what it rests on."""
+    program, loss = parts()
+    search = optim.PatchSearch(program.parameters())
+    free = estimate(Trainer(), program, loss, search, ROWS, ROWS)
+    assert free.assumed.startswith("each example is drawn at most 3 times")
+    limited = estimate(Trainer(max_steps=4), program, loss, search, ROWS, ROWS)
+    assert (limited.assumed, limited.steps) == ("", 4)
+    assert limited.calls["forward"].high < free.calls["forward"].high
+
+
+def test_nobody_is_asked_and_nothing_changes() -> None:
+    """A run after it is the run it would have been."""
+    task = simulated_task(rules=4, train=24, val=24, test=8, seed=1)
+
+    def steps(told_before: bool) -> Any:
+        program = task.program()
+        search = optim.PatchSearch(program.parameters(), seed=1)
+        model = FunctionModel(lambda request: "")
+        if told_before:
+            before = search.state_dict()
+            with use_models(forward=model):
+                estimate(Trainer(), program, task.loss, search, task.train, task.val)
+            assert search.state_dict() == before
+        assert model.requests == []
+        with use_models(forward=task.model):
+            result = Trainer().fit(program, task.loss, search, task.train, task.val)
+        return [(step.kind, step.examples, step.why) for step in result.steps], result.best
+
+    assert steps(told_before=True) == steps(told_before=False)
+
+
+def test_prices_and_controls() -> None:
+    """Dollars with what is usual; with controls on top nobody knows what is."""
+    program, loss = parts()
+    search = optim.OPRO(program.parameters(), rounds=2)
+    models = {"forward": llm.resolve("openai/gpt-5-mini", api_key="none")}
+    plain = estimate(Trainer(), program, loss, search, ROWS, ROWS, models=models)
+    assert plain.dollars is not None
+    assert plain.dollars.usual is not None
+    assert 0 < plain.dollars.low < plain.dollars.usual < plain.dollars.high
+    more = estimate(Trainer(controls=True), program, loss, search, ROWS, ROWS, models=models)
+    assert more.dollars is not None
+    assert (more.dollars.usual, more.waits) == (None, None)
+    assert more.calls["forward"].high > plain.calls["forward"].high
+
+
+def test_a_field_that_lacks_is_an_error_as_in_fit() -> None:
+    """What would end the run ends the estimate, in the same words."""
+    program, loss = parts()
+    search = optim.PatchSearch(program.parameters())
+    with pytest.raises(DataError, match="'word'"):
+        estimate(Trainer(), program, loss, search, [{"target": "x"}], ROWS)
+
+
+def test_a_search_that_does_not_say_how_much_it_does() -> None:
+    """One of a user's own: no figure is made up for it."""
+
+    class Own(optim.OPRO):
+        volume = Searcher.volume
+
+    program, loss = parts()
+    with pytest.raises(TypeError, match=r"Own does not say how much it will do.*volume\(sizes\)"):
+        estimate(Trainer(), program, loss, Own(program.parameters()), ROWS, ROWS)
+
+
+def test_answers_that_are_waited_for_grow_with_fewer_lanes() -> None:
+    """Lanes are what makes a search quick, and cost little more."""
+    program, loss = parts()
+    one, eight = (
+        estimate(Trainer(), program, loss, optim.PatchSearch(program.parameters(), lanes=lanes), ROWS * 5, ROWS * 3)
+        for lanes in (1, 8)
+    )
+    assert one.waits is not None
+    assert eight.waits is not None
+    assert (one.waits.usual or 0) > 1.5 * (eight.waits.usual or 0)
+    assert one.waits.low > eight.waits.low
+
+
+def test_limits_of_decisions() -> None:
+    """The least of what the search, the trainer and its patience allow."""
+    assert Sizes(10, 10, steps=5, patience=3).decisions(8) == (5, 3)
+    assert Sizes(10, 10, patience=3).decisions(None) == (None, 3)
+    assert Sizes(10, 10).decisions(None) == (None, None)
+    assert Sizes(10, 10, patience=2).usually(100) == 8
+    assert Span(1, 2, 3) + Span(1, 1, 1) == Span(2, 3, 4)

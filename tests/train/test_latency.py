@@ -1,0 +1,279 @@
+"""Time as a third objective: what counts as the latency of an example, and how far it may decide."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn, optim, use_models
+from textgrad_engine.errors import ServerFailed
+from textgrad_engine.llm import Completion, Request, RetryPolicy, resolve
+from textgrad_engine.llm.cache import Cache
+from textgrad_engine.optim import Optimizer, proposers
+from textgrad_engine.optim.search.race import Race
+from textgrad_engine.report import as_json, render
+from textgrad_engine.store import read_run
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import Evaluation, Objective, Trainer, TrainResult, evaluate
+from textgrad_engine.train.front import front_of
+from textgrad_engine.train.latency import Stopwatch, latency_change
+
+ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}" if n % 2 else f"w{n}"} for n in range(48)]
+SLOW, QUICK = 2.0, 0.5
+"""Seconds of an answer with a prompt that says to shout, and without."""
+
+
+def seconds_of(request: Request) -> float:
+    noise = random.Random(request.messages[0].text + request.messages[-1].text).uniform(-0.1, 0.1)
+    return noise + (SLOW if "Shout" in request.messages[0].text else QUICK)
+
+
+def answer(request: Request) -> Any:
+    """Shouts where that is right, and takes its time for it; no time passes, the answers state it."""
+    if request.purpose == "backward":
+        cases = request.config.response_format.json_schema["properties"]
+        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+    if request.purpose == "optimizer":
+        fields = request.config.response_format.json_schema["properties"]
+        if "edits" in fields:
+            return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
+        return {name: "Repeat. Shout." if name == "text" else "asked" for name in fields}
+    text = request.messages[-1].text
+    said = text.upper() if "Shout" in request.messages[0].text and int(text[1:]) % 2 else text
+    return Completion(text=said, latency=seconds_of(request))
+
+
+def program_of(model: Any = None, seed: str = "Repeat.") -> nn.Module:
+    return nn.ChatCompletion("{word}", system=nn.Parameter(seed, role="system prompt"), model=model)
+
+
+OPTIMIZERS: dict[str, Callable[[Any], Optimizer]] = {
+    "TGD": optim.TGD,
+    "PatchSearch": optim.PatchSearch,
+    "RandomSearch": lambda params: optim.RandomSearch(params, proposers.Rewrite(), proposals=3),
+    "ParetoSearch": optim.ParetoSearch,
+    "BeamSearch": lambda params: optim.BeamSearch(params, rounds=1, batch_size=8),
+    "OPRO": lambda params: optim.OPRO(params, rounds=1),
+}
+
+
+def fit(name: str, weight: float | None, fn: Callable[[Request], Any] = answer, **settings: Any) -> TrainResult:
+    program = program_of()
+    with use_models(forward=FunctionModel(fn)):
+        return Trainer(batch_size=8, max_steps=3, latency_weight=weight, **settings).fit(
+            program, nn.ExactMatch(), OPTIMIZERS[name](program.parameters()), ROWS[:16], ROWS[16:]
+        )
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.inf, math.nan])
+def test_a_weight_out_of_range(weight: float) -> None:
+    """Said when the Trainer is made."""
+    with pytest.raises(ValueError, match="latency_weight must be None or a number of at least 0"):
+        Trainer(latency_weight=weight)
+
+
+def test_an_answer_that_does_not_tell_leaves_its_example_out() -> None:
+    """A zero would make it the fastest of all; so would a call that failed."""
+
+    def partly(request: Request) -> Any:
+        word = request.messages[-1].text
+        return Completion(text=word, latency=0.0 if word == "w1" else 0.25)
+
+    rows = ROWS[:3]
+    found = evaluate(program_of(FunctionModel(partly)), rows, nn.ExactMatch(), timed=True)
+    assert found.latency == (0.25, None, 0.25)
+    assert latency_change(found, found).examples == 2  # type: ignore[union-attr]
+    assert evaluate(program_of(FunctionModel(partly)), rows, nn.ExactMatch()).latency == ()
+
+
+def test_what_counts_is_the_request_that_succeeded() -> None:
+    """A retry, its pause and our own queue say nothing about the texts."""
+    failed: list[str] = []
+
+    def flaky(request: Request) -> Any:
+        if not failed:
+            failed.append(request.messages[-1].text)
+            raise ServerFailed("later", status=503)
+        return Completion(text="w0", latency=1.5)
+
+    model = resolve(FunctionModel(flaky), policy=RetryPolicy(base=0.0), max_in_flight=1)
+    found = evaluate(program_of(model), ROWS[:2], nn.ExactMatch(), timed=True)
+    assert failed
+    assert found.latency == (1.5, 1.5)
+
+
+def test_a_cached_answer_counts_with_the_seconds_it_took(tmp_path: Path) -> None:
+    """Not with the zero of reading it, however often it is read."""
+    cache = Cache(tmp_path)
+
+    class Named(FunctionModel):
+        cache_key = "latency test"
+
+    for _ in range(3):
+        model = resolve(Named(answer), cache=cache)
+        found = evaluate(program_of(model), ROWS[:2], nn.ExactMatch(), timed=True)
+        assert found.latency == pytest.approx((QUICK, QUICK), abs=0.11)
+    cache.close()
+
+
+def test_the_calls_of_a_chain_add_up_and_those_of_a_judge_do_not() -> None:
+    """The sum is exact, so it does not depend on which of them ended first."""
+
+    class Chain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            model = FunctionModel(lambda request: Completion(text="x", latency=float(request.messages[-1].text)))
+            self.calls = nn.ModuleList([nn.ChatCompletion(text, model=model) for text in ("0.1", "0.2", "0.3")])
+
+        def forward(self, word: str) -> Any:
+            first, *others = [call() for call in self.calls]
+            for other in others:
+                first = first + other
+            return first
+
+    judge = nn.Judge("Is it polite?", model=FunctionModel(lambda request: {"explanation": "", "score": 1}))
+    found = evaluate(Chain(), ROWS[:1], judge, timed=True)
+    assert found.latency == (math.fsum([0.1, 0.2, 0.3]),)
+
+
+def test_a_watch_that_saw_no_call_knows_nothing() -> None:
+    """A program that asks nobody has no latency."""
+    watch = Stopwatch()
+    with watch.running():
+        pass
+    assert watch.seconds is None
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_gain_that_does_not_pay_for_its_time(name: str) -> None:
+    """Half a point for one and a half seconds is kept when a second costs a tenth, and not when it costs a point."""
+    cheap, dear = fit(name, 0.1), fit(name, 1.0)
+    assert "Shout" in cheap.best["system"]
+    assert dear.best == dear.seed
+
+
+@pytest.mark.parametrize("name", ["PatchSearch", "ParetoSearch"])
+def test_a_weight_of_zero_changes_no_decision(name: str) -> None:
+    """It has the time reported; what is found is what is found without it."""
+    plain, timed = fit(name, None), fit(name, 0.0)
+    assert timed.best == plain.best
+    assert [(step.kept, step.why, step.race) for step in timed.steps] == [
+        (step.kept, step.why, step.race) for step in plain.steps
+    ]
+    assert plain.best_val is not None
+    assert timed.best_val is not None
+    assert (plain.best_val.latency, len(timed.best_val.latency)) == ((), 32)
+
+
+def test_the_scores_that_are_reported_stay_plain() -> None:
+    """The weight decides, and changes no score; what it decided about is in the race's record."""
+    result = fit("PatchSearch", 0.1)
+    assert result.best_val is not None
+    assert result.best_val.mean == 1.0
+    kept = next(step for step in result.steps if step.kept)
+    assert kept.race is not None
+    assert kept.race.cost == pytest.approx(0.15, abs=0.02)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_which_answer_comes_first_decides_nothing(order: int) -> None:
+    """Where the model states its latencies, a search that charges for them is as repeatable as one that does not."""
+    drawn = random.Random(order)
+
+    async def shuffled(request: Request) -> Any:
+        for _ in range(drawn.randrange(20)):
+            await asyncio.sleep(0)
+        return answer(request)
+
+    plain, mixed = fit("PatchSearch", 0.1), fit("PatchSearch", 0.1, shuffled)
+    assert mixed.best == plain.best
+    assert [(step.examples, step.why, step.race) for step in mixed.steps] == [
+        (step.examples, step.why, step.race) for step in plain.steps
+    ]
+
+
+def test_noise_in_the_time_decides_no_race() -> None:
+    """Times that only vary make a race neither won nor lost; a steady loss of time loses it, and a steady gain wins."""
+
+    def outcome(cost: Callable[[random.Random], float], until: Any = "worse") -> str:
+        race, rng = Race([list(range(96))], until=until, glance=None), random.Random(1)
+        while batch := race.next():
+            for position in batch:
+                race.add(position, 1.0, 1.0, cost(rng))
+        return str(race.outcome)
+
+    assert outcome(lambda rng: rng.gauss(0.0, 0.2)) == "no difference"
+    assert outcome(lambda rng: rng.gauss(0.2, 0.2)) == "worse"
+    assert outcome(lambda rng: rng.gauss(-0.2, 0.2)) == "better"
+    assert outcome(lambda rng: 0.0) == "no difference"
+
+
+def test_a_false_win_by_noise_alone_is_rare() -> None:
+    """A level of 95% looked at a few times, on a candidate that is as fast: stated, and kept."""
+    wins = 0
+    for seed in range(200):
+        race, rng = Race([list(range(96))]), random.Random(seed)
+        while batch := race.next():
+            for position in batch:
+                race.add(position, 1.0, 1.0, rng.gauss(0.0, 0.3))
+        wins += race.outcome == "better"
+    assert wins <= 10
+
+
+def test_the_front_has_the_fast_texts_too(tmp_path: Path) -> None:
+    """A longer text that is no better is on it when it is shown to be faster, and off it when it only may be."""
+    slow, fast, lucky = (
+        ("Repeat, and Shout.",),
+        ("Repeat, and mind to be brief, and Shout.",),
+        ("Repeat it, and Shout.",),
+    )
+
+    def timed(request: Request) -> Any:
+        text, seconds = request.messages[-1].text, {slow[0]: 1.0, fast[0]: 0.4}.get(request.messages[0].text, 1.0)
+        seconds += random.Random(request.messages[0].text + text).uniform(-0.2, 0.2)
+        return Completion(text=text.upper() if int(text[1:]) % 2 else text, latency=seconds)
+
+    def front(weight: float | None) -> list[Any]:
+        objective = Objective(program_of(FunctionModel(timed)), nn.ExactMatch(), ROWS, latency_weight=weight)
+        objective.matrix([slow, fast, lucky], range(48))
+        return [(point.texts["system"], point.latency) for point in front_of(objective)]
+
+    assert front(0.0) == [(fast[0], pytest.approx(0.4, abs=0.1)), (slow[0], pytest.approx(1.0, abs=0.1))]
+    assert front(None) == [(slow[0], None)]
+
+
+def test_report_folder_and_json_tell_the_time(tmp_path: Path) -> None:
+    """With its interval, on the test set where there is one."""
+    program = program_of()
+    with use_models(forward=FunctionModel(answer)):
+        result = Trainer(batch_size=8, max_steps=1, latency_weight=0.0, run_dir=tmp_path / "run").fit(
+            program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:8], ROWS[8:24], ROWS[24:]
+        )
+    shown = " ".join(render(result).split())
+    said = "test set: 0.49 s -> 2.00 s (slower: +1.48 to +1.54 s, 24 examples)."
+    assert f"Time of an example's answers on the {said}" in shown
+    assert "Score against length and time" in shown
+    assert as_json(result)["test"]["best"]["latency"] == pytest.approx(SLOW, abs=0.1)
+    assert [point["latency"] for point in as_json(result)["front"]] == pytest.approx([SLOW, QUICK], abs=0.1)
+    found = read_run(tmp_path / "run").result
+    assert found is not None
+    assert found.front == result.front
+    assert found.best_test is not None
+    assert found.best_test.latency == result.best_test.latency  # type: ignore[union-attr]
+    json.dumps(as_json(result), allow_nan=False)
+
+
+def test_few_examples_show_no_difference() -> None:
+    """Two texts on one example: nothing is claimed, and no interval is made up."""
+    old, new = (Evaluation(("a",), (1.0,), ("",), {}, latency=(seconds,)) for seconds in (2.0, 1.0))
+    change = latency_change(old, new)
+    assert change is not None
+    assert (change.verdict, change.interval) == ("not shown", (-math.inf, math.inf))
+    assert latency_change(old, Evaluation(("a",), (1.0,), ("",), {})) is None

@@ -1,0 +1,70 @@
+"""How much a patch search will do; see `optim.search.volume`.
+
+The rules of thumb are from runs of 40 to 384 training examples and 1 to 8 lanes on simulated tasks: two thirds of the
+examples fail at first and are drawn `most_tries` times, a race takes a third of what it may, and for each kept patch
+there are two or three ablations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
+
+if TYPE_CHECKING:
+    from textgrad_engine.optim.patch_search import PatchSearch
+
+__all__ = ["patch_volume"]
+
+
+def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int) -> Volume:
+    """What a patch search will do.
+
+    Args:
+        search: its settings count.
+        sizes: what it works on.
+        lanes: how many lanes it has.
+        measured: so many examples are run twice to measure the noise.
+    """
+    batch = min(search.batch_size, sizes.train)
+    turns = rounded_up(sizes.train, batch)
+    patches = (search.most_tries + 1) * turns + lanes
+    kept = patches // 2
+    most, least = sizes.decisions(None)
+    own = patches + kept * (2 * search.max_edits + 1)
+    limit, fewest = (own, turns) if most is None else (most, min(most, turns))
+    if least is not None:
+        fewest = min(fewest, least)
+    patches, kept, begun = min(patches, limit), min(kept, limit), limit + lanes - 1
+    tried = min(0.65 * search.most_tries * turns + lanes, limit)
+    gained = min(tried / 2, sizes.val / 12)
+    usual = sizes.usually(min(limit, tried + 2.5 * gained + 2))
+    tried = min(tried, usual)
+    race = min(sizes.val, 2 * (search.allowance or sizes.val))
+    spared = race + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
+    drawn = min(sizes.train, rounded_up(fewest, 2) * batch)  # some decisions may be about edits that were kept
+    at_once = 0.6 + 0.4 * lanes
+    batches = (race // 12 + 1).bit_length() + 1
+    return Volume(
+        decisions=Span(fewest, usual, limit),
+        examples=Span(
+            drawn,
+            tried * batch + usual * 0.35 * min(race, search.allowance or race) + min(measured, sizes.val),
+            begun * (batch + race + spared) + (kept + 1) * sizes.val + measured,
+        ),
+        feedback=Span(drawn, tried * batch, begun * batch),
+        asked=Span(0, 1.1 * tried, 2 * begun * sizes.parameters),
+        shared=min(search.feedback_batch_size, batch),
+        waits=(
+            Span(rounded_up(fewest, lanes), 1.6 * usual / at_once, begun * (3 + 2 * batches) * (2 if spared else 1)),
+            Span(0, tried / at_once, begun),
+            Span(0, tried / at_once, 2 * begun),
+        ),
+        growth=Span(0, min(20 * gained, search.room_to_grow()), search.room_to_grow()),
+        told=Span(0, 25 * batch + 10 * search.momentum, search.most_told() + 200 * search.momentum),
+        rewrites=False,
+        assumed=""
+        if most is not None
+        else f"each example is drawn at most {search.most_tries + 1} times, and every second patch is kept; "
+        "with max_steps it is a bound",
+    )

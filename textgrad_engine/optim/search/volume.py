@@ -1,0 +1,110 @@
+"""How much a search will do: the least, the most and what is usual, from its settings and the sizes of the sets.
+
+The most is a bound where the number of decisions is limited (by the trainer's `max_steps`, or by a setting such as
+`proposals`): every race buys what it may, every request to the optimizer is repaired once, everything proposed is
+raced. A search that only ends when nothing is left to try has no bound; what is assumed of it is stated in words. What
+is usual is a rule of thumb, from runs on simulated tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Sizes", "Span", "Volume", "rounded_up"]
+
+OFTEN_KEPT = 4
+"""A search that ends after so many decisions in vain usually ends after so many times that number in all."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A number that is not known yet.
+
+    Attributes:
+        low: the least.
+        usual: what is usual.
+        high: the most.
+    """
+
+    low: float = 0.0
+    usual: float = 0.0
+    high: float = 0.0
+
+    def __add__(self, other: Span) -> Span:
+        return Span(self.low + other.low, self.usual + other.usual, self.high + other.high)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a search works on.
+
+    Attributes:
+        train: how many training examples.
+        val: how many validation examples.
+        guarded: how many validation examples guards run for each new text.
+        parameters: how many texts are trained.
+        steps: at most so many decisions; None for no limit.
+        patience: after so many decisions in a row that were not kept it is ended; None for no limit.
+    """
+
+    train: int
+    val: int
+    guarded: int = 0
+    parameters: int = 1
+    steps: int | None = None
+    patience: int | None = None
+
+    def decisions(self, own: int | None) -> tuple[int | None, int | None]:
+        """The most decisions there can be, and the least, where a search by itself makes so many.
+
+        Args:
+            own: how many it makes; None where nothing limits it.
+        """
+        limits = [limit for limit in (own, self.steps) if limit is not None]
+        most = min(limits, default=None)
+        least = min([*limits, *([] if self.patience is None else [self.patience])], default=None)
+        return most, least
+
+    def usually(self, decisions: float) -> float:
+        """How many decisions are usual, where there are so many without patience."""
+        return decisions if self.patience is None else min(decisions, OFTEN_KEPT * self.patience)
+
+
+@dataclass(frozen=True)
+class Volume:
+    """What a search will do, beside scoring the texts it begins and ends with.
+
+    Attributes:
+        decisions: how many.
+        examples: so many go forward, those of `feedback` included.
+        feedback: so many of these go backward, if they are wrong.
+        asked: so many requests to the optimizer.
+        shared: so many examples may share one feedback call.
+        waits: forward passes, backward passes and requests to the optimizer that go on one after the other, when
+            nothing waits for a place: the rest goes on beside them.
+        growth: tokens that the trained texts gain, on the average over its calls.
+        told: tokens that the optimizer is shown, beside the text, about what went wrong and what was tried.
+        rewrites: whether new texts are written as a whole.
+        assumed: what the most rests on, in words; "" where it is a bound.
+    """
+
+    decisions: Span
+    examples: Span
+    feedback: Span = Span()
+    asked: Span = Span()
+    shared: int = 1
+    waits: tuple[Span, Span, Span] = (Span(), Span(), Span())
+    growth: Span = Span()
+    told: Span = Span()
+    rewrites: bool = True
+    assumed: str = field(default="")
+
+
+def rounded_up(count: int, size: int) -> int:
+    """How many parts of a size it takes.
+
+    Example:
+        >>> rounded_up(10, 4)
+        3
+    """
+    return -(-count // size)

@@ -1,0 +1,197 @@
+"""What a search will cost: how much it does by its settings (`optim.search.volume`), times what a request is like.
+
+What a request is like is found out by making some: examples go forward and backward, and the optimizer makes one step,
+with nobody asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine import ops
+from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.llm import tokens
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.roles import use_models
+from textgrad_engine.llm.usage import meter
+from textgrad_engine.nn import Module
+from textgrad_engine.optim.search.searcher import Searcher
+from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.train.estimated import (
+    ANSWER_TOKENS,
+    SHRINK,
+    WRONG_SHARE,
+    Estimate,
+    Placeholder,
+    Range,
+    add_controls,
+    dollars_of,
+    mean_tokens,
+)
+from textgrad_engine.train.objective import Objective
+from textgrad_engine.train.trainer import Trainer
+
+__all__ = ["estimate_search"]
+
+SAMPLE = 8
+"""Examples that are put through."""
+
+USUALLY_WRONG = 0.65
+"""The share of a minibatch that is wrong, as searches draw examples that failed before."""
+
+USUAL_ANSWER = {"forward": 1.5, "judge": 40.0, "backward": 40.0, "optimizer": 200.0}
+"""Tokens of an answer, in the units of `ANSWER_TOKENS`."""
+
+SHARED_INPUT = 0.35
+"""The part of a feedback request's tokens that each of several examples in one request adds."""
+
+
+def estimate_search(
+    trainer: Trainer,
+    program: Module,
+    loss: Callable[..., Variable],
+    optimizer: Searcher,
+    train: Sequence[dict[str, Any]],
+    val: Sequence[dict[str, Any]],
+    test: Sequence[dict[str, Any]] | None,
+    models: Mapping[str, Model] | None,
+    lowest_score: float,
+) -> Estimate:
+    """What ``trainer.fit`` with a search will use, as `train.estimate.estimate` tells it; its arguments are those.
+
+    Raises:
+        DataError: as `fit`.
+        TypeError: the search does not say how much it will do.
+    """
+    variables = [variable for group in optimizer.param_groups for variable in group["params"]]
+    guarded = 0 if trainer.guards is None else len(trainer.guards.on(val).positions)
+    sizes = Sizes(len(train), len(val), guarded, len(variables), trainer.max_steps, trainer.patience)
+    volume = optimizer.volume(sizes)
+    seen = min(SAMPLE, len(train))
+    used = _rehearsal(trainer, program, loss, optimizer, train, val, lowest_score)
+    tests = 0 if test is None else len(test)
+    examples = volume.examples + Span(len(val) + tests, 1.25 * len(val) + 2 * tests, 2 * len(val) + 2 * tests)
+    now = sum(tokens.count(str(variable.data)) for variable in variables)
+    target = mean_tokens([row.get(trainer.target) for row in list(train)[:SAMPLE]])
+    calls, inputs, outputs = {}, {}, {}
+    for purpose, usage in used.items():
+        part = _Part.of(purpose, usage, seen, examples, volume)
+        if not part.calls.high:
+            continue
+        mean = usage.input_tokens / max(1, usage.calls)
+        growth, more = volume.growth, Span(high=ANSWER_TOKENS["forward"][1] * target)
+        if purpose == "backward":
+            more += Span(0, growth.usual / 2, growth.high + ANSWER_TOKENS["backward"][1])
+        elif purpose == "optimizer":
+            more += volume.told
+        calls[purpose] = Range(part.calls.low, part.calls.high, part.calls.usual)
+        inputs[purpose] = Range(
+            part.calls.low * max(0.1 * mean, mean - SHRINK * now),
+            part.calls.high * (mean + growth.high + more.high),
+            part.cases * part.each * mean + part.calls.usual * (growth.usual + more.usual),
+        )
+        fewest, most = ANSWER_TOKENS[purpose]
+        usual = USUAL_ANSWER[purpose]
+        if purpose == "optimizer" and volume.rewrites:
+            most += round(now + growth.high)
+            usual += now + growth.usual
+        unit = 1.0
+        if purpose == "forward":  # what an earlier call of a chain says may be as long as the example itself
+            unit = target if usage.calls <= seen else max(target, _mean_fields(train))
+        outputs[purpose] = Range(
+            part.calls.low * fewest * unit, part.calls.high * most * unit, part.cases * usual * unit
+        )
+    waits = _waits(volume, used, seen, bool(tests))
+    if trainer.controls:
+        add_controls(calls, inputs, outputs, used, seen, len(val), tests)
+        waits = None
+    dollars = None if models is None else dollars_of(models, inputs, outputs)
+    steps = round(volume.decisions.high)
+    return Estimate(calls, inputs, outputs, dollars, steps, tokens.method(), waits, volume.assumed)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The calls of one purpose; of what is usual, how many cases they hold, and the part of a request that each is."""
+
+    calls: Span
+    cases: float
+    each: float = 1.0
+
+    @classmethod
+    def of(cls, purpose: str, usage: Usage, seen: int, examples: Span, volume: Volume) -> _Part:
+        an_example = usage.calls / seen
+        if purpose == "optimizer":
+            return cls(volume.asked, volume.asked.usual)
+        if purpose == "backward":
+            cases = volume.feedback.usual * USUALLY_WRONG * an_example
+            low = volume.feedback.low * WRONG_SHARE[0] * an_example / volume.shared
+            shared = 1.0 if volume.shared == 1 else SHARED_INPUT
+            return cls(Span(low, cases / volume.shared, volume.feedback.high * an_example), cases, shared)
+        calls = Span(examples.low * an_example, examples.usual * an_example, examples.high * an_example)
+        return cls(calls, calls.usual)
+
+
+def _mean_fields(rows: Sequence[dict[str, Any]]) -> float:
+    some = list(rows)[:SAMPLE]
+    return sum(tokens.count(str(value)) for row in some for value in row.values()) / len(some)
+
+
+def _waits(volume: Volume, used: Mapping[str, Usage], seen: int, tested: bool) -> Range | None:
+    """Answers that are waited for one after the other: passes, times the calls that an example makes in a row."""
+
+    def deep(purpose: str) -> Span:
+        calls = used[purpose].calls / seen if purpose in used else 0.0
+        return Span(min(1.0, calls), calls, calls)
+
+    forward, backward, asked = volume.waits
+    forward += Span(1 + tested, 1.5 + 2 * tested, 2 + 2 * tested)
+    once = deep("forward") + deep("judge")
+    back = deep("backward")
+    ends = [
+        getattr(forward, end) * getattr(once, end) + getattr(backward, end) * getattr(back, end) + getattr(asked, end)
+        for end in ("low", "high", "usual")
+    ]
+    return Range(*ends)
+
+
+def _rehearsal(
+    trainer: Trainer,
+    program: Module,
+    loss: Callable[..., Variable],
+    optimizer: Searcher,
+    train: Sequence[dict[str, Any]],
+    val: Sequence[dict[str, Any]],
+    lowest_score: float,
+) -> dict[str, Usage]:
+    """Usage by purpose: of some examples that go forward and backward by themselves, and of one step's requests."""
+    held = optimizer.state_dict()
+    variables = [variable for group in optimizer.param_groups for variable in group["params"]]
+    before = [variable.data for variable in variables]
+    placeholder = Placeholder(lowest_score)
+
+    def objective() -> Objective:
+        # A new one each time: what was scored once is not asked for again.
+        rows = list(train)[:SAMPLE], list(val)[:SAMPLE]
+        return Objective(program, loss, *rows, target=trainer.target, parameters=variables)
+
+    found: dict[str, Usage] = {}
+    try:
+        with use_models(placeholder, placeholder, placeholder, placeholder):
+            texts = tuple(str(variable.data) for variable in variables)
+            with meter() as used, ops.feedback_batch_size(1):
+                objective().feedback(texts, range(min(SAMPLE, len(train))))
+            found |= used.by_purpose
+            with meter() as used:
+                optimizer.step(objective())
+                optimizer.close()  # what goes on in the background is counted, too
+            found |= {purpose: usage for purpose, usage in used.by_purpose.items() if purpose == "optimizer"}
+    finally:
+        optimizer.load_state_dict(held)
+        with no_grad():
+            for variable, text in zip(variables, before):
+                variable.data = text
+    return found

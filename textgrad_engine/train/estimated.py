@@ -1,0 +1,196 @@
+"""What an estimate is made of: ranges, placeholders for models, and what is assumed about answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from textgrad_engine.llm import tokens
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.prices import price_of
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion, Usage
+
+__all__ = [
+    "ANSWER_TOKENS",
+    "SHRINK",
+    "WRONG_SHARE",
+    "Estimate",
+    "Placeholder",
+    "Range",
+    "add_controls",
+    "dollars_of",
+    "mean_tokens",
+    "scaled",
+]
+
+ANSWER_TOKENS = {"forward": (1, 4), "judge": (8, 120), "backward": (6, 120), "optimizer": (4, 600)}
+"""Tokens of an answer, at least (JSON that says nothing) and at most, reasoning aside; for "forward" a multiple of the
+target's tokens. A rewritten text may be longer."""
+
+WRONG_SHARE = (0.05, 1.0)
+"""The share of a minibatch that is wrong and needs feedback, at least and at most."""
+
+SHRINK = 0.5
+"""The share of the trained texts that edits may take away by and by."""
+
+_TEXT = re.compile(r"<text-([0-9a-f]{8})>\n(.*?)\n</text-\1>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a run may use of something, at least and at most.
+
+    Attributes:
+        low: the least.
+        high: the most.
+        usual: what is usual, for a search; None where that is not told.
+    """
+
+    low: float
+    high: float
+    usual: float | None = field(default=None, repr=False)
+
+    def __add__(self, other: Range) -> Range:
+        usual = None if self.usual is None or other.usual is None else self.usual + other.usual
+        return Range(self.low + other.low, self.high + other.high, usual)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will use.
+
+    Attributes:
+        calls: by purpose.
+        input_tokens: by purpose.
+        output_tokens: by purpose; reasoning not included.
+        dollars: in all; None when the price of a model is not known.
+        steps: how many optimizer steps there are at most; of a search, decisions.
+        counted: how tokens were counted.
+        waits: for a search, how many answers are waited for one after the other when the endpoint takes all requests at
+            once; times the seconds of an answer it is the time of the run. None for other optimizers.
+        assumed: what the most rests on, in words, where nothing limits a search; "" where it is a bound.
+    """
+
+    calls: dict[str, Range]
+    input_tokens: dict[str, Range]
+    output_tokens: dict[str, Range]
+    dollars: Range | None
+    steps: int
+    counted: str
+    waits: Range | None = None
+    assumed: str = ""
+
+
+class Placeholder:
+    """Counts what it is sent; answers with the least that the request's schema allows."""
+
+    name = "estimate"
+    free = True
+
+    def __init__(self, score: float) -> None:
+        self._score = score
+
+    async def complete(self, request: Request) -> Completion:
+        """The least that the request allows."""
+        wanted = request.config.response_format
+        filler = ""
+        if request.purpose == "backward":
+            filler = "?"  # feedback that says something, so that the optimizer is asked too
+        elif request.purpose == "optimizer" and (shown := _TEXT.search(request.messages[-1].text)):
+            filler = shown[2]  # the text as it is keeps its contracts, and is not asked for twice
+        text = "?" if wanted is None else json.dumps(self._least(wanted.json_schema, filler))
+        used = Usage(calls=1, input_tokens=tokens.count_request(request), output_tokens=1)
+        return Completion(text=text, usage=used, model=self.name)
+
+    def _least(self, schema: Mapping[str, Any], filler: str) -> Any:
+        kind = schema.get("type")
+        if "enum" in schema:
+            return schema["enum"][0]
+        if kind == "object":
+            return {name: self._least(part, filler) for name, part in schema.get("properties", {}).items()}
+        if kind in ("number", "integer"):
+            return self._score
+        return {"array": [], "boolean": False}.get(str(kind), filler)
+
+
+def add_controls(
+    calls: dict[str, Range],
+    inputs: dict[str, Range],
+    outputs: dict[str, Range],
+    used: Mapping[str, Usage],
+    seen: int,
+    val: int,
+    tests: int,
+) -> None:
+    """Add what the two controls use to what the optimizer's run uses, by purpose; what is usual is not told any more.
+
+    Args:
+        calls: of the optimizer's run; changed, and so are `inputs` and `outputs`.
+        inputs: its input tokens.
+        outputs: its output tokens.
+        used: in the rehearsal.
+        seen: examples that went forward there.
+        val: how many examples to validate on.
+        tests: how many to test on.
+    """
+    at_most = sum(found.high for found in calls.values())
+    for part in (calls, inputs, outputs):
+        part.update({purpose: Range(found.low, found.high) for purpose, found in part.items()})
+    for purpose, extra in _controls(used, seen, at_most, val, tests).items():
+        average = [
+            Range(part[purpose].low / max(calls[purpose].low, 1), part[purpose].high / max(calls[purpose].high, 1))
+            for part in (inputs, outputs)
+        ]
+        inputs[purpose] += Range(extra.low * average[0].low, extra.high * average[0].high)
+        outputs[purpose] += Range(extra.low * average[1].low, extra.high * average[1].high)
+        calls[purpose] += extra
+
+
+def _controls(used: Mapping[str, Usage], seen: int, most: float, val: int, tests: int) -> dict[str, Range]:
+    """Further calls for the two controls, by purpose: each runs the validation set at least, and is tested at most.
+
+    Args:
+        used: in the rehearsal.
+        seen: examples that went forward there.
+        most: the most calls that the optimizer's run makes, and so each control's search.
+        val: how many examples to validate on.
+        tests: how many to test on.
+    """
+    an_example = {name: used[name].calls / seen for name in ("forward", "judge") if name in used}
+    examples = most / max(1.0, sum(an_example.values())) + val + tests
+    extra = {name: Range(2 * val * each, 2 * max(val, examples) * each) for name, each in an_example.items()}
+    if "optimizer" in used:  # one of the two asks it, and races each answer on two examples at least
+        extra["optimizer"] = Range(0, most / 2)
+    return extra
+
+
+def scaled(values: Range, by: float) -> Range:
+    """A range times a number."""
+    return Range(values.low * by, values.high * by, None if values.usual is None else values.usual * by)
+
+
+def mean_tokens(targets: Sequence[Any]) -> float:
+    """How many tokens a target has on the average; 50 where there is none."""
+    counts = [tokens.count(str(target)) for target in targets if target is not None]
+    return max(1.0, sum(counts) / len(counts)) if counts else 50.0
+
+
+def dollars_of(models: Mapping[str, Model], inputs: dict[str, Range], outputs: dict[str, Range]) -> Range | None:
+    """What tokens by purpose cost; None when the price of a model is not known."""
+    sums: dict[str, float] = {"low": 0.0, "high": 0.0, "usual": 0.0}
+    told = all(part.usual is not None for part in (*inputs.values(), *outputs.values()))
+    for purpose in inputs:
+        model = models.get(purpose) or models["forward"]
+        for end in ("low", "high", "usual") if told else ("low", "high"):
+            usage = Usage(
+                input_tokens=round(getattr(inputs[purpose], end)), output_tokens=round(getattr(outputs[purpose], end))
+            )
+            price = price_of(model, usage)
+            if price is None:
+                return None
+            sums[end] += price
+    return Range(sums["low"], sums["high"], sums["usual"] if told else None)

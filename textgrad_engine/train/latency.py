@@ -1,0 +1,115 @@
+"""How long a program's answers take, example by example, and whether that differs between two texts.
+
+NOTE [What the latency of an example is]
+    The seconds that the models took for the calls of its forward pass, added up: from sending the request that
+    succeeded to its answer (`Completion.latency`). Waiting in our own queues, attempts that failed and the pauses
+    between them are not in it, as these say more about the run than about the texts; nor are the calls of a judge or a
+    critic. Calls that overlap are added up all the same. An answer from the cache counts with the seconds it took when
+    it was paid for. Where an answer does not tell, the latency of its example is unknown, and the example is left out.
+
+NOTE [How far it can be trusted]
+    It is noisy, and it drifts with the load of the endpoint: texts that were run at another time, or beside more other
+    calls, look slower than they are. So it is compared on the same examples only, its variance counts in every decision
+    (`optim.search.race`), and by default it decides nothing. With a `latency_weight` it does, and then a search depends
+    on what was measured: two runs are equal only where the models' latencies are. That no result depends on which
+    answer comes first still holds where a model states its latencies, as a replayed or a simulated one does; where they
+    are measured, an answer that comes later is a slower one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from textgrad_engine.llm.usage import CallRecord, observe
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.intervals import t_test
+
+__all__ = ["LatencyChange", "Stopwatch", "latency_change"]
+
+
+class Stopwatch:
+    """Adds up how long the models take for the forward calls that are dispatched while it runs; see the notes above.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.llm import Completion
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> program = nn.ChatCompletion("{q}", model=FunctionModel(lambda request: Completion(text="4", latency=0.5)))
+        >>> watch = Stopwatch()
+        >>> with watch.running():
+        ...     answer = program(q="2 + 2?")
+        >>> answer.data, watch.seconds
+        ('4', 0.5)
+    """
+
+    def __init__(self) -> None:
+        self._found: list[float | None] = []
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """What is dispatched inside the block is timed, also when it ends later."""
+        with observe(self._note):
+            yield
+
+    @property
+    def seconds(self) -> float | None:
+        """The sum so far; None when there was no call, or one that does not tell how long it took."""
+        known = [each for each in self._found if each is not None]
+        if not known or len(known) < len(self._found):
+            return None
+        return math.fsum(known)  # exact, so that it does not depend on the order in which calls end
+
+    def _note(self, record: CallRecord) -> None:
+        if record.purpose != "forward":
+            return
+        answer = record.completion
+        seconds = None if answer is None else answer.saved_latency if answer.cached else answer.latency
+        self._found.append(seconds or None)  # no answer takes no time at all: a model that says 0 does not tell
+
+
+@dataclass(frozen=True)
+class LatencyChange:
+    """How the latency of examples differs between two texts, on those where both are known.
+
+    Attributes:
+        before: the mean with the old texts, in seconds.
+        after: the mean with the new ones.
+        interval: the 95% interval of the mean difference.
+        examples: over so many examples.
+    """
+
+    before: float
+    after: float
+    interval: tuple[float, float]
+    examples: int
+
+    @property
+    def verdict(self) -> str:
+        """``"faster"``, ``"slower"`` or ``"not shown"``: whether the interval leaves out 0."""
+        low, high = self.interval
+        return "slower" if low > 0 else "faster" if high < 0 else "not shown"
+
+
+def latency_change(before: Evaluation, after: Evaluation) -> LatencyChange | None:
+    """What new texts change about the time that answers take; None where it was not measured.
+
+    Args:
+        before: the old texts on some examples.
+        after: the new texts on the same examples.
+
+    Example:
+        >>> old, new = (Evaluation(("a", "b", "c"), (1, 1, 1), (), {}, latency=found)
+        ...             for found in ((1.0, 2.0, None), (0.5, 1.4, 1.0)))
+        >>> found = latency_change(old, new)
+        >>> round(found.before, 3), round(found.after, 3), found.examples
+        (1.5, 0.95, 2)
+    """
+    pairs = [(old, new) for old, new in zip(before.latency, after.latency) if old is not None and new is not None]
+    if not pairs:
+        return None
+    old, new = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    _, low, high, _ = t_test([b - a for a, b in pairs])
+    return LatencyChange(math.fsum(old) / len(old), math.fsum(new) / len(new), (low, high), len(pairs))
