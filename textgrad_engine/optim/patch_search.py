@@ -29,13 +29,14 @@ from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.rebase import rebase
 from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
+from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.patch_volume import patch_volume
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.volume import Sizes, Volume
-from textgrad_engine.optim.search.work import Found, Workshop, support_of
+from textgrad_engine.optim.search.work import Workshop, support_of
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import edits_in_words
 
@@ -52,6 +53,16 @@ MANY_TOGETHER = 3
 
 MOST_TOGETHER = 8
 """At most so many refused edits are tried together."""
+
+STUCK = 4
+"""After so many proposals in a row that brought nothing, other things are tried than patches for failures."""
+
+ALIKE = 4
+"""Refused edits are tried together when they have one of so many failing examples in common that are most like theirs.
+"""
+
+SHARE = 4
+"""A minibatch is to be at most one part of so many of the examples that may fail; else fewer lanes draw one."""
 
 _Settled = tuple[bool, str, tuple[Change, ...]]
 
@@ -121,8 +132,8 @@ class PatchSearch(Searcher):
         model: str | Model | None = None,
         *,
         lanes: int = 4,
-        batch_size: int = 16,
-        max_edits: int = 4,
+        batch_size: int = 24,
+        max_edits: int = 12,
         constraints: Iterable[Contract | str] = (),
         momentum: int = 12,
         max_tokens: int = 2000,
@@ -245,18 +256,21 @@ class PatchSearch(Searcher):
             self._alone = False
             self._widen(objective)
             self._base = self.board.texts
-        quiet = self.board.quiet >= self._lanes.count and self._base == self.board.texts
-        while (fresh or quiet) and self._has_room and not self._alone:
+        going_on = fresh or self.board.quiet > 0
+        while going_on and self._base == self.board.texts and self._has_room(objective) and not self._alone:
             if (work := self._next(objective)) is None:
                 break
             with objective.proposal(self.board.begun):
                 self._lanes.put(work)
         return self._settle(objective, self._lanes.take()) if self._lanes.under_way else None
 
-    @property
-    def _has_room(self) -> bool:
-        wanted = self.remaining is None or self._lanes.under_way < self.remaining
-        return self._lanes.free and wanted
+    def _has_room(self, objective: Objective) -> bool:
+        under_way = self._lanes.under_way
+        wanted = self.remaining is None or under_way < self.remaining
+        # Minibatches that are a large part of what fails find the same lessons; where nothing is found, they differ.
+        left = self.board.open(len(objective.train), self.most_tries)
+        useful = max(1, left // (SHARE * self.batch_size)) + self.board.quiet if left else self._lanes.count
+        return self._lanes.free and wanted and under_way < useful
 
     def _widen(self, objective: Objective) -> None:
         """Race on more validation examples when few of those in use are failed, as only these can show a gain."""
@@ -296,9 +310,10 @@ class PatchSearch(Searcher):
         if board.together and not positions and not self._lanes.under_way:
             board.together, self._alone = 0, True
             return begin(shop.tidying, number, seed)
-        if about := self._due(idle=not positions):
+        stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
+        if about := self._due(stuck=stuck):
             return begin(shop.ablation, number, about, seed)
-        if (board.quiet >= self._lanes.count or not positions) and (edits := self._company()):
+        if stuck and (edits := self._company(objective)):
             return begin(shop.union, number, edits, seed)
         if not positions:
             return None
@@ -309,7 +324,7 @@ class PatchSearch(Searcher):
         self.board.begun += 1
         return functools.partial(what, objective, self.board.snapshot(), *arguments)
 
-    def _due(self, *, idle: bool) -> tuple[Accepted, ...]:
+    def _due(self, *, stuck: bool) -> tuple[Accepted, ...]:
         """The edits to try without next: when enough patches were kept since, or nothing new is found."""
         board = self.board
         there = [edits_in(text, own) for text, own in zip(board.texts, board.origins)]
@@ -317,27 +332,33 @@ class PatchSearch(Searcher):
         while board.doubtful:
             if about := tuple(entry for entry in board.doubtful.pop(0) if entry in accepted):
                 return about
-        quiet = idle or board.quiet >= self._lanes.count
         for entry in accepted:
             name = f"{entry.parameter}/{entry.edit}"
-            if board.kept - board.tested.get(name, 0) >= self.ablate_every or (quiet and name not in board.tested):
+            if board.kept - board.tested.get(name, 0) >= self.ablate_every or (stuck and name not in board.tested):
                 board.tested[name] = board.kept
                 return (entry,)
         return ()
 
-    def _company(self) -> tuple[Refused, ...]:
-        """Edits that did no harm alone and were not tried together yet."""
+    def _company(self, objective: Objective) -> tuple[Refused, ...]:
+        """Edits that were refused one by one and answer examples much alike: some are of use only together."""
         board = self.board
         found: dict[tuple[int, str], Refused] = {}
         for entry in board.refused:
-            if entry.harmless and entry.edit.op == "add" and entry.edit.text not in board.texts[entry.parameter]:
-                found.setdefault((entry.parameter, " ".join(entry.edit.text.casefold().split())), entry)
-        together = tuple(found.values())[-MOST_TOGETHER:]
-        key = tuple(entry.edit for entry in together)
-        if len(together) < 2 or key in board.united:
-            return ()
-        board.united.append(key)
-        return together
+            if entry.edit.op == "add" and entry.edit.text not in board.texts[entry.parameter]:
+                found[entry.parameter, " ".join(entry.edit.text.casefold().split())] = entry
+        places = {name: n for n, name in enumerate(objective.train)}
+        about: dict[int, list[Refused]] = {}
+        for entry in found.values():
+            support = [places[name] for said in entry.evidence for name in said.examples if name in places]
+            for position in objective.near(support, board.failing)[:ALIKE] if support else ():
+                about.setdefault(position, []).append(entry)
+        for cluster in sorted(about.values(), key=len, reverse=True):
+            together = tuple(cluster[-MOST_TOGETHER:])
+            key = tuple(f"{entry.parameter}/{entry.edit.text}" for entry in together)
+            if len(together) > 1 and not any(set(key) <= set(tried) for tried in board.united):
+                board.united.append(key)
+                return together
+        return ()
 
     # What became of it.
 
@@ -380,11 +401,11 @@ class PatchSearch(Searcher):
             spared = f"; without {without} of its edits, refused: {found.spared_for}" if without else ""
             return kept, why + spared, changes
         why = "worse" if found.race.outcome == "worse" else "no difference shown"
-        for change in found.changes:
+        for change in found.changes if found.kind == "patch" else ():
             n = self._number(change)
             for edit in change.edits:
                 evidence = tuple(change.items[number - 1].evidence for number in edit.feedback)
-                self.board.refused.append(Refused(n, edit, evidence, not found.race.lost))
+                self.board.refused.append(Refused(n, edit, evidence))
         self._remember(found.changes, why)
         return False, why, found.changes
 

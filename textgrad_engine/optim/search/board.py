@@ -41,13 +41,11 @@ class Refused:
         parameter: which parameter it was for, by position.
         edit: the edit.
         evidence: the feedback that it answers.
-        harmless: whether nothing got worse with it: it may be of use in company.
     """
 
     parameter: int
     edit: Edit
     evidence: tuple[Evidence, ...]
-    harmless: bool
 
 
 @dataclass(frozen=True)
@@ -67,6 +65,10 @@ class Rival:
     origins: Origins
     written: tuple[Written, ...]
     gained: tuple[str, ...]
+
+
+MOST_DRAWN = 2
+"""A minibatch has at most so many times as many examples as failures are wanted in it."""
 
 
 @dataclass
@@ -93,7 +95,7 @@ class Board:
         together: how many patches were put together with others since the texts were last tidied.
         rivals: patches that are to be raced against what is in the texts.
         doubtful: edits that are to be tried without again, each time some of them together.
-        united: the refused edits that were tried together.
+        united: the refused edits that were tried together, each time by parameter and text.
         examples: the ids of the training and of the validation examples, which positions speak of.
     """
 
@@ -115,7 +117,7 @@ class Board:
     together: int = 0
     rivals: list[Rival] = field(default_factory=list)
     doubtful: list[tuple[Accepted, ...]] = field(default_factory=list)
-    united: list[tuple[Edit, ...]] = field(default_factory=list)
+    united: list[tuple[str, ...]] = field(default_factory=list)
     examples: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
@@ -161,7 +163,8 @@ class Board:
         """Training examples for a minibatch: failures and examples never run, those drawn least often first.
 
         Args:
-            count: how many at most.
+            count: how many failures are wanted: of examples never run, as many fail as of the validation examples. At
+                most `MOST_DRAWN` times as many are drawn.
             size: how many training examples there are.
             rng: decides among equals.
             most_tries: an example that was drawn so often without getting better is left alone.
@@ -173,20 +176,40 @@ class Board:
             if n not in self.busy and self.tries.get(n, 0) < most_tries and self.train.get(n, top - 1) < top
         ]
         rng.shuffle(left)
-        return sorted(sorted(left, key=lambda n: self.tries.get(n, 0))[:count])
+        rate = len(self.failing) / len(self.val) if self.val else 1.0
+        chosen: list[int] = []
+        expected = 0.0
+        for n in sorted(left, key=lambda n: self.tries.get(n, 0))[: MOST_DRAWN * count]:
+            if expected >= count:
+                break
+            chosen.append(n)
+            expected += 1.0 if n in self.train else rate
+        return sorted(chosen)
 
-    def strata(self, first: Iterable[int], rng: random.Random) -> list[list[int]]:
-        """The validation examples in the order of a race: `first`, then other failures, then what is right.
+    def open(self, size: int, most_tries: int) -> int:
+        """How many training examples may fail and were not given up.
+
+        Args:
+            size: how many training examples there are.
+            most_tries: an example that was drawn so often without getting better is given up.
+        """
+        top = self.top
+        return sum(self.tries.get(n, 0) < most_tries and self.train.get(n, top - 1) < top for n in range(size))
+
+    def strata(self, first: Iterable[int], rng: random.Random, then: Iterable[int] = ()) -> list[list[int]]:
+        """The validation examples in the order of a race: `first`, `then`, other failures, then what is right.
 
         Args:
             first: where a difference is looked for first, e.g. failures like those that a patch answers.
             rng: orders the others.
+            then: where it is looked for next, e.g. what is right and like them.
         """
         chosen = list(dict.fromkeys(first))
-        failing, right = ([n for n in part if n not in set(chosen)] for part in (self.failing, self.right))
+        near = [n for n in dict.fromkeys(then) if n not in set(chosen)]
+        failing, right = ([n for n in part if n not in {*chosen, *near}] for part in (self.failing, self.right))
         rng.shuffle(failing)
         rng.shuffle(right)
-        return [part for part in (chosen, failing, right) if part]
+        return [part for part in (chosen, near, failing, right) if part]
 
     def learn(self, positions: Sequence[int], scores: Sequence[float | None]) -> None:
         """Take note of training scores with the best texts."""

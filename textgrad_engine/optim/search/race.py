@@ -42,6 +42,9 @@ FEWEST = 2
 KEEP = 0.6
 """Where an edit is tried without, it stays when it is this probable that the texts are worse without it."""
 
+BATCH = 12
+"""So many examples are in the first batch; each further one is twice as large."""
+
 PATIENCE = 32
 """After so many examples, a candidate that is no more likely better than worse is not run any further."""
 
@@ -134,7 +137,7 @@ class Race:
         self,
         strata: Sequence[Sequence[int]],
         *,
-        first: int = 12,
+        first: int = BATCH,
         allowance: int | None = None,
         until: Literal["better", "worse"] = "better",
         accept: float = ACCEPT,

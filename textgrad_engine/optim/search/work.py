@@ -21,58 +21,27 @@ from textgrad_engine.optim.patch import Edit, Evidence, apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.revert import edits_in, revert
-from textgrad_engine.optim.search.board import Accepted, Board, Origins, Refused
+from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.credit import credit, shares
+from textgrad_engine.optim.search.found import Found, Kind
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
-from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, PROMISING, Race, RaceRecord, answered, run_race
+from textgrad_engine.optim.search.race import (
+    BATCH,
+    FEWEST,
+    GLANCE,
+    KEEP,
+    PROMISING,
+    Race,
+    answered,
+    run_race,
+)
 from textgrad_engine.optim.search.sparing import spared
+from textgrad_engine.optim.search.trim import trimmed
 
-__all__ = ["Found", "Kind", "Workshop"]
-
-Kind = Literal["patch", "tidying", "ablation", "rival", "union"]
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a lane brings back.
-
-    Attributes:
-        number: the proposal's number.
-        kind: what was proposed.
-        base: the texts it was made for.
-        base_origins: where their lines came from.
-        texts: the texts that it makes of them.
-        origins: where the lines of these come from.
-        examples: the training examples whose feedback it answers, by position.
-        scores: their scores before.
-        feedback: how many pieces of feedback reached the parameters.
-        changes: for each parameter concerned what is proposed.
-        race: the race; None when nothing was proposed.
-        problems: answers that were not to be had, in words.
-        about: the edits that it would take out again.
-        dropped: why it was not raced, or not to the end; "" when it was, or when nothing was proposed.
-        lost: whether it came to nothing because answers were not to be had.
-        spared: the edits that it goes without, as they broke what must not break, by parameter.
-        spared_for: what they broke, in words.
-    """
-
-    number: int
-    kind: Kind
-    base: Texts
-    base_origins: Origins
-    texts: Texts
-    origins: Origins
-    examples: tuple[int, ...] = ()
-    scores: tuple[float | None, ...] = ()
-    feedback: int = 0
-    changes: tuple[Change, ...] = ()
-    race: RaceRecord | None = None
-    problems: tuple[str, ...] = ()
-    about: tuple[Accepted, ...] = ()
-    dropped: str = ""
-    lost: bool = False
-    spared: tuple[Change, ...] = ()
-    spared_for: str = ""
+__all__ = ["Workshop", "in_edits", "support_of"]
+MOST_LOOKED = 6
+"""A patch that lost its race is taken apart on at most so many of the examples it did better on, and on so many worse.
+"""
 
 
 @dataclass(frozen=True)
@@ -120,11 +89,30 @@ class Workshop:
         found = self._ask(found, briefs, left_out)
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support or positions, board.failing)[:GLANCE]
+        then = objective.near(support or positions, board.right)[:GLANCE]
 
         def race(proposal: Found) -> Found:
-            return self._raced(objective, board, proposal, first, seed)
+            return self._trimmed_race(objective, board, proposal, first, then, seed)
 
+        if found.texts != found.base and not self.problem(found.base, found.texts):
+            found = trimmed(objective, self.variables, found, [*first, *then]) or found
         return spared(objective, self.variables, race(found), race)
+
+    def _trimmed_race(
+        self, objective: Objective, board: Board, found: Found, first: Sequence[int], then: Sequence[int], seed: str
+    ) -> Found:
+        """Race a proposal; what is not better although examples gain from it is raced again without what does harm."""
+        raced = self._raced(objective, board, found, first, seed, then=then, batch=2 * BATCH)
+        race = raced.race
+        if race is None or race.outcome == "better" or len(race.gained) < FEWEST:
+            return raced
+        positions = {name: n for n, name in enumerate(objective.val)}
+        lost, gained = ([positions[name] for name in part] for part in (race.lost, race.gained))
+        rest = trimmed(objective, self.variables, raced, [*lost[:MOST_LOOKED], *gained[:MOST_LOOKED]])
+        if rest is None:
+            return raced
+        changed = [*lost, *gained]  # all of them in the first batch: a few gains alone would flatter what is left
+        return self._raced(objective, board, rest, changed, seed, batch=max(BATCH, 2 * len(changed)))
 
     def tidying(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
         """Ask to have lines removed that say the same; patches that did not know of each other were put together."""
@@ -182,7 +170,9 @@ class Workshop:
         found = replace(
             self._nothing(board, number, "union"), texts=tuple(texts), origins=tuple(origins), changes=tuple(changes)
         )
-        return self._raced(objective, board, found, (), seed)
+        support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
+        first = objective.near(support, board.failing)[:GLANCE]
+        return self._trimmed_race(objective, board, found, first, (), seed)
 
     def problem(self, before: Texts, after: Texts) -> str:
         """What is wrong with texts by their contracts; "" when they keep them."""
@@ -270,6 +260,8 @@ class Workshop:
         until: Literal["better", "worse"] = "better",
         reject: float | None = None,
         fewest: int = FEWEST,
+        then: Sequence[int] = (),
+        batch: int = BATCH,
     ) -> Found:
         if found.texts == found.base:
             return found
@@ -278,7 +270,8 @@ class Workshop:
 
         def race(board: Board) -> Race:
             return Race(
-                board.strata(first or (board.right if until == "worse" else ()), random.Random(seed)),
+                board.strata(first or (board.right if until == "worse" else ()), random.Random(seed), then),
+                first=batch,
                 allowance=self.allowance,
                 scale=board.scale,
                 handicap=handicap_of(objective, found.base, found.texts),
@@ -297,7 +290,7 @@ class Workshop:
             more = [n for n in range(len(objective.val)) if n not in board.val][: len(board.val)]
             if more and until == "better" and record.outcome == "no difference" and record.probability >= PROMISING:
                 # What was run is known by now, so the same race on more examples costs the new ones only.
-                known = zip(more, objective.scores(found.base, more))
+                known = zip(more, objective.matrix(both, more)[0])
                 wider = replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
                 record = run_race(race(wider), objective.val, scores, slower)
             return replace(found, race=record)
