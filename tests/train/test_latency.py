@@ -22,6 +22,7 @@ from textgrad_engine.report import as_json, render
 from textgrad_engine.store import read_run
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Evaluation, Objective, Trainer, TrainResult, evaluate
+from textgrad_engine.train.controls import does_better
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.latency import Stopwatch, latency_change
 
@@ -277,3 +278,17 @@ def test_few_examples_show_no_difference() -> None:
     assert change is not None
     assert (change.verdict, change.interval) == ("not shown", (-math.inf, math.inf))
     assert latency_change(old, Evaluation(("a",), (1.0,), ("",), {})) is None
+
+
+def test_the_final_choice_charges_for_time_too() -> None:
+    """Texts that won their races must be worth their time over the whole validation set, beside the seed texts."""
+
+    def of(seconds: float, *scores: float) -> Evaluation:
+        names = tuple(f"e{n}" for n in range(len(scores)))
+        return Evaluation(names, scores, scores, {}, latency=(seconds,) * len(scores))
+
+    seed, best = of(0.5, 0.0, 0.0, 1.0, 1.0), of(2.0, 1.0, 0.0, 1.0, 1.0)
+    assert does_better(best, seed)
+    assert does_better(best, seed, latency_weight=0.1)
+    assert not does_better(best, seed, latency_weight=0.2)
+    assert not does_better(best, seed, handicap=0.2, latency_weight=0.1)
