@@ -14,10 +14,11 @@ import functools
 import os
 import sys
 import threading
+import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextvars import Context, ContextVar, copy_context
-from types import FrameType, TracebackType
+from types import CoroutineType, FrameType, TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from textgrad_engine.errors import CallCancelled, DispatchError
@@ -51,7 +52,7 @@ class Call:
 
     __slots__ = (
         "__weakref__", "_callbacks", "_context", "_error", "_label", "_scope", "_start", "_task", "_thread", "_trace",
-        "_value", "_waiting", "_where", "done",
+        "_value", "_waiting", "_where", "_work", "done",
     )  # fmt: skip
 
     def __init__(self, start: Callable[[], Any], label: str | tuple[str, ...], where: Line | str) -> None:
@@ -61,6 +62,7 @@ class Call:
         self._thread = _loop_thread()
         self._scope = _scope.get()
         self._task: asyncio.Task[None] | None = None
+        self._work: Coroutine[Any, Any, Any] | None = None
         self._value: Any = None
         self._error: BaseException | None = None
         self._trace: TracebackType | None = None
@@ -163,7 +165,7 @@ class Call:
                 return
             self._value, self._error = value, error
             self._trace = error.__traceback__ if error is not None else None
-            self._start = self._context = self._task = None
+            self._start = self._context = self._task = self._work = None
             self.done = True
             callbacks, self._callbacks = self._callbacks, None
         if self._scope is not None:
@@ -192,44 +194,69 @@ class Call:
             self._waiting -= 1
             ready = self._waiting == 0
         if ready:
-            self._thread.post(self._begin)
+            self._thread.post(self)
 
-    def _begin(self) -> None:
+    def _begin(self) -> Any:
+        """Run it to where it first waits: returns what it waits for there, and `_DONE` when it has ended."""
         start, context = self._start, self._context
         if self.done or start is None or context is None:
-            return
+            return _DONE
         if self._scope is not None:
             if self._scope.cancelled:
                 self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
-                return
+                return _DONE
             self._scope._calls.add(self)
+        return context.run(self._first_step, start)
+
+    def _first_step(self, start: Callable[[], Any]) -> Any:
         try:
-            work = context.run(start)
+            work = start()
         except BaseException as error:  # the error is the call's result; it is raised where the value is read
             self._fail(error)
-            return
-        if asyncio.iscoroutine(work):
-            self._start = work.close
-            self._task = self._thread.loop.create_task(self._drive(work), context=context)
-            self._task.add_done_callback(self._ended)
-        else:
+            return _DONE
+        if type(work) is not CoroutineType and not asyncio.iscoroutine(work):
             self._finish(work, None)
+            return _DONE
+        self._work = work
+        return self._step(work.send, None)
 
-    async def _drive(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _step(self, resume: Callable[[Any], Any], given: BaseException | None) -> Any:
         try:
-            value = await work
+            return resume(given)
+        except StopIteration as end:
+            value = end.value
         except asyncio.CancelledError:
             self._fail(CallCancelled(f"{self.label} was cancelled"))
+            return _DONE
         except BaseException as error:  # the error is the call's result; it is raised where the value is read
             self._fail(error)
-        else:
-            self._finish(value, None)
+            return _DONE
+        self._finish(value, None)
+        return _DONE
 
-    def _ended(self, _: asyncio.Task[None]) -> None:
-        if not self.done:  # a task that is cancelled before its first step never enters `_drive`
-            if self._start is not None:
-                self._start()  # closes what it would have run
-            self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
+    @types.coroutine
+    def _rest(self, waits_for: Any, task: asyncio.Task[None]) -> Generator[Any, None, None]:
+        """The steps of a call that waits, as the rest of a task."""
+        context, work = self._context, self._work
+        assert context is not None
+        assert work is not None
+        self._task = task
+        while waits_for is not _DONE:
+            thrown: BaseException | None = None
+            try:
+                yield waits_for
+            except GeneratorExit:
+                work.close()
+                raise
+            except BaseException as error:
+                thrown = error
+            if thrown is None:
+                waits_for = context.run(self._step, work.send, None)
+            else:
+                waits_for = context.run(self._step, work.throw, thrown)
+
+
+_DONE: Any = object()
 
 
 _waits = threading.local()
@@ -271,7 +298,7 @@ class Scope:
 _scope: ContextVar[Scope | None] = ContextVar("textgrad_engine_scope", default=None)
 
 
-POLLS, POLL_SECONDS = 4, 0.0005
+POLLS, POLL_SECONDS, MOST_WORKERS = 4, 0.0005, 64
 
 
 class _LoopThread:
@@ -282,14 +309,22 @@ class _LoopThread:
         which a burst of calls would pay one by one. So after work the loop looks into its inbox `POLLS` more times,
         `POLL_SECONDS` apart, before it sleeps; while it does, posting only appends. Whoever is about to block on a
         value calls `nudge`, so nobody waits for the next look.
+
+    NOTE [First steps]
+        A task for each call costs as much as the rest of an answer that is there at once, and of a burst all calls
+        would be under way before the first goes on. So a worker, which is a task, takes calls from the inbox and runs
+        each to where it first waits; those of a model in this process, and all plain ones, never do. A call that waits
+        keeps the task: it was its current task from the first step on, which timeouts and cancel scopes remember. Twice
+        as many workers then go on with the inbox, for calls that wait come in bursts too.
     """
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.pid = os.getpid()
-        self._inbox: deque[Callable[[], None]] = deque()
+        self._inbox: deque[Call | Callable[[], None]] = deque()
         self._looking = False
-        self._soon = False
+        self._workers = 0
+        self._width = 1
         self._idle_looks = 0
         self._thread = threading.Thread(target=self._run, name="textgrad_engine", daemon=True)
         self._thread.start()
@@ -299,12 +334,11 @@ class _LoopThread:
     def alive(self) -> bool:
         return self.pid == os.getpid() and self._thread.is_alive()
 
-    def post(self, work: Callable[[], None]) -> None:
+    def post(self, work: Call | Callable[[], None]) -> None:
         self._inbox.append(work)
         if threading.get_ident() == self.ident:
-            if not self._soon:
-                self._soon = True
-                self.loop.call_soon(self._empty)
+            if self._workers == 0:
+                self._work()
         elif not self._looking:
             self._looking = True
             self.loop.call_soon_threadsafe(self._look)
@@ -312,18 +346,49 @@ class _LoopThread:
     def nudge(self) -> None:
         """See to it that what was posted is begun now; called before a thread blocks."""
         if self._inbox and threading.get_ident() != self.ident:
-            self.loop.call_soon_threadsafe(self._empty)
+            self.loop.call_soon_threadsafe(self._work)
 
-    def _empty(self) -> None:
-        self._soon = False
-        inbox = self._inbox
+    def _work(self) -> None:
+        """Have the inbox emptied, unless it is."""
+        if self._workers == 0:
+            for _ in range(min(self._width, len(self._inbox))):
+                self._workers += 1
+                self.loop.create_task(self._worker(), context=Context())
+
+    async def _worker(self) -> None:
+        await self._one_after_the_other()
+
+    @types.coroutine
+    def _one_after_the_other(self) -> Generator[Any, None, None]:
+        """See NOTE [First steps]."""
+        inbox, task = self._inbox, asyncio.current_task()
+        assert task is not None
+        call: Call | None = None
+        waits_for: Any = _DONE
         try:
-            for _ in range(len(inbox)):
-                inbox.popleft()()
+            while inbox and not task.cancelling():
+                for _ in range(len(inbox)):
+                    work = inbox.popleft()
+                    try:
+                        if isinstance(work, Call):
+                            call, waits_for = work, work._begin()
+                        else:
+                            work()
+                    except BaseException as error:
+                        self.loop.call_exception_handler({"message": f"{work!r} failed", "exception": error})
+                    if waits_for is not _DONE or task.cancelling():
+                        break
+                else:
+                    yield  # so that what else the loop has to do comes between
+                    continue
+                break
         finally:
-            if inbox and not self._soon:  # work posted more, or raised: asyncio reports it, the others go on
-                self._soon = True
-                self.loop.call_soon(self._empty)
+            self._workers -= 1
+            self._width = 1 if waits_for is _DONE else min(2 * self._width, MOST_WORKERS)
+            if not self.loop.is_closed():
+                self._work()
+        if call is not None and waits_for is not _DONE:
+            yield from call._rest(waits_for, task)
 
     def _look(self) -> None:
         self._idle_looks = 0 if self._inbox else self._idle_looks + 1
@@ -334,7 +399,7 @@ class _LoopThread:
                 return
             self._looking = True
         self.loop.call_later(POLL_SECONDS, self._look)
-        self._empty()
+        self._work()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -429,7 +494,7 @@ def submit(
                 call._fail(other._lost())
             other.on_done(call._dependency_done)
     else:
-        call._thread.post(call._begin)
+        call._thread.post(call)
     return call
 
 
