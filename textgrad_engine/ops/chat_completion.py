@@ -9,18 +9,19 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, case_of, feedback_on
+from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Places, case_of, feedback_on
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.what_if import what_if
 
-__all__ = ["ChatCompletion", "ask", "chat_completion", "complete", "config_from"]
+__all__ = ["ChatCompletion", "ask", "ask_texts", "chat_completion", "complete", "config_from"]
 
 
 class ChatCompletion(Function):
@@ -105,7 +106,7 @@ class ChatCompletion(Function):
                     "(nn.ExactMatch, …)."
                 )
             cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, list(grad_out.grad), ctx.example))
-        feedback = feedback_on(cases, ask)
+        feedback = feedback_on(cases, ask_texts)
         return [
             (None, None, *(by_position.get(position) for position in range(len(case.values))))
             for case, by_position in zip(cases, feedback)
@@ -184,7 +185,7 @@ def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: st
 
 def ask(
     name: str,
-    user: Variable,
+    user: Variable | str,
     form: GenerateConfig,
     *,
     system: Variable | str | None = None,
@@ -215,6 +216,62 @@ def ask(
         values.append(gate)
     result: Variable = ChatCompletion.apply(settings, plan, *values)
     return result
+
+
+def ask_texts(
+    name: str,
+    user: Variable | str,
+    form: GenerateConfig,
+    places: Places,
+    *,
+    system: Variable | str | None = None,
+    purpose: Purpose,
+    role: str,
+) -> tuple[Variable, ...]:
+    """The texts at some places of the answer that `ask` gives; where nobody sees the difference, in one call.
+
+    Args:
+        name: the prompt.
+        user: its user part, rendered.
+        form: the form of the answer, from `messages.answer_form`.
+        places: which texts.
+        system: instructions to use instead of the prompt's system part.
+        purpose: why it is asked.
+        role: the role of the answer.
+    """
+    if is_observed():
+        answer = ask(name, user, form, system=system, purpose=purpose, role=role)
+        found = Extract.apply(answer, places.paths, places.roles)
+    else:
+        settings = ChatSettings(model=None, config=form, purpose=purpose, role=role)
+        instructions = templates.load(name).system if system is None else system
+        found = ChatTexts.apply(places, settings, instructions, user)
+    return found if isinstance(found, tuple) else (found,)
+
+
+class ChatTexts(Function):
+    """`ChatTexts.apply(places, settings, system, user)`: `ChatCompletion` and `Extract` where nothing is recorded."""
+
+    @staticmethod
+    async def forward(places: Places, settings: ChatSettings, *values: Any) -> Any:
+        """Ask, and take the answer apart."""
+        answer = await ChatCompletion.forward(settings, _SYSTEM_AND_USER, *values)
+        return Extract.forward(answer, places.paths, places.roles)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Nobody goes backward through it."""
+
+    @classmethod
+    def count_outputs(cls, *args: Any) -> int:
+        """One for each place."""
+        places: Places = args[0]
+        return len(places.paths)
+
+    @staticmethod
+    def output_role(places: Places, *_: Any) -> tuple[str, ...]:
+        """The roles that were given."""
+        return places.roles
 
 
 _SYSTEM_AND_USER = Plan((("system", (Hole(0),)), ("user", (Hole(1),))), ())

@@ -13,10 +13,11 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Function, Variable, example
+from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm.context import Room, room_of
 from textgrad_engine.llm.request import GenerateConfig
@@ -24,13 +25,14 @@ from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.fitting import Shown, View, fitted
 from textgrad_engine.ops.messages import Hole, Plan, answer_form
-from textgrad_engine.ops.pass_on import Compute, share_of_edit
+from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit
 
 __all__ = [
     "FEEDBACK_BATCH_SIZE",
     "Case",
     "Extract",
     "Part",
+    "Places",
     "case_of",
     "critic",
     "critic_room",
@@ -181,7 +183,7 @@ def _keys_in(part: Any, needs: Sequence[bool], key_of: Callable[[int, bool], str
     return [key_of(hole.at, whole) for hole in holes if needs[hole.at]]
 
 
-def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[int, Variable]]:
+def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> list[dict[int, Variable]]:
     """Ask the critic once about all cases; for each case its feedback by position of the value, pending.
 
     What does not fit the critic's context together is asked about in several requests, and of one case as much is left
@@ -189,7 +191,7 @@ def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[in
 
     Args:
         cases: the calls that feedback is wanted on.
-        ask: `chat_completion.ask`, handed in because that file stands above this one.
+        ask: `chat_completion.ask_texts`, handed in because that file stands above this one.
     """
     room, beside = critic_room(), _size(_critic.get())
     if room is not None and len(cases) > 1 and not _fit_together(cases, room.tokens - beside):
@@ -201,23 +203,31 @@ def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[in
 
 
 def _asked(
-    cases: list[Case], ask: Callable[..., Variable], render: Callable[[list[Any]], str]
+    cases: list[Case], ask: Callable[..., tuple[Variable, ...]], render: Callable[[list[Any]], str]
 ) -> list[dict[int, Variable]]:
     values = [[case.values, case.answer, case.feedback] for case in cases]
-    user = Compute.apply(render, values, "request to the critic")
-    answer = ask(
-        "feedback",
-        user,
-        _form_for(tuple([tuple([part.key for part in case.parts]) for case in cases])),
-        system=_critic.get(),
-        purpose="backward",
-        role="answer of the critic",
+    found = iter(
+        ask(
+            "feedback",
+            render(pytree.map_leaves(data_of, values))
+            if not is_observed() and all(map(_is_there, pytree.leaves(values)))
+            else Compute.apply(render, values, "request to the critic"),
+            _form_for(tuple([tuple([part.key for part in case.parts]) for case in cases])),
+            Places(
+                tuple([(f"case_{number}", part.key) for number, case in enumerate(cases, 1) for part in case.parts]),
+                tuple([f"feedback on the {part.role or part.key}" for case in cases for part in case.parts]),
+            ),
+            system=_critic.get(),
+            purpose="backward",
+            role="answer of the critic",
+        )
     )
-    paths = tuple([(f"case_{number}", part.key) for number, case in enumerate(cases, 1) for part in case.parts])
-    roles = tuple([f"feedback on the {part.role or part.key}" for case in cases for part in case.parts])
-    found = Extract.apply(answer, paths, roles)
-    texts = iter(found if isinstance(found, tuple) else (found,))
-    return [{part.position: next(texts) for part in case.parts} for case in cases]
+    return [{part.position: next(found) for part in case.parts} for case in cases]
+
+
+def _is_there(value: Any) -> bool:
+    """Whether a value's data can be read here and now."""
+    return not isinstance(value, Variable) or (value._layer is None and value.done())
 
 
 _STRING = {"type": "string"}
@@ -233,6 +243,22 @@ def _form_for(keys: tuple[tuple[str, ...], ...]) -> GenerateConfig:
     """The form of the critic's answer: for each case an object with a text for each of its keys."""
     cases = {f"case_{n}": object_schema(dict.fromkeys(part, _STRING)) for n, part in enumerate(keys, 1)}
     return answer_form("feedback", object_schema(cases))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Which texts of a JSON answer are wanted, for `chat_completion.ask_texts`.
+
+    Attributes:
+        paths: for each its keys, from the outside in.
+        roles: for each its role.
+        no_variables_inside: says that it need not be searched for Variables.
+    """
+
+    paths: tuple[tuple[str, ...], ...]
+    roles: tuple[str, ...]
+
+    no_variables_inside: ClassVar[bool] = True
 
 
 class Extract(Function):
