@@ -16,7 +16,7 @@ from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Places, case_of, feedback_on
+from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, case_of, feedback_on
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.what_if import what_if
@@ -218,45 +218,35 @@ def ask(
     return result
 
 
-def ask_texts(
-    name: str,
-    user: Variable | str,
-    form: GenerateConfig,
-    places: Places,
-    *,
-    system: Variable | str | None = None,
-    purpose: Purpose,
-    role: str,
-) -> tuple[Variable, ...]:
-    """The texts at some places of the answer that `ask` gives; where nobody sees the difference, in one call.
+def ask_texts(name: str, user: Variable | str, texts: Texts, system: Variable | str | None) -> tuple[Variable, ...]:
+    """The texts at some places of the answer to a prompt.
 
     Args:
         name: the prompt.
         user: its user part, rendered.
-        form: the form of the answer, from `messages.answer_form`.
-        places: which texts.
-        system: instructions to use instead of the prompt's system part.
-        purpose: why it is asked.
-        role: the role of the answer.
+        texts: which texts, and how the model is asked.
+        system: instructions to use instead of the prompt's system part; None for that.
     """
+    instructions = templates.load(name).system if system is None else system
     if is_observed():
-        answer = ask(name, user, form, system=system, purpose=purpose, role=role)
-        found = Extract.apply(answer, places.paths, places.roles)
+        settings = replace(
+            texts.settings
+        )  # of its own: a node does not share a feedback call with those of other calls
+        answer = ChatCompletion.apply(settings, _SYSTEM_AND_USER, instructions, user)
+        found = Extract.apply(answer, texts.paths, texts.roles)
     else:
-        settings = ChatSettings(model=None, config=form, purpose=purpose, role=role)
-        instructions = templates.load(name).system if system is None else system
-        found = ChatTexts.apply(places, settings, instructions, user)
+        found = ChatTexts.apply(texts, instructions, user)
     return found if isinstance(found, tuple) else (found,)
 
 
 class ChatTexts(Function):
-    """`ChatTexts.apply(places, settings, system, user)`: `ChatCompletion` and `Extract` where nothing is recorded."""
+    """`ChatTexts.apply(texts, system, user)`: `ChatCompletion` and `Extract` in one call, where nothing is recorded."""
 
     @staticmethod
-    async def forward(places: Places, settings: ChatSettings, *values: Any) -> Any:
+    async def forward(texts: Texts, *values: Any) -> Any:
         """Ask, and take the answer apart."""
-        answer = await ChatCompletion.forward(settings, _SYSTEM_AND_USER, *values)
-        return Extract.forward(answer, places.paths, places.roles)
+        answer = await ChatCompletion.forward(texts.settings, _SYSTEM_AND_USER, *values)
+        return Extract.forward(answer, texts.paths, texts.roles)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -264,14 +254,14 @@ class ChatTexts(Function):
 
     @classmethod
     def count_outputs(cls, *args: Any) -> int:
-        """One for each place."""
-        places: Places = args[0]
-        return len(places.paths)
+        """One for each text."""
+        texts: Texts = args[0]
+        return len(texts.paths)
 
     @staticmethod
-    def output_role(places: Places, *_: Any) -> tuple[str, ...]:
+    def output_role(texts: Texts, *_: Any) -> tuple[str, ...]:
         """The roles that were given."""
-        return places.roles
+        return texts.roles
 
 
 _SYSTEM_AND_USER = Plan((("system", (Hole(0),)), ("user", (Hole(1),))), ())

@@ -20,11 +20,10 @@ from textgrad_engine.autograd import Function, Variable, example
 from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm.context import Room, room_of
-from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.fitting import Shown, View, fitted
-from textgrad_engine.ops.messages import Hole, Plan, answer_form
+from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, answer_form
 from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit
 
 __all__ = [
@@ -32,7 +31,7 @@ __all__ = [
     "Case",
     "Extract",
     "Part",
-    "Places",
+    "Texts",
     "case_of",
     "critic",
     "critic_room",
@@ -95,7 +94,7 @@ def critic(instructions: Variable | str) -> Iterator[None]:
 _critic: ContextVar[Variable | str | None] = ContextVar("textgrad_engine_critic", default=None)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # these two are not frozen, for which each attribute would be set by a call
 class Part:
     """An input that wants feedback.
 
@@ -112,7 +111,7 @@ class Part:
     whole: bool
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Case:
     """One call of a model as the critic sees it.
 
@@ -193,7 +192,8 @@ def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> 
         cases: the calls that feedback is wanted on.
         ask: `chat_completion.ask_texts`, handed in because that file stands above this one.
     """
-    room, beside = critic_room(), _size(_critic.get())
+    room = critic_room()
+    beside = 0 if room is None else _size(_critic.get())
     if room is not None and len(cases) > 1 and not _fit_together(cases, room.tokens - beside):
         half = len(cases) // 2
         return [*feedback_on(cases[:half], ask), *feedback_on(cases[half:], ask)]
@@ -205,29 +205,26 @@ def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> 
 def _asked(
     cases: list[Case], ask: Callable[..., tuple[Variable, ...]], render: Callable[[list[Any]], str]
 ) -> list[dict[int, Variable]]:
-    values = [[case.values, case.answer, case.feedback] for case in cases]
-    found = iter(
-        ask(
-            "feedback",
-            render(pytree.map_leaves(data_of, values))
-            if not is_observed() and all(map(_is_there, pytree.leaves(values)))
-            else Compute.apply(render, values, "request to the critic"),
-            _form_for(tuple([tuple([part.key for part in case.parts]) for case in cases])),
-            Places(
-                tuple([(f"case_{number}", part.key) for number, case in enumerate(cases, 1) for part in case.parts]),
-                tuple([f"feedback on the {part.role or part.key}" for case in cases for part in case.parts]),
-            ),
-            system=_critic.get(),
-            purpose="backward",
-            role="answer of the critic",
-        )
-    )
-    return [{part.position: next(found) for part in case.parts} for case in cases]
+    data = [None] if is_observed() else [_data_of(case) for case in cases]
+    if None in data:
+        values = [[case.values, case.answer, case.feedback] for case in cases]
+        user: Variable | str = Compute.apply(render, values, "request to the critic")
+    else:
+        user = render(data)
+    wanted = tuple([tuple([(part.key, part.role) for part in case.parts]) for case in cases])
+    texts = iter(ask("feedback", user, _texts_for(wanted), system=_critic.get()))
+    return [{part.position: next(texts) for part in case.parts} for case in cases]
 
 
-def _is_there(value: Any) -> bool:
-    """Whether a value's data can be read here and now."""
-    return not isinstance(value, Variable) or (value._layer is None and value.done())
+def _data_of(case: Case) -> list[Any] | None:
+    """What `render` wants of a case; None where some of it is not there, belongs to a transform, or is nested."""
+    for value in (*case.values, case.answer, *case.feedback):
+        if isinstance(value, Variable):
+            if value._layer is not None or not value.done():
+                return None
+        elif pytree.is_container(value):
+            return None
+    return [[data_of(value) for value in case.values], case.answer.data, [item.data for item in case.feedback]]
 
 
 _STRING = {"type": "string"}
@@ -238,27 +235,34 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-@functools.lru_cache(maxsize=256)
-def _form_for(keys: tuple[tuple[str, ...], ...]) -> GenerateConfig:
-    """The form of the critic's answer: for each case an object with a text for each of its keys."""
-    cases = {f"case_{n}": object_schema(dict.fromkeys(part, _STRING)) for n, part in enumerate(keys, 1)}
-    return answer_form("feedback", object_schema(cases))
-
-
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Which texts of a JSON answer are wanted, for `chat_completion.ask_texts`.
+class Texts:
+    """Texts that are wanted from a model, as places in a JSON answer; for `chat_completion.ask_texts`.
 
     Attributes:
-        paths: for each its keys, from the outside in.
+        settings: how the model is asked.
+        paths: for each text its keys, from the outside in.
         roles: for each its role.
         no_variables_inside: says that it need not be searched for Variables.
     """
 
+    settings: ChatSettings
     paths: tuple[tuple[str, ...], ...]
     roles: tuple[str, ...]
 
     no_variables_inside: ClassVar[bool] = True
+
+
+@functools.lru_cache(maxsize=256)
+def _texts_for(wanted: tuple[tuple[tuple[str, str], ...], ...]) -> Texts:
+    """The texts that the critic is asked for, from the key and the role of each input of each case."""
+    schemas = {f"case_{n}": object_schema({key: _STRING for key, _ in parts}) for n, parts in enumerate(wanted, 1)}
+    form = answer_form("feedback", object_schema(schemas))
+    return Texts(
+        ChatSettings(config=form, purpose="backward", role="answer of the critic"),
+        tuple([(f"case_{n}", key) for n, parts in enumerate(wanted, 1) for key, _ in parts]),
+        tuple([f"feedback on the {role or key}" for parts in wanted for key, role in parts]),
+    )
 
 
 class Extract(Function):
