@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -150,12 +149,16 @@ def case_of(
     def key_of(wish: str, position: int, whole: bool) -> str:
         variable = values[position]
         same = id(variable if variable._origin is None else variable._origin)
-        if same not in known:
-            free = (wish if n == 1 else f"{wish}_{n}" for n in itertools.count(1))
-            known[same] = next(key for key in free if key not in taken)
-            taken.add(known[same])
-            parts.append(Part(known[same], position, variable.role, whole))
-        return known[same]
+        key = known.get(same)
+        if key is None:
+            key, n = wish, 1
+            while key in taken:
+                n += 1
+                key = f"{wish}_{n}"
+            known[same] = key
+            taken.add(key)
+            parts.append(Part(key, position, variable.role, whole))
+        return key
 
     by_input = {name: key_of(name, index, False) for name, index in plan.inputs if needs[index]}
     names = [name for name, _ in plan.inputs]
@@ -171,7 +174,7 @@ def case_of(
             if needs[piece.at]:
                 inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
             inside.extend(by_input[name] for name in filled if name in by_input)
-        keys.append(list(dict.fromkeys(inside)))
+        keys.append(list(dict.fromkeys(inside)) if len(inside) > 1 else inside)
     return Case(plan, values, parts, keys, answer, feedback, example)
 
 
@@ -365,7 +368,7 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> 
     return View(
         messages=tuple(
             [
-                Shown(role, ", ".join(f"`{key}`" for key in keys), text)
+                Shown(role, ", ".join([f"`{key}`" for key in keys]), text)
                 for (role, _), keys, text in zip(case.plan.messages, case.keys, case.plan.texts(values))
             ]
         ),
@@ -382,16 +385,17 @@ def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
     if len(cases) > 1:
         while all(len(m) > common for m in shown) and all(m[common] == shown[0][common] for m in shown):
             common += 1
-    inputs: dict[str, Any] = {}
+    inputs: dict[str, dict[str, str | None]] = {}
     for case, (values, _, _) in zip(cases, data):
         for part in case.parts:
-            entry = inputs.setdefault(part.key, {"key": part.key, "role": part.role or "an input", "texts": set()})
-            entry["texts"].add(None if part.whole else str(values[part.position]))
+            text = None if part.whole else str(values[part.position])
+            known = inputs.get(part.key)
+            if known is None:
+                inputs[part.key] = {"key": part.key, "role": part.role or "an input", "text": text}
+            elif known["text"] != text:
+                known["text"] = None  # it differs from case to case, and is shown there
     return templates.load("feedback").render(
-        inputs=[
-            {**entry, "text": next(iter(entry["texts"])) if len(entry["texts"]) == 1 else None}
-            for entry in inputs.values()
-        ],
+        inputs=list(inputs.values()),
         shared=[vars(message) for message in shown[0][:common]],
         cases=[
             {**vars(view), "messages": [vars(message) for message in view.messages[common:]], "feedback": view.feedback}
