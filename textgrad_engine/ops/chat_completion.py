@@ -83,6 +83,8 @@ class ChatCompletion(Function):
     @staticmethod
     def backward_group(ctx: Any) -> Any:
         """Calls of the same place in a program, on the same trained texts, may share a feedback call."""
+        if FEEDBACK_BATCH_SIZE.get() == 1:
+            return ()  # nobody shares a call, so there is nothing to tell apart
         # Results (the answer of an earlier call in a chain) differ from example to example and may still share a call.
         wanted = [number for number, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
         return (ctx.settings, ctx.leaf_ids(wanted))
