@@ -62,17 +62,21 @@ class Prompt:
         Raises:
             TemplateError: a slot is missing or unknown, or the template itself is broken.
         """
+        if tuple(slots) != self.slots:
+            self._check(slots)
+        try:
+            with _rendering:
+                return str(_environment().render_template(_compiled(self.name, self.user), **slots)).strip()
+        except Exception as error:
+            raise TemplateError(f"{self.path}: {error}") from error
+
+    def _check(self, slots: dict[str, Any]) -> None:
         if missing := [name for name in self.slots if name not in slots]:
             raise TemplateError(f"{self.path}: slot {missing[0]!r} was given no value")
         if unknown := [name for name in slots if name not in self.slots]:
             raise TemplateError(
                 f"{self.path}: there is no slot {unknown[0]!r}; its header names {', '.join(self.slots)}"
             )
-        try:
-            with _rendering:
-                return str(_environment().render_template(_compiled(self.name, self.user), **slots)).strip()
-        except Exception as error:
-            raise TemplateError(f"{self.path}: {error}") from error
 
 
 _rendering = threading.Lock()
