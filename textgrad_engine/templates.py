@@ -26,7 +26,7 @@ _PACKAGED = Path(__file__).parent / "prompts"
 _CHECKOUT = Path(__file__).parent.parent / "prompts"
 _folder: ContextVar[Path | None] = ContextVar("textgrad_engine_prompts", default=None)
 _REMEMBERED = 20_000
-"""Characters above which the slots of a template are not remembered, with the template, for the next time."""
+"""Characters above which what was found out about a text is not remembered, with the text, for the next time."""
 
 _SLOT = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 
@@ -138,10 +138,16 @@ def fence(text: object, label: str = "text") -> str:
         </answer-5086e624>
     """
     content = str(text)
+    nonce = _nonce(label, content) if len(content) <= _REMEMBERED else _nonce.__wrapped__(label, content)
+    return f"<{label}-{nonce}>\n{content}\n</{label}-{nonce}>"
+
+
+@functools.lru_cache(maxsize=256)  # the program's own texts are in every request
+def _nonce(label: str, content: str) -> str:
     nonce = hashlib.sha256(f"{label}\0{content}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     while nonce in content:
         nonce = hashlib.sha256(nonce.encode()).hexdigest()[:8]
-    return f"<{label}-{nonce}>\n{content}\n</{label}-{nonce}>"
+    return nonce
 
 
 def slots_of(template: str) -> tuple[str, ...]:

@@ -68,12 +68,12 @@ class Context:
             raise AutogradError(FREED)
         return tuple([value.unpack(self._node) if isinstance(value, _Saved) else value for value in self._saved])
 
-    def saved_variable(self, number: int) -> Any:
-        """One of the values that were saved, by its place; as `saved_variables`."""
+    def saved_data(self, number: int) -> Any:
+        """The data of one of the values that were saved, by its place; raises as `saved_variables`."""
         if self._freed:
             raise AutogradError(FREED)
         value = self._saved[number]
-        return value.unpack(self._node) if isinstance(value, _Saved) else value
+        return value.data() if isinstance(value, _Saved) else value
 
     def leaf_ids(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """What tells apart the leaves among some of the values that were saved, by their places."""
@@ -180,7 +180,7 @@ class _Saved:
             held._grad_fn, held._requires_grad, held._origin = None, False, None
             self.variable = held
 
-    def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
+    def _check(self) -> None:
         variable = self.variable
         if self.output is None:
             assert variable is not None
@@ -189,6 +189,18 @@ class _Saved:
             _refuse_change(self.out(), self.fresh)
             if self.watched is not None:
                 _refuse_change(self.watched(), self.version)
+
+    def data(self) -> Any:
+        self._check()
+        if self.variable is not None:
+            return self.variable.data
+        assert self.pending is not None
+        assert self.output is not None
+        return self.pending[0].result()[self.output][0]
+
+    def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
+        self._check()
+        variable = self.variable
         if variable is not None:
             stand_in = variable._alias()
         else:

@@ -78,7 +78,7 @@ class ChatCompletion(Function):
     @staticmethod
     def describe_output(ctx: Any) -> str:
         """The answer."""
-        return str(ctx.saved_variable(-1).data)
+        return str(ctx.saved_data(-1))
 
     @staticmethod
     def backward_group(ctx: Any) -> Any:
