@@ -432,6 +432,25 @@ def test_a_call_that_cancels_its_own_task_and_ends_disturbs_no_other():
             assert call.result() == ("rash" if number % 4 == 0 else "quiet")
 
 
+def test_a_call_that_cancels_every_task_of_the_loop_stops_nothing_that_comes_later():
+    """Also those that were about to begin calls: what they would have begun is begun by others."""
+
+    async def rash():
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    for burst in range(1, 9):
+        blocked = Blocked()
+        blocked.entered()
+        calls = [dispatch.submit(_quiet) for _ in range(burst)]
+        calls += [dispatch.submit(rash)] + [dispatch.submit(_quiet) for _ in range(20)]
+        blocked.release()
+        for call in calls:
+            settled(call)
+        assert dispatch.run(_quiet) == "quiet"
+
+
 async def _quiet():
     await asyncio.sleep(0)
     return "quiet"

@@ -56,7 +56,7 @@ class LoopThread:
         self.pid = os.getpid()
         self._inbox: deque[Step | Callable[[], None]] = deque()
         self._looking = False
-        self._workers = 0
+        self._workers: set[asyncio.Task[None]] = set()  # those that have the inbox to empty
         self._width = 1
         self._idle_looks = 0
         self._thread = threading.Thread(target=self._run, name="textgrad_engine", daemon=True)
@@ -72,8 +72,7 @@ class LoopThread:
         """Have work begun, soon and in order."""
         self._inbox.append(work)
         if threading.get_ident() == self.ident:
-            if self._workers == 0:
-                self._work()
+            self._work()
         elif not self._looking:
             self._looking = True
             self.loop.call_soon_threadsafe(self._look)
@@ -84,11 +83,13 @@ class LoopThread:
             self.loop.call_soon_threadsafe(self._work)
 
     def _work(self) -> None:
-        """Have the inbox emptied, unless it is."""
-        if self._workers == 0:
-            for _ in range(min(self._width, len(self._inbox))):
-                self._workers += 1
-                self.loop.create_task(self._worker(), context=Context())
+        """Have the inbox emptied, unless somebody does."""
+        for worker in self._workers:
+            if not worker.done():  # one that is done and still here was cancelled, with all else, before it began
+                return
+        self._workers = {
+            self.loop.create_task(self._worker(), context=Context()) for _ in range(min(self._width, len(self._inbox)))
+        }
 
     async def _worker(self) -> None:
         await self._one_after_the_other()
@@ -118,7 +119,7 @@ class LoopThread:
                     continue
                 break
         finally:
-            self._workers -= 1
+            self._workers.discard(task)
             self._width = 1 if waits_for is DONE else min(2 * self._width, MOST_WORKERS)
             if not self.loop.is_closed():
                 self._work()
