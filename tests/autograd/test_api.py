@@ -229,6 +229,16 @@ def test_an_input_that_is_no_leaf_is_refused():
     assert len(prompt.grad) == 1
 
 
+@pytest.mark.parametrize("wrong", [3, "a text", ["a", "b"], [None]])
+def test_what_no_gradient_can_be_asked_for_is_named(wrong):
+    """In both calls, with its position; a text is one thing, not a sequence of characters."""
+    top = leaf() + "!"
+    with pytest.raises(TypeError, match=r"backward\(inputs=…\) takes Variables and GradientEdges, got .* position 0"):
+        top.backward("f", inputs=wrong)
+    with pytest.raises(TypeError, match=r"grad takes Variables and GradientEdges, got .* position 0"):
+        grad(top, wrong, "f")
+
+
 def test_inputs_may_be_edges_of_leaves():
     """An edge stands for its leaf."""
     a, b = leaf(), leaf()

@@ -307,6 +307,17 @@ def test_an_output_marked_non_differentiable_has_no_history(rule):
     assert texts(prompt.grad) == ["f/"]
 
 
+def test_only_variables_are_marked():
+    """A name or a number instead of the output would mark nothing."""
+
+    def forward(ctx, text):
+        ctx.mark_non_differentiable("explanation")
+        return tg.Variable(text.data)
+
+    with pytest.raises(TypeError, match="mark_non_differentiable takes Variables, got str 'explanation'"):
+        function(forward, Scored.backward).apply(leaf())
+
+
 def test_marking_too_late_is_an_error():
     """A dispatched forward cannot take back what was recorded at dispatch; it is not ignored either."""
 

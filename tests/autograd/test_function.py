@@ -50,6 +50,60 @@ def test_a_function_without_forward():
         Empty.apply("x")
 
 
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_forward_in_the_other_style_is_told_both_repairs(kind):
+    """Python's own message counts arguments and says nothing of a ctx."""
+
+    def without(text):
+        return tg.Variable(text.data)
+
+    async def without_later(text):
+        return tg.Variable(text.data)
+
+    def with_ctx(ctx, text):
+        return tg.Variable(text.data)
+
+    async def with_ctx_later(ctx, text):
+        return tg.Variable(text.data)
+
+    first, second = (without, with_ctx) if kind == "plain" else (without_later, with_ctx_later)
+    bare = type("Bare", (tg.Function,), {"forward": staticmethod(first)})
+    both = type("Twice", (Both,), {"forward": staticmethod(second), "setup_context": staticmethod(print)})
+    for function, note in ((bare, "Bare has no setup_context"), (both, "Twice has a setup_context")):
+        with pytest.raises(TypeError) as caught:
+            _ = function.apply(tg.Variable("x")).data
+        assert any(line.startswith(note) for line in caught.value.__notes__)
+    with pytest.raises(TypeError) as caught:
+        _ = bare.apply("x", "too", "many").data
+    assert not any("setup_context" in line for line in getattr(caught.value, "__notes__", ()))
+
+
+def test_a_setup_context_that_nobody_would_wait_for_is_refused():
+    """When the class is made."""
+    with pytest.raises(TypeError, match=r"Late\.setup_context is an `async def`"):
+
+        class Late(Both):
+            @staticmethod
+            async def setup_context(ctx, inputs, output):
+                pass
+
+
+def test_outputs_that_no_feedback_would_reach_are_refused():
+    """Variables in a list or dict are no outputs, and a coroutine computes nothing; neither passes in silence."""
+
+    async def later():
+        raise AssertionError
+
+    for output, problem in (
+        ([tg.Variable("a")], "returned Variables inside a list.*as a tuple of Variables"),
+        ((tg.Variable("a"), {"b": [tg.Variable("c")]}), "returned Variables inside a dict"),
+        (later(), "returned a coroutine.*async def forward"),
+    ):
+        wrong = type("Wrong", (Both,), {"forward": staticmethod(lambda ctx, a, output=output: output)})
+        with pytest.raises(TypeError, match=rf"Wrong\.forward.*{problem}"):
+            wrong.apply(leaf())
+
+
 def test_a_function_without_backward_computes_and_says_why_feedback_stops():
     """Forward alone is fine, and so is a graph that no feedback has to pass."""
 

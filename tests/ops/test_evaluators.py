@@ -286,3 +286,14 @@ def test_an_unreadable_criticism_is_an_error() -> None:
     loss = ops.text_loss(wanting("x"), "Is it kind?", model=model)
     with pytest.raises(MalformedResponse):
         _ = loss.data
+
+
+def test_a_plain_text_or_list_is_judged_as_a_variable_is() -> None:
+    """A program without a prompt in it has no feedback to give, but a score."""
+    for prediction, score, explained in (("a", 1, ""), (["a", "b"], 1, ["", None])):
+        for evaluated in (
+            ops.exact_match_evaluator(prediction, "a"),  # type: ignore[arg-type]  # what a program may return
+            ops.deterministic_evaluator(prediction, "a", str.__eq__, "likeness"),  # type: ignore[arg-type]
+        ):
+            assert evaluated[0].data == score
+            assert evaluated[1].data == explained or (len(evaluated[1].data) == 2 and evaluated[1].data[1])

@@ -107,6 +107,15 @@ def test_operations_on_pending_values_do_not_wait() -> None:
 
 
 def test_the_role_of_a_result_names_each_input_once() -> None:
-    """Roles do not grow with repeated use."""
-    a = Variable("a", role="question")
-    assert (a + a + Variable("b", role="answer") + "c").role == "question and answer"
+    """Roles do not grow with repeated use, such as that of a transcript with its turns."""
+    a, b = Variable("a", role="question"), Variable("b", role="answer")
+    assert (a + a + b + "c").role == "question and answer"
+    transcript = Variable("", role="transcript")
+    for _ in range(3):
+        transcript = ops.join([transcript, a, b])
+    assert transcript.role == "transcript and question and answer"
+
+
+def test_a_slot_may_have_any_name() -> None:
+    """Also that of the function's own parameter."""
+    assert ops.format("{template}: {x}", template="t", x="y").data == "t: y"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import importlib
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -311,6 +312,24 @@ class Variable:
         source = other if isinstance(other, Variable) else Variable(other, role=self.role)
         return self._become(source.clone() if GRAD_ENABLED.get() and source._requires_grad else source.detach())
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        other = copy.copy(self)
+        memo[id(self)] = other
+        for name, value in getattr(self, "__dict__", {}).items():  # of a subclass
+            setattr(other, name, copy.deepcopy(value, memo))
+        if self._grad:
+            other._grad = list(self._grad)
+        return other
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:  # what `copy` and `pickle` make a new leaf of
+        if self._grad_fn is not None or self._layer is not None:
+            raise AutogradError(
+                f"{self._name()} is a result, and its graph is not copied: only leaves are copied or pickled. "
+                "v.detach() is the value alone, v.clone() a copy that sends feedback back here."
+            )
+        made_of = (type(self), self.data, self.role, self._requires_grad)
+        return _new_leaf, made_of, getattr(self, "__dict__", None)
+
     # operators
 
     def __add__(self, other: Variable | Scalar) -> Variable:
@@ -458,6 +477,12 @@ class Variable:
 
 
 pytree.add_leaf_type(Variable)
+
+
+def _new_leaf(kind: type[Variable], data: Any, role: str, requires_grad: bool) -> Variable:
+    leaf = kind.__new__(kind)
+    Variable.__init__(leaf, data, role, requires_grad)
+    return leaf
 
 
 def _first_addition(a: Any, b: Any) -> Variable:
