@@ -87,7 +87,7 @@ def test_a_broken_state_changes_nothing(broken: Any) -> None:
     with pytest.raises(TypeError, match=r"a Variable holds|'left.prompt' has the entry .*expected {'data'"):
         tree.load_state_dict(state, strict=False)
     with pytest.raises(TypeError, match="takes what state_dict gave, got list"):
-        tree.load_state_dict(list(state.items()), strict=False)  # type: ignore[arg-type]  # the mistake
+        tree.load_state_dict(list(state.items()), strict=False)
     assert (tree.head.data, tree.head.requires_grad) == ("head", False)
 
 

@@ -60,7 +60,7 @@ def test_a_batch_needs_a_target_for_each_entry() -> None:
 def test_exact_match_without_a_target_is_an_error() -> None:
     """A missing label is no label 'None' that every answer gets wrong."""
     with pytest.raises(TypeError, match="needs a target"):
-        ops.exact_match_evaluator(Variable("a"), None)  # type: ignore[arg-type]
+        ops.exact_match_evaluator(Variable("a"), None)
 
 
 @pytest.mark.parametrize("score", [1.01, -0.01, 10])
@@ -87,7 +87,7 @@ def test_exact_match_scores_and_explains() -> None:
 
 def test_a_number_matches_its_text() -> None:
     """Targets out of CSV and JSON are of different types."""
-    assert ops.exact_match_evaluator(Variable("4"), 4)[0].data == 1  # type: ignore[arg-type]
+    assert ops.exact_match_evaluator(Variable("4"), 4)[0].data == 1
 
 
 @pytest.mark.parametrize("start", [0, 1])
@@ -292,8 +292,8 @@ def test_a_plain_text_or_list_is_judged_as_a_variable_is() -> None:
     """A program without a prompt in it has no feedback to give, but a score."""
     for prediction, score, explained in (("a", 1, ""), (["a", "b"], 1, ["", None])):
         for evaluated in (
-            ops.exact_match_evaluator(prediction, "a"),  # type: ignore[arg-type]  # what a program may return
-            ops.deterministic_evaluator(prediction, "a", str.__eq__, "likeness"),  # type: ignore[arg-type]
+            ops.exact_match_evaluator(prediction, "a"),
+            ops.deterministic_evaluator(prediction, "a", str.__eq__, "likeness"),
         ):
             assert evaluated[0].data == score
             assert evaluated[1].data == explained or (len(evaluated[1].data) == 2 and evaluated[1].data[1])

@@ -118,6 +118,8 @@ class Variable:
         if self._role is None and isinstance(self._inner, list):  # one for each example of a `vmap`
             roles = dict.fromkeys(entry.role for entry in self._inner)
             self._role = next(iter(roles)) if len(roles) == 1 else ""
+        elif self._role is None and self._layer is not None:
+            self._role = self._primal().role
         elif self._role is None:
             self._settle()
         return self._role or ""
