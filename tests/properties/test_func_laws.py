@@ -448,7 +448,7 @@ def test_jacrev_of_vmap_is_the_list_of_grads(program: Program, rows: list[tuple[
 def test_jvp_of_vmap_is_the_list_of_jvps(program: Program, rows: list[tuple[str, str]], edit: str) -> None:
     """The value and its change, example by example; and vmap of jvp is the same."""
     if program.finish:
-        return  # an evaluator of a batch is not run again; a rule for batches goes forward by the rules of its operations
+        return  # a batch is not evaluated again, and a rule for batches goes forward by the rules of its operations
     texts, targets = columns(rows)
 
     def changed(text: Any, target: Any) -> Any:
