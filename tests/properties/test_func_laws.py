@@ -211,7 +211,7 @@ def ask(first: Any, *rest: Any) -> tg.Variable:
     """With a template that is computed, and a part that is no text."""
     image = {"type": "image_url", "image_url": {"url": rest[-1]}}
     messages = [
-        {"role": "system", "content": [ops.join([first, " {slot}"])]},
+        {"role": "system", "content": [ops.join([first, *rest, " {slot}"])]},
         {"role": "user", "content": [image, *rest]},
     ]
     return ops.chat_completion(None, messages, {"slot": first})
@@ -225,7 +225,7 @@ def pieces(*values: Any) -> tg.Variable:
 def entries(answer: Any, prompt: Any, text: Any) -> tg.Variable:
     """A batch inside each example."""
     messages = [{"role": "system", "content": [prompt]}, {"role": "user", "content": "{x}"}]
-    return ops.join([ops.chat_completion(None, messages, {"x": [answer + text, text]}), prompt], "+")
+    return ops.join([ops.chat_completion(None, messages, {"x": [ops.join([answer, text, prompt]), text]}), prompt], "+")
 
 
 OPERATIONS = {
@@ -238,7 +238,7 @@ OPERATIONS = {
     "own": lambda *values: Own.apply(list(values)),
     "own, later": lambda *values: Later.apply(list(values)),
     "pieces": pieces,
-    "template": lambda *values: ops.format(ops.join([values[0], "{a}"]), a=ops.join(values)),
+    "template": lambda *values: ops.format(ops.join([*values, "{a}"]), a=ops.join(values)),
     "two": functools.partial(in_two, Two),
     "two, later": functools.partial(in_two, TwoLater),
 }
