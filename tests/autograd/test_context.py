@@ -359,3 +359,16 @@ def test_a_freed_context_says_how_to_keep_it():
     function(forward).apply(leaf()).backward("f")
     with pytest.raises(AutogradError, match="retain_graph=True"):
         _ = kept[0].saved_variables
+
+
+def test_attributes_set_on_ctx_are_there_in_backward():
+    """Anything that is no Variable may be kept so, in both styles; a second pass finds it, too."""
+
+    def forward(ctx, text):
+        ctx.table, ctx.length = {"a": [1]}, len(text.data)
+        return tg.Variable(text.data)
+
+    result = function(forward, lambda ctx, grad_out: f"{ctx.table} {ctx.length}").apply(prompt := leaf("four"))
+    result.backward("f", retain_graph=True)
+    result.backward("f")
+    assert texts(prompt.grad) == ["{'a': [1]} 4"] * 2

@@ -533,6 +533,26 @@ def test_an_answer_in_plain_text_becomes_a_variable_when_dispatched():
     assert Count.apply(leaf("abc")).data == 3
 
 
+def test_a_dispatched_forward_may_return_what_is_pending_itself():
+    """Its value is waited for, and what that failed with is what this one fails with."""
+
+    class Inner(tg.Function):
+        @staticmethod
+        async def forward(ctx, text):
+            await asyncio.sleep(0)
+            return tg.Variable(str(1 // len(text.data)), role="inner")
+
+    class Outer(tg.Function):
+        @staticmethod
+        async def forward(ctx, text):
+            return Inner.apply(text)
+
+    result = Outer.apply(leaf("a"))
+    assert (result.data, result.role) == ("1", "inner")
+    with pytest.raises(ZeroDivisionError):
+        _ = Outer.apply(leaf("")).data
+
+
 def test_the_roles_of_a_dispatched_function_are_known_at_once_where_it_says_them():
     """And a wrong number of them is found before anything is sent."""
     started = []

@@ -585,3 +585,10 @@ def test_a_pending_leaf_is_copied_when_its_value_is_there():
     threading.Timer(0, gate.set_result, (None,)).start()
     other = copy.deepcopy(answer)
     assert (other.data, other.role, other.done()) == ("a", "answer", True)
+
+
+def test_a_value_may_be_set_to_that_of_another_variable():
+    """Its data is taken, not its graph."""
+    v, other = tg.Variable("a"), tg.Variable("b", requires_grad=True) + "c"
+    v.data = other
+    assert (v.data, v.requires_grad, v.is_leaf) == ("bc", False, True)

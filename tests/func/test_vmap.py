@@ -506,3 +506,38 @@ def test_keyword_arguments_are_the_same_for_all() -> None:
     joined = func.vmap(lambda text, *, system: ops.join([system, text]))(["a", "b"], system=prompt)
     joined.backward(["first", "second"])
     assert (joined.data, [item.data for item in prompt.grad]) == (["Pa", "Pb"], ["first", "second"])
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda f: f, lambda f: func.grad(f), lambda f: lambda t: func.jvp(f, (t,), ("x",))[0]]
+)
+def test_the_role_of_a_value_inside_is_there_at_every_level(wrap: Any) -> None:
+    """Evaluators ask for it; it is read of the examples where only these can tell, and is no data of theirs."""
+
+    class Named(tg.Function):
+        @staticmethod
+        async def forward(text: tg.Variable) -> tg.Variable:
+            return tg.Variable(text.data, role=f"role {text.data[0]}")
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+            return grad_out
+
+        @staticmethod
+        def jvp(ctx: Any, edit: tg.Variable) -> tg.Variable:
+            return edit
+
+    roles = []
+
+    def loss(text: Any) -> tg.Variable:
+        named = Named.apply(text)
+        roles.append(named.role)
+        return ops.exact_match_evaluator(named, "z")[0]
+
+    func.vmap(wrap(loss))(["aa", "ab"])
+    func.vmap(wrap(loss))(["aa", "ba"])
+    assert roles == ["role a", ""]

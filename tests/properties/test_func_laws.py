@@ -17,7 +17,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import textgrad_engine as tg
@@ -383,8 +383,17 @@ def test_vmap_of_grad_is_the_list_of_grads(program: Program, rows: list[tuple[st
     assert together.requests == apart.requests
 
 
+UNLIKE = (
+    Program((Step("chat", (0, 1, 0)), Step("add", (0,)), Step("add", (0, 3))), "exact", 5),
+    Program((Step("chat", (0, 1, 0)), Step("add", (1,)), Step("add", (4, 3))), "exact", 5),
+)
+"""Programs whose critic says something to different inputs of these two examples."""
+
+
 @FEW
 @given(programs(), examples)
+@example(UNLIKE[0], [("x", "a"), ("x", "b")])
+@example(UNLIKE[1], [("x", "a"), ("x", "b")])
 def test_vmap_of_feedback_on_feedback_is_the_list(program: Program, rows: list[tuple[str, str]]) -> None:
     """Also where a level above the batch records what the rules compute."""
     texts, targets = columns(rows)
