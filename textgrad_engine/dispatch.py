@@ -42,6 +42,10 @@ _lock = threading.Lock()
 """Guards the moment between "not done yet" and "call me back", for every call; held for a few instructions only."""
 
 
+LOOK_UP_SECONDS = 1.0
+"""How long a wait goes on without looking up: a Ctrl-C that comes just when it begins is noticed only then."""
+
+
 class Call:
     """A value on its way: made by `submit`, finished on the event-loop thread.
 
@@ -114,7 +118,11 @@ class Call:
         self._thread.nudge()
         event = threading.Event()
         self.on_done(lambda _: event.set())
-        return event.wait(timeout)
+        if timeout is not None:
+            return event.wait(timeout)
+        while not event.wait(LOOK_UP_SECONDS):
+            pass
+        return True
 
     def result(self) -> Any:
         """The value, waited for if need be.

@@ -194,7 +194,7 @@ class Pass:
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
             dispatch.nudge()
-            visit, outcome, error = self._events.get()
+            visit, outcome, error = self._next_event()
             self._outstanding -= 1
             if error is not None:
                 self._failed(visit, error)
@@ -205,6 +205,13 @@ class Pass:
                 self._pass_on(visit)
             else:
                 self._receive(visit, outcome)
+
+    def _next_event(self) -> tuple[Visit, Any, BaseException | None]:
+        while True:
+            try:
+                return self._events.get(timeout=dispatch.LOOK_UP_SECONDS)
+            except queue.Empty:
+                continue
 
     def _begin(self, visit: Visit) -> None:
         """All feedback on a node's outputs has arrived: put it in order, then run the node's rule or pass it by."""
