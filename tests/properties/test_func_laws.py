@@ -390,6 +390,20 @@ UNLIKE = (
 """Programs whose critic says something to different inputs of these two examples."""
 
 
+def feedback_on_feedback(program: Program) -> Any:
+    """What is said about the feedback on prompt and text, on the prompt and on the text; and what is said about it."""
+
+    def second(prompt: Any, text: Any, target: Any) -> tg.Variable:
+        on_prompt, on_text = func.grad(program, argnums=(0, 1))(prompt, text, target)
+        return ops.text_loss(ops.join([on_prompt, on_text], "; "), "Is it concrete?")
+
+    def one(prompt: Any, text: Any, target: Any) -> Any:
+        (on_prompt, on_text), value = func.grad_and_value(second, argnums=(0, 1))(prompt, text, target)
+        return on_prompt, on_text, value  # to be read: then all that is asked has been asked
+
+    return one
+
+
 @FEW
 @given(programs(), examples)
 @example(UNLIKE[0], [("x", "a"), ("x", "b")])
@@ -398,16 +412,30 @@ def test_vmap_of_feedback_on_feedback_is_the_list(program: Program, rows: list[t
     """Also where a level above the batch records what the rules compute."""
     texts, targets = columns(rows)
 
-    def second(prompt: Any, text: Any, target: Any) -> tg.Variable:
-        on_prompt, on_text = func.grad(program, argnums=(0, 1))(prompt, text, target)
-        return ops.text_loss(ops.join([on_prompt, on_text], "; "), "Is it concrete?")
-
-    one_by_one = func.grad_and_value(second, argnums=(0, 1))
+    one_by_one = feedback_on_feedback(program)
     together = Asked(lambda: func.vmap(one_by_one, in_dims=(None, 0, 0))("P", texts, targets))
     apart = Asked(lambda: [one_by_one("P", text, target) for text, target in zip(texts, targets)])
-    (on_prompt, on_text), values = together.result
-    assert list(zip(zip(on_prompt, on_text), values)) == apart.result
+    assert list(zip(*together.result)) == apart.result
     assert together.requests == apart.requests
+
+
+@settings(FEW, max_examples=10)
+@given(programs(), examples)
+@example(UNLIKE[0], [("x", "a"), ("x", "b")])
+@example(UNLIKE[1], [("x", "a"), ("x", "b")])
+def test_vmap_of_vmap_of_feedback_on_feedback_is_two_loops(program: Program, rows: list[tuple[str, str]]) -> None:
+    """Each pair of a prompt and an example has the order that it has alone, in both orders of nesting."""
+    texts, targets = columns(rows)
+    one = feedback_on_feedback(program)
+    inner, outer = func.vmap(one, in_dims=(None, 0, 0)), func.vmap(one, in_dims=(0, None, None))
+    prompts = ["P", "Q"]
+    loops = Asked(lambda: [[one(prompt, text, target) for text, target in rows] for prompt in prompts])
+    by_prompt = Asked(lambda: func.vmap(inner, in_dims=(0, None, None))(prompts, texts, targets))
+    by_example = Asked(lambda: func.vmap(outer, in_dims=(None, 0, 0))(prompts, texts, targets))
+    for part in range(3):
+        expected = [[pair[part] for pair in row] for row in loops.result]
+        assert by_prompt.result[part] == expected
+        assert [list(row) for row in zip(*by_example.result[part])] == expected
 
 
 @FEW
