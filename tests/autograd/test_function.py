@@ -293,12 +293,24 @@ def test_a_result_is_a_new_variable_even_when_forward_returns_its_input():
 
 
 def test_operations_inside_forward_are_not_recorded():
-    """The Function's own rule stands for all of them."""
+    """The Function's own rule stands for all of them; also where the forward is dispatched."""
+    recorded = []
 
     class Inner(Both):
         @staticmethod
         def forward(ctx, a, b):
-            return ops.add(a, b)
+            result = ops.add(a, b)
+            recorded.append((tg.is_grad_enabled(), result.requires_grad))
+            return result
+
+    class Later(Inner):
+        @staticmethod
+        async def forward(ctx, a, b):
+            return Inner.forward(ctx, a, b)
+
+    assert Later.apply(leaf("a"), leaf("b")).data == "ab"
+    assert Inner.apply(leaf("a"), leaf("b")).data == "ab"
+    assert recorded == [(False, False)] * 2
 
     a, b = leaf("a"), leaf("b")
     result = Inner.apply(a, b)

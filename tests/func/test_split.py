@@ -7,6 +7,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import func, nn, ops, pytree
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.graph import Node
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.testing import FunctionModel
@@ -556,10 +557,10 @@ def test_words_of_one_example_and_the_start_of_another_stay_apart() -> None:
         def backward(ctx: Any, grad_out: tg.Variable) -> Any:
             return grad_out if ctx.saved_variables[0].data else "words about the score"
 
-    gradient = func.grad(lambda text: Says.apply(matches(text, "a")))
-    alone = [gradient(text).data for text in ("a", "b")]
-    assert "words about the score" in alone[1]
-    assert func.vmap(gradient)(["a", "b"]).data == alone
+    gradient = func.grad(Says.apply)
+    assert [gradient(number).data for number in (0, 1)] == ["words about the score", ""]
+    assert func.vmap(gradient)([0, 1]).data == func.vmap(func.grad(lambda n: Says.apply(n + 0)))([0, 1]).data
+    assert func.vmap(gradient)([0, 1]).data == ["words about the score", ""]
 
 
 def test_a_call_that_is_the_same_for_all_speaks_for_each_example() -> None:
@@ -569,7 +570,7 @@ def test_a_call_that_is_the_same_for_all_speaks_for_each_example() -> None:
     class Looks(Reverse):
         @staticmethod
         def backward(ctx: Any, grad_out: tg.Variable) -> Any:
-            seen.extend([(item.source.node, item.source.example) for item in grad_out.grad])
+            seen.extend([(item.source.node, item.source.example, EXAMPLE.get()) for item in grad_out.grad])
             return grad_out
 
     def loss(prompt: Any, text: Any) -> tg.Variable:
@@ -577,4 +578,4 @@ def test_a_call_that_is_the_same_for_all_speaks_for_each_example() -> None:
         return matches(ops.join([shared, text]), "z")
 
     func.vmap(func.grad(loss), in_dims=(None, 0), chunk_size=2)("P", ["a", "b", "c"])
-    assert seen == [("ReverseBackward", f"[{number}]") for number in range(3)]
+    assert seen == [("ReverseBackward", f"[{number}]", f"[{number}]") for number in range(3)]

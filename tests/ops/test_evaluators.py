@@ -179,14 +179,22 @@ def test_a_metric_on_a_batch_is_called_for_each_entry() -> None:
 
 
 def test_success_is_the_users_to_define() -> None:
-    """A score that counts as success has no explanation and sends nothing."""
+    """A score that counts as success has no explanation and sends nothing; full marks may be no success."""
     prediction = wanting("abc")
-    score, explanation = ops.deterministic_evaluator(
-        prediction + "", None, len, "length", success_fn=lambda length: length >= 3
-    )
-    assert (score.data, explanation.data) == (3, "")
+
+    def evaluated(worth: float, least: float) -> tuple[Variable, Variable]:
+        return ops.deterministic_evaluator(
+            prediction + "", None, lambda got: worth * len(got), "length", success_fn=lambda length: length >= least
+        )
+
+    score, explanation = evaluated(0.1, 0.3)
+    assert (round(score.data, 1), explanation.data) == (0.3, "")
     score.backward()
     assert prediction.grad == []
+    score, explanation = evaluated(1, 4)
+    assert (score.data, "scored 3" in explanation.data) == (3, True)
+    score.backward()
+    assert len(prediction.grad) == 1
 
 
 def test_the_judge_is_shown_what_it_judges() -> None:
@@ -297,3 +305,13 @@ def test_a_plain_text_or_list_is_judged_as_a_variable_is() -> None:
         ):
             assert evaluated[0].data == score
             assert evaluated[1].data == explained or (len(evaluated[1].data) == 2 and evaluated[1].data[1])
+
+
+def test_the_explanation_says_where_it_came_from() -> None:
+    """Its example and its node, also where no model stands between it and the leaf; and the score."""
+    prediction = wanting("a")
+    with tg.autograd.example("t7"):
+        loss = ops.exact_match_evaluator(prediction, "c")[0]
+    loss.backward()
+    (item,) = prediction.grad
+    assert item.source == tg.autograd.Source(example="t7", node="_ExactMatchBackward", score=0.0)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+import textgrad_engine as tg
 from textgrad_engine import Variable, ops
 from textgrad_engine.testing import ScriptedModel
 
@@ -89,6 +90,15 @@ def test_split_says_which_part_the_feedback_is_about() -> None:
     assert [part.role for part in parts] == [f"part {n} of list" for n in (1, 2, 3)]
     parts[2].backward("misspelt", retain_graph=True)
     assert said(text) == ["On part 3 of 3: misspelt"]
+
+
+def test_feedback_through_a_split_keeps_role_and_source() -> None:
+    """Which example it is about, and what it scored, an optimizer wants to know of every piece."""
+    text = Variable("a, b", role="list", requires_grad=True)
+    with tg.autograd.example("t7"):
+        ops.exact_match_evaluator(ops.split(text, ", ")[1], "c")[0].backward()
+    (item,) = text.grad
+    assert (item.role, item.source.example, item.source.score) == ("feedback of the evaluator", "t7", 0.0)
 
 
 def test_split_into_one_part_adds_no_words() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 from textgrad_engine import dispatch, pytree
@@ -161,13 +161,14 @@ class RuleCall:
         source = None
         for items in found:
             for item in items:
-                if item.source is None and not is_start(item):
+                if (item.source is None or not item.source.node) and not is_start(item):
                     source = source or self._source()
-                    item.source = source
+                    given = item.source  # an evaluator says its score
+                    item.source = source if given is None else replace(source, score=given.score)
         return found
 
     def _source(self) -> Source:
-        because = tuple([item for items in self.arrived for item in items])
+        because = tuple([item for items in self.arrived for item in items if not is_start(item)])
         score = next(
             (item.source.score for item in because if item.source is not None and item.source.score is not None), None
         )
