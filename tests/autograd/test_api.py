@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import ops
+from textgrad_engine import func, ops
 from textgrad_engine.autograd import AccumulateGrad, GradientEdge, get_gradient_edge, grad
 from textgrad_engine.errors import AutogradError, DispatchError
 
@@ -273,6 +273,24 @@ def test_grad_stops_at_what_was_asked_for():
     (found,) = grad(Ask.apply("top", middle), middle, "f")
     assert texts(found) == ["top(f)"]
     assert Ask.calls == ["top"]
+
+
+def test_grad_leaves_what_is_retained_alone_too():
+    """`retain_grad` asks for what `backward` brings."""
+    prompt = leaf()
+    middle = Ask.apply("middle", prompt)
+    middle.retain_grad()
+    top = Ask.apply("top", middle)
+    (found,) = grad(top, middle, "f", retain_graph=True)
+    assert (texts(found), middle.grad) == (["top(f)"], [])
+    top.backward("g")
+    assert texts(middle.grad) == ["top(g)"]
+
+
+def test_no_pass_begins_at_a_value_inside_vmap():
+    """It stands for one value per example; the message says where the pass can begin."""
+    with pytest.raises(AutogradError, match=r"inside vmap, where no pass begins\. Return it .* func\.grad inside"):
+        func.vmap(lambda text: (text + "!").backward("f"))(["a", "b"])
 
 
 def test_an_unused_input_is_an_error_unless_it_is_allowed():

@@ -129,6 +129,11 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[Gra
     for position, (root, gradient) in enumerate(zip(roots, given)):
         if not isinstance(root, Variable):
             raise TypeError(f"backward goes through Variables, got {type(root).__name__} at position {position}")
+        if isinstance(root._inner, list):
+            raise AutogradError(
+                f"{root._name()} is a value inside vmap, where no pass begins. Return it and call backward on the batch "
+                "that vmap gives, or use func.grad inside."
+            )
         if not root.requires_grad:
             raise AutogradError(
                 f"{root._name()} does not require grad and has no grad_fn: nothing that led to it wants feedback. "

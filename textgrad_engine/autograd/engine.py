@@ -91,7 +91,7 @@ def run_backward(
     with set_grad_enabled(create_graph):
         work = Pass(roots, captures)
         work.run()
-        return work.commit(accumulate=accumulate, retain_graph=retain_graph)
+        return work.commit(accumulate=accumulate, retain_graph=retain_graph, retained=accumulate)
 
 
 def run_on_tape(
@@ -100,7 +100,7 @@ def run_on_tape(
     """The gradients at some edges of the tape of a transform; the grad mode stays, so that an outer one records."""
     work = Pass(roots, targets)
     work.run()
-    return work.commit(accumulate=False, retain_graph=True)
+    return work.commit(accumulate=False, retain_graph=True, retained=True)
 
 
 class Pass:
@@ -397,7 +397,7 @@ class Pass:
             for start in range(0, len(visits), size):
                 self._call_rule(visits[start : start + size], together=True)
 
-    def commit(self, *, accumulate: bool, retain_graph: bool) -> dict[GradientEdge, Items]:
+    def commit(self, *, accumulate: bool, retain_graph: bool, retained: bool) -> dict[GradientEdge, Items]:
         """Write what the pass found, in graph order; then call the hooks of the leaves."""
         hooked: list[tuple[Variable, Items]] = []
         for visit in self._order:
@@ -409,7 +409,7 @@ class Pass:
                     if node.variable._post_hooks:
                         hooked.append((node.variable, items))
             elif isinstance(node, FunctionNode):
-                if node.retained is not None and visit.arrived:
+                if retained and node.retained is not None and visit.arrived:
                     arrived = self._before_prehooks.get(node, visit.arrived)
                     for number, kept in node.retained.items():
                         if (variable := kept()) is not None:
