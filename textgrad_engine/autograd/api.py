@@ -131,8 +131,8 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[Gra
             raise TypeError(f"backward goes through Variables, got {type(root).__name__} at position {position}")
         if isinstance(root._inner, list):
             raise AutogradError(
-                f"{root._name()} is a value inside vmap, where no pass begins. Return it and call backward on the batch "
-                "that vmap gives, or use func.grad inside."
+                f"{root._name()} is a value inside vmap, where no pass begins. Return it and call backward on the "
+                "batch that vmap gives, or use func.grad inside."
             )
         if not root.requires_grad:
             raise AutogradError(
