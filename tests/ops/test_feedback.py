@@ -258,6 +258,17 @@ def test_two_places_of_a_program_do_not_share_a_call() -> None:
     assert len(asked(model)) == 2
 
 
+def test_candidates_in_one_place_do_not_share_a_call() -> None:
+    """Their messages differ, and what is said about one is no feedback on the other."""
+    model = FunctionModel(answering)
+    chat, candidates = program(), [Variable(text, "prompt", requires_grad=True) for text in ("Be right.", "Be quick.")]
+    with tg.use_models(forward=model), ops.feedback_batch_size(8):
+        answers = [tg.func.functional_call(chat, {"system": one}, word="a") for one in candidates]
+        tg.backward([nn.ExactMatch()(answer, "right") for answer in answers])
+    assert ["case_2" in user_of(request) for request in asked(model)] == [False, False]
+    assert [said(one) for one in candidates] == [["system of case_1"]] * 2
+
+
 def test_a_message_that_a_template_fills_names_all_its_inputs() -> None:
     """Where a trained template holds a trained value, the critic is told of both."""
     model = FunctionModel(answering)

@@ -82,7 +82,14 @@ class Context:
         return tuple([id(v if v._origin is None else v._origin) for v in kept if v._grad_fn is None])
 
     def mark_non_differentiable(self, *outputs: Variable) -> None:
-        """Say that feedback on these outputs leads nowhere; they do not require grad."""
+        """Say that feedback on these outputs leads nowhere; they do not require grad.
+
+        Raises:
+            TypeError: one is no Variable.
+        """
+        for output in outputs:
+            if not isinstance(output, Variable):
+                raise TypeError(f"mark_non_differentiable takes Variables, got {type(output).__name__} {output!r:.40}")
         self._constants = outputs
 
     def set_materialize_grads(self, value: bool) -> None:

@@ -7,11 +7,12 @@ web handler).
 
 from __future__ import annotations
 
-from textgrad_engine.dispatch.calls import Call, Scope, joint, run, submit, times_waited
+from textgrad_engine.dispatch.calls import LOOK_UP_SECONDS, Call, Scope, joint, run, submit, times_waited
 from textgrad_engine.dispatch.lines import Line, caller_line
 from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
 
 __all__ = [
+    "LOOK_UP_SECONDS",
     "Call",
     "Line",
     "Scope",

@@ -16,12 +16,16 @@ from textgrad_engine.dispatch.lines import Line
 from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thread
 from textgrad_engine.errors import CallCancelled, DispatchError
 
-__all__ = ["Call", "Scope", "joint", "run", "submit", "times_waited"]
+__all__ = ["LOOK_UP_SECONDS", "Call", "Scope", "joint", "run", "submit", "times_waited"]
 
 T = TypeVar("T")
 
 _lock = threading.Lock()
 """Guards the moment between "not done yet" and "call me back", for every call; held for a few instructions only."""
+
+
+LOOK_UP_SECONDS = 1.0
+"""How long a wait goes on without looking up: a Ctrl-C that comes just when it begins is noticed only then."""
 
 
 def _forget() -> None:
@@ -105,7 +109,11 @@ class Call(Step):
         self._thread.nudge()
         event = threading.Event()
         self.on_done(lambda _: event.set())
-        return event.wait(timeout)
+        if timeout is not None:
+            return event.wait(timeout)
+        while not event.wait(LOOK_UP_SECONDS):
+            pass
+        return True
 
     def result(self) -> Any:
         """The value, waited for if need be.
