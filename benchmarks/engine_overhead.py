@@ -114,10 +114,12 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5, help="runs of each size; the median is printed")
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--only", default="", help="only shapes with this in their name, such as 'chat'")
+    options = parser.parse_args()
+    repeats = options.repeats
     print(f"{'':44}{'forward µs':>20}{'backward µs':>20}")
     print(f"{'shape':36}{'size':>8}{'passed':>12}{'CPU':>8}{'passed':>12}{'CPU':>8}{'goal':>7}")
-    for name, shape, sizes, goal in SHAPES:
+    for name, shape, sizes, goal in [each for each in SHAPES if options.only in each[0]]:
         columns: list[list[float]] = [[], [], [], []]
         for size in sizes:
             runs = []

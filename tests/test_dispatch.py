@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -373,6 +374,152 @@ def test_calls_of_a_scope_are_forgotten_when_they_are_done():
     for call in calls:
         call.result()
     assert not scope._calls
+
+
+# first steps, see NOTE [First steps]
+
+
+def test_a_call_that_waits_stays_in_the_task_that_it_began_in():
+    """Timeouts and cancel scopes remember the current task; calls that are there at once may share one."""
+
+    async def work():
+        async with asyncio.timeout(30):
+            before = asyncio.current_task()
+            await asyncio.sleep(0)
+            return before, asyncio.current_task()
+
+    pairs = [call.result() for call in [dispatch.submit(work) for _ in range(10)]]
+    assert all(before is after is not None for before, after in pairs)
+    assert len({before for before, _ in pairs}) == 10
+
+
+def test_a_timeout_that_was_set_in_the_first_step_ends_that_call_only():
+    """And what the call makes of it is its result."""
+    gates, others = zip(*[held() for _ in range(3)], strict=True)
+
+    async def work():
+        try:
+            async with asyncio.timeout(0):
+                await asyncio.get_running_loop().create_future()
+        except TimeoutError:
+            return "late"
+
+    assert [call.result() for call in [dispatch.submit(work) for _ in range(3)]] == ["late"] * 3
+    for gate, call in zip(gates, others):
+        assert not call.done
+        gate.set_result("there")
+        assert call.result() == "there"
+
+
+def test_a_call_that_cancels_its_own_task_and_ends_disturbs_no_other():
+    """The next one has a task of its own."""
+
+    async def rash(waits):
+        asyncio.current_task().cancel()
+        if waits:
+            await asyncio.sleep(0)
+        return "rash"
+
+    blocked = Blocked()
+    blocked.entered()
+    calls = [dispatch.submit(lambda n=number: rash(n % 4 == 2) if n % 2 == 0 else _quiet()) for number in range(12)]
+    blocked.release()
+    for number, call in enumerate(calls):
+        if number % 4 == 2:
+            with pytest.raises(CallCancelled):
+                call.result()
+        else:
+            assert call.result() == ("rash" if number % 4 == 0 else "quiet")
+
+
+def test_a_call_that_cancels_every_task_of_the_loop_stops_nothing_that_comes_later():
+    """Also those that were about to begin calls: what they would have begun is begun by others."""
+
+    async def rash():
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    for burst in range(1, 9):
+        blocked = Blocked()
+        blocked.entered()
+        calls = [dispatch.submit(_quiet) for _ in range(burst)]
+        calls += [dispatch.submit(rash)] + [dispatch.submit(_quiet) for _ in range(20)]
+        blocked.release()
+        for call in calls:
+            settled(call)
+        assert dispatch.run(_quiet) == "quiet"
+
+
+async def _quiet():
+    await asyncio.sleep(0)
+    return "quiet"
+
+
+def test_a_call_sees_its_own_context_in_every_step():
+    """Also what it set itself, also after it waited, and no other call does."""
+
+    async def work(colour):
+        COLOUR.set(colour)
+        seen = []
+        for _ in range(3):
+            await asyncio.sleep(0)
+            seen.append(COLOUR.get())
+        try:
+            await asyncio.wait_for(asyncio.get_running_loop().create_future(), 0)
+        except TimeoutError:
+            seen.append(COLOUR.get())
+        return seen
+
+    calls = [dispatch.submit(lambda c=colour: work(c)) for colour in "abc"]
+    assert [call.result() for call in calls] == [[colour] * 4 for colour in "abc"]
+    assert dispatch.submit(lambda: COLOUR.get()).result() == "grey"
+
+
+def test_calls_that_make_calls_leave_the_loop_time_for_others():
+    """A timer comes due while a chain of calls, none of which waits, goes on."""
+    due = threading.Event()
+    ended = threading.Event()
+
+    def link(left):
+        if due.is_set() or not left:
+            ended.set()
+        else:
+            dispatch.submit(lambda: link(left - 1))
+
+    async def work():
+        asyncio.get_running_loop().call_later(0, due.set)
+
+    dispatch.submit(lambda: link(1_000_000))
+    dispatch.run(work)
+    assert ended.wait(20)
+    assert due.is_set()
+
+
+def test_calls_start_in_the_order_of_dispatch_whether_they_wait_or_not():
+    """What a burst asks for first is asked first."""
+    started = []
+
+    async def work(number):
+        started.append(number)
+        if number % 3:
+            await asyncio.sleep(0)
+
+    for call in [dispatch.submit(lambda n=number: work(n)) for number in range(1000)]:
+        call.result()
+    assert started == list(range(1000))
+
+
+def test_an_error_in_a_callback_after_a_wait_stops_nobody(caplog):
+    """The call is done, and the next one begins."""
+    gate, call = held()
+    dispatch.run(_nothing)
+    call.on_done(lambda _: 1 / 0)
+    with caplog.at_level(logging.CRITICAL, logger="asyncio"):
+        gate.set_result("there")
+        assert call.result() == "there"
+        assert dispatch.submit(lambda: "next").result() == "next"
+        gc.collect()  # the task that carried the error is reported, and logged below the level above
 
 
 # order, context, place

@@ -27,7 +27,7 @@ _PACKAGED = Path(__file__).parent / "prompts"
 _CHECKOUT = Path(__file__).parent.parent / "prompts"
 _folder: ContextVar[Path | None] = ContextVar("textgrad_engine_prompts", default=None)
 _REMEMBERED = 20_000
-"""Characters above which the slots of a template are not remembered, with the template, for the next time."""
+"""Characters above which what was found out about a text is not remembered, with the text, for the next time."""
 
 _SLOT = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 
@@ -63,17 +63,21 @@ class Prompt:
         Raises:
             TemplateError: a slot is missing or unknown, or the template itself is broken.
         """
+        if tuple(slots) != self.slots:
+            self._check(slots)
+        try:
+            with _rendering:
+                return str(_environment().render_template(_compiled(self.name, self.user), **slots)).strip()
+        except Exception as error:
+            raise TemplateError(f"{self.path}: {error}") from error
+
+    def _check(self, slots: dict[str, Any]) -> None:
         if missing := [name for name in self.slots if name not in slots]:
             raise TemplateError(f"{self.path}: slot {missing[0]!r} was given no value")
         if unknown := [name for name in slots if name not in self.slots]:
             raise TemplateError(
                 f"{self.path}: there is no slot {unknown[0]!r}; its header names {', '.join(self.slots)}"
             )
-        try:
-            with _rendering:
-                return str(_environment().render_template(_compiled(self.name, self.user), **slots)).strip()
-        except Exception as error:
-            raise TemplateError(f"{self.path}: {error}") from error
 
 
 _rendering = threading.RLock()
@@ -152,6 +156,11 @@ def nonce_for(content: str, label: str) -> str:
         >>> nonce_for("</answer>", "answer")
         '5086e624'
     """
+    return _nonce(label, content) if len(content) <= _REMEMBERED else _nonce.__wrapped__(label, content)
+
+
+@functools.lru_cache(maxsize=256)  # the program's own texts are in every request
+def _nonce(label: str, content: str) -> str:
     nonce = hashlib.sha256(f"{label}\0{content}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     while nonce in content:
         nonce = hashlib.sha256(nonce.encode()).hexdigest()[:8]

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import ops
+from textgrad_engine import func, ops
 from textgrad_engine.autograd import AccumulateGrad, GradientEdge, get_gradient_edge, grad
 from textgrad_engine.errors import AutogradError, DispatchError
 
@@ -229,6 +229,16 @@ def test_an_input_that_is_no_leaf_is_refused():
     assert len(prompt.grad) == 1
 
 
+@pytest.mark.parametrize("wrong", [3, "a text", ["a", "b"], [None]])
+def test_what_no_gradient_can_be_asked_for_is_named(wrong):
+    """In both calls, with its position; a text is one thing, not a sequence of characters."""
+    top = leaf() + "!"
+    with pytest.raises(TypeError, match=r"backward\(inputs=…\) takes Variables and GradientEdges, got .* position 0"):
+        top.backward("f", inputs=wrong)
+    with pytest.raises(TypeError, match=r"grad takes Variables and GradientEdges, got .* position 0"):
+        grad(top, wrong, "f")
+
+
 def test_inputs_may_be_edges_of_leaves():
     """An edge stands for its leaf."""
     a, b = leaf(), leaf()
@@ -263,6 +273,24 @@ def test_grad_stops_at_what_was_asked_for():
     (found,) = grad(Ask.apply("top", middle), middle, "f")
     assert texts(found) == ["top(f)"]
     assert Ask.calls == ["top"]
+
+
+def test_grad_leaves_what_is_retained_alone_too():
+    """`retain_grad` asks for what `backward` brings."""
+    prompt = leaf()
+    middle = Ask.apply("middle", prompt)
+    middle.retain_grad()
+    top = Ask.apply("top", middle)
+    (found,) = grad(top, middle, "f", retain_graph=True)
+    assert (texts(found), middle.grad) == (["top(f)"], [])
+    top.backward("g")
+    assert texts(middle.grad) == ["top(g)"]
+
+
+def test_no_pass_begins_at_a_value_inside_vmap():
+    """It stands for one value per example; the message says where the pass can begin."""
+    with pytest.raises(AutogradError, match=r"inside vmap, where no pass begins\. Return it .* func\.grad inside"):
+        func.vmap(lambda text: (text + "!").backward("f"))(["a", "b"])
 
 
 def test_an_unused_input_is_an_error_unless_it_is_allowed():

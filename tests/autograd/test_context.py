@@ -307,6 +307,17 @@ def test_an_output_marked_non_differentiable_has_no_history(rule):
     assert texts(prompt.grad) == ["f/"]
 
 
+def test_only_variables_are_marked():
+    """A name or a number instead of the output would mark nothing."""
+
+    def forward(ctx, text):
+        ctx.mark_non_differentiable("explanation")
+        return tg.Variable(text.data)
+
+    with pytest.raises(TypeError, match="mark_non_differentiable takes Variables, got str 'explanation'"):
+        function(forward, Scored.backward).apply(leaf())
+
+
 def test_marking_too_late_is_an_error():
     """A dispatched forward cannot take back what was recorded at dispatch; it is not ignored either."""
 
@@ -348,3 +359,16 @@ def test_a_freed_context_says_how_to_keep_it():
     function(forward).apply(leaf()).backward("f")
     with pytest.raises(AutogradError, match="retain_graph=True"):
         _ = kept[0].saved_variables
+
+
+def test_attributes_set_on_ctx_are_there_in_backward():
+    """Anything that is no Variable may be kept so, in both styles; a second pass finds it, too."""
+
+    def forward(ctx, text):
+        ctx.table, ctx.length = {"a": [1]}, len(text.data)
+        return tg.Variable(text.data)
+
+    result = function(forward, lambda ctx, grad_out: f"{ctx.table} {ctx.length}").apply(prompt := leaf("four"))
+    result.backward("f", retain_graph=True)
+    result.backward("f")
+    assert texts(prompt.grad) == ["{'a': [1]} 4"] * 2

@@ -50,6 +50,60 @@ def test_a_function_without_forward():
         Empty.apply("x")
 
 
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_forward_in_the_other_style_is_told_both_repairs(kind):
+    """Python's own message counts arguments and says nothing of a ctx."""
+
+    def without(text):
+        return tg.Variable(text.data)
+
+    async def without_later(text):
+        return tg.Variable(text.data)
+
+    def with_ctx(ctx, text):
+        return tg.Variable(text.data)
+
+    async def with_ctx_later(ctx, text):
+        return tg.Variable(text.data)
+
+    first, second = (without, with_ctx) if kind == "plain" else (without_later, with_ctx_later)
+    bare = type("Bare", (tg.Function,), {"forward": staticmethod(first)})
+    both = type("Twice", (Both,), {"forward": staticmethod(second), "setup_context": staticmethod(print)})
+    for function, note in ((bare, "Bare has no setup_context"), (both, "Twice has a setup_context")):
+        with pytest.raises(TypeError) as caught:
+            _ = function.apply(tg.Variable("x")).data
+        assert any(line.startswith(note) for line in caught.value.__notes__)
+    with pytest.raises(TypeError) as caught:
+        _ = bare.apply("x", "too", "many").data
+    assert not any("setup_context" in line for line in getattr(caught.value, "__notes__", ()))
+
+
+def test_a_setup_context_that_nobody_would_wait_for_is_refused():
+    """When the class is made."""
+    with pytest.raises(TypeError, match=r"Late\.setup_context is an `async def`"):
+
+        class Late(Both):
+            @staticmethod
+            async def setup_context(ctx, inputs, output):
+                pass
+
+
+def test_outputs_that_no_feedback_would_reach_are_refused():
+    """Variables in a list or dict are no outputs, and a coroutine computes nothing; neither passes in silence."""
+
+    async def later():
+        raise AssertionError
+
+    for output, problem in (
+        ([tg.Variable("a")], "returned Variables inside a list.*as a tuple of Variables"),
+        ((tg.Variable("a"), {"b": [tg.Variable("c")]}), "returned Variables inside a dict"),
+        (later(), "returned a coroutine.*async def forward"),
+    ):
+        wrong = type("Wrong", (Both,), {"forward": staticmethod(lambda ctx, a, output=output: output)})
+        with pytest.raises(TypeError, match=rf"Wrong\.forward.*{problem}"):
+            wrong.apply(leaf())
+
+
 def test_a_function_without_backward_computes_and_says_why_feedback_stops():
     """Forward alone is fine, and so is a graph that no feedback has to pass."""
 
@@ -239,12 +293,24 @@ def test_a_result_is_a_new_variable_even_when_forward_returns_its_input():
 
 
 def test_operations_inside_forward_are_not_recorded():
-    """The Function's own rule stands for all of them."""
+    """The Function's own rule stands for all of them; also where the forward is dispatched."""
+    recorded = []
 
     class Inner(Both):
         @staticmethod
         def forward(ctx, a, b):
-            return ops.add(a, b)
+            result = ops.add(a, b)
+            recorded.append((tg.is_grad_enabled(), result.requires_grad))
+            return result
+
+    class Later(Inner):
+        @staticmethod
+        async def forward(ctx, a, b):
+            return Inner.forward(ctx, a, b)
+
+    assert Later.apply(leaf("a"), leaf("b")).data == "ab"
+    assert Inner.apply(leaf("a"), leaf("b")).data == "ab"
+    assert recorded == [(False, False)] * 2
 
     a, b = leaf("a"), leaf("b")
     result = Inner.apply(a, b)
@@ -477,6 +543,26 @@ def test_an_answer_in_plain_text_becomes_a_variable_when_dispatched():
             return len(text.data)
 
     assert Count.apply(leaf("abc")).data == 3
+
+
+def test_a_dispatched_forward_may_return_what_is_pending_itself():
+    """Its value is waited for, and what that failed with is what this one fails with."""
+
+    class Inner(tg.Function):
+        @staticmethod
+        async def forward(ctx, text):
+            await asyncio.sleep(0)
+            return tg.Variable(str(1 // len(text.data)), role="inner")
+
+    class Outer(tg.Function):
+        @staticmethod
+        async def forward(ctx, text):
+            return Inner.apply(text)
+
+    result = Outer.apply(leaf("a"))
+    assert (result.data, result.role) == ("1", "inner")
+    with pytest.raises(ZeroDivisionError):
+        _ = Outer.apply(leaf("")).data
 
 
 def test_the_roles_of_a_dispatched_function_are_known_at_once_where_it_says_them():

@@ -343,3 +343,30 @@ def test_a_removed_multi_grad_hook_is_gone_from_all_variables():
     handle.remove()
     (a + b).backward("f")
     assert seen == []
+
+
+def test_a_prehook_of_a_leaf_may_return_its_gradient_without_a_tuple():
+    """As a hook of a node with one output may."""
+    prompt = leaf()
+    result = prompt + "!"
+    result.grad_fn.next_functions[0][0].register_prehook(lambda gradients: f"changed {gradients[0].data}")
+    result.backward("f")
+    assert texts(prompt.grad) == ["changed f"]
+
+
+def test_a_hook_removed_by_another_is_not_called_any_more():
+    """In the same pass it still is: who is called is decided when the feedback arrives; registering is as removing."""
+    prompt, seen = leaf(), []
+
+    def first(feedback):
+        seen.append("first")
+        second.remove()
+        prompt.register_hook(lambda feedback: seen.append("third"))
+
+    handle = prompt.register_hook(first)
+    second = prompt.register_hook(lambda feedback: seen.append("second"))
+    (prompt + "!").backward("f")
+    assert seen == ["first", "second"]
+    handle.remove()
+    (prompt + "!").backward("f")
+    assert seen == ["first", "second", "third"]

@@ -133,3 +133,38 @@ def test_an_operation_inside_a_dispatched_forward_does_not_meet_the_layers_again
     with Log("a", seen):
         assert Later.apply("x").data == "x!"
     assert seen == [("a", "Later")]
+
+
+def test_rules_pass_through_the_layers_top_first_and_may_be_refused():
+    """As calls do: a layer sees whose rule runs and what it computes; its error is that of the pass."""
+    asked, seen = [], []
+
+    class Asked(Log):
+        def run_rule(self, rule, below):
+            asked.append((self.name, rule.function.__name__))
+            if rule.function.__name__ == "Refused":
+                raise PermissionError(self.name)
+            return super().run_rule(rule, below)
+
+    class Says(tg.Function):
+        @staticmethod
+        def forward(text):
+            return tg.Variable(text.data)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return ops.join(["on it: ", grad_out])
+
+    prompt = tg.Variable("p", requires_grad=True)
+    said, refused = Says.apply(prompt), type("Refused", (Says,), {}).apply(prompt)
+    with Asked("below", seen), Asked("above", seen):
+        said.backward("f")
+        assert asked == [("above", "Says"), ("below", "Says")]
+        assert seen == [("above", "_Join"), ("below", "_Join")]
+        with pytest.raises(PermissionError, match="above"):
+            refused.backward("f")
+    assert [item.data for item in prompt.grad] == ["on it: f"]

@@ -1,12 +1,14 @@
 import asyncio
+import copy
 import enum
+import pickle
 import threading
 from concurrent.futures import Future
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import ops
+from textgrad_engine import func, ops
 from textgrad_engine.dispatch import Scope
 from textgrad_engine.errors import AutogradError, CallCancelled, DispatchError
 
@@ -515,3 +517,78 @@ def test_the_list_that_was_given_is_copied():
     (leaf + "").backward("2")
     assert len(given) == 1
     assert texts(leaf.grad) == ["1", "2"]
+
+
+# copies
+
+
+class Tagged(tg.Variable):
+    """A subclass with attributes of its own."""
+
+    def __init__(self, data, tags):
+        super().__init__(data, role="tagged", requires_grad=True)
+        self.tags = tags
+
+
+COPIES = [copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_results_and_values_of_transforms_are_not_copied(copied):
+    """A copy would drag the graph along, or belong to no level; the message names what does what is wanted."""
+    result = tg.Variable("a", role="draft", requires_grad=True) + "!"
+    with pytest.raises(AutogradError, match=r"'draft' is a result.*only leaves .* v\.detach\(\)"):
+        copied(result)
+    with pytest.raises(AutogradError, match="only leaves are copied"):
+        func.vmap(copied)(["a", "b"])
+    assert copied(result.detach()).data == "a!"
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_feedback_on_a_copy_is_the_copys_alone(copied):
+    """Also while a graph of the original is alive: what it is in there belongs to the original."""
+    original = tg.Variable(["a"], role="draft", requires_grad=True)
+    original.register_hook(lambda feedback: "rewritten")
+    held = original + "!"
+    original.data = ["b"]
+    other = copied(original)
+    assert (other.data, other.role, other.requires_grad, other.is_leaf) == (["b"], "draft", True, True)
+    (other + "?").backward(["on the copy"])
+    assert (original.grad, [item.data for item in other.grad]) == ([], [["on the copy"]])
+    held.backward("f")
+    assert (texts(original.grad), len(other.grad)) == (["rewritten"], 1)
+
+
+def test_a_deep_copy_has_the_feedback_so_far_in_a_list_of_its_own():
+    """As in PyTorch; a pickle has none."""
+    original = tg.Variable("a", requires_grad=True)
+    original.grad = tg.Variable("f")
+    other = copy.deepcopy({"a": original, "b": original})
+    assert other["a"] is other["b"]
+    other["a"].grad.append(tg.Variable("g"))
+    assert (texts(original.grad), texts(other["a"].grad)) == (["f"], ["f", "g"])
+    assert pickle.loads(pickle.dumps(original)).grad == []
+
+
+def test_a_copy_of_a_subclass_keeps_class_and_attributes():
+    """A parameter stays a parameter."""
+    original = Tagged("a", ["x"])
+    for other, same in ((copy.copy(original), True), (copy.deepcopy(original), False)):
+        assert (type(other), other.tags, other.tags is original.tags) == (Tagged, ["x"], same)
+
+
+def test_a_pending_leaf_is_copied_when_its_value_is_there():
+    """A copy is a plain value: it waits, and raises what the computation raised."""
+    gate = Future()
+    with tg.no_grad():
+        answer = Ask.apply(gate, tg.Variable("a"))
+    threading.Timer(0, gate.set_result, (None,)).start()
+    other = copy.deepcopy(answer)
+    assert (other.data, other.role, other.done()) == ("a", "answer", True)
+
+
+def test_a_value_may_be_set_to_that_of_another_variable():
+    """Its data is taken, not its graph."""
+    v, other = tg.Variable("a"), tg.Variable("b", requires_grad=True) + "c"
+    v.data = other
+    assert (v.data, v.requires_grad, v.is_leaf) == ("bc", False, True)

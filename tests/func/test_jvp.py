@@ -73,6 +73,13 @@ def test_no_rule_is_needed_where_no_edit_comes_by() -> None:
     assert (out.data, change.data) == ("xY", "In part 1 of 2: louder")
 
 
+def test_an_edit_that_says_nothing_is_none() -> None:
+    """No rule is needed for it either, in a batch too."""
+    for primal, edit in (("a", ""), (["a", "b"], ["", ""]), (["a", "b"], "")):
+        _, change = func.jvp(Shout.apply, (tg.Variable(primal),), (edit,))
+        assert change.data == ""
+
+
 def test_a_forward_that_takes_a_ctx_is_refused() -> None:
     """By the name of the repair."""
     with pytest.raises(AutogradError, match=r"jvp met OldStyle.*setup_context\(ctx, inputs, output\)"):

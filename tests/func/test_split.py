@@ -7,6 +7,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import func, nn, ops, pytree
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.graph import Node
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.testing import FunctionModel
@@ -334,6 +335,24 @@ def test_feedback_on_a_batch_of_feedback() -> None:
     assert all(one.data for one in looped)
 
 
+def test_items_of_different_examples_share_a_batch() -> None:
+    """What is said to one example and to the next is one item of feedback on the batch, however many there are."""
+
+    def second(text: Any) -> tg.Variable:
+        return matches(func.grad(lambda draft: matches(Quotes.apply(Quotes.apply(draft))))(text), "")
+
+    counts = []
+
+    def counted(text: Any) -> tg.Variable:
+        gradient = func.grad(second)(text)
+        counts.append(len(gradient.grad))
+        return gradient
+
+    for size in (1, 2, 5):
+        func.vmap(counted)([f"text {number}" for number in range(size)])
+    assert counts[0] == counts[1] == counts[2] > 1
+
+
 def test_the_graph_of_feedback_on_feedback_grows_with_the_batch_and_no_faster() -> None:
     """Taking a value apart for each example is one operation, not one for each."""
     sizes = []
@@ -436,6 +455,28 @@ def test_a_rule_samples_for_its_example(model: FunctionModel) -> None:
         seeds("error")
 
 
+def test_a_rule_samples_as_a_call_in_its_place_would(model: FunctionModel) -> None:
+    """In chunks and in two levels of batches, each pair of examples has the number that it has forward."""
+
+    def ask(text: Any) -> tg.Variable:
+        return ops.chat_completion(None, [{"role": "user", "content": ["why ", text]}], temperature=1.0, seed=7)
+
+    class Asks(Reverse):
+        @staticmethod
+        def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+            return ask(ctx.saved_variables[0])
+
+    def seeds(function: Any, outer: Any, inner: Any) -> dict[str, int | None]:
+        model.requests.clear()
+        batch = func.vmap(func.vmap(function, randomness=inner), randomness=outer, chunk_size=1)
+        assert batch([["a", "b"], ["c", "d"]]).data
+        return {request.messages[0].text: request.config.seed for request in model.requests}
+
+    in_rule = func.grad(lambda text: matches(Asks.apply(text)))
+    for way in (("different", "different"), ("different", "same"), ("same", "different"), ("same", "same")):
+        assert seeds(in_rule, *way) == seeds(ask, *way)
+
+
 def test_feedback_knows_its_example_and_its_score(model: FunctionModel, chat: Any) -> None:
     """The record of where feedback came from is one for each example, numbered from the outermost batch."""
     seen = []
@@ -498,3 +539,43 @@ def test_a_wrong_number_of_changes_is_named_in_a_batch_too() -> None:
 
     with pytest.raises(AutogradError, match=r"Wrong\.jvp gives Variables, texts or None, got int 3"):
         func.vmap(lambda text: func.jvp(Wrong.apply, (text,), ("x",))[1])(["a"])
+
+
+def test_words_of_one_example_and_the_start_of_another_stay_apart() -> None:
+    """Where a rule says something to some examples and hands the start of the pass on to others, no words are lost."""
+
+    class Says(Reverse):
+        @staticmethod
+        def forward(score: Any) -> tg.Variable:
+            return tg.Variable(score.data)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+            return grad_out if ctx.saved_variables[0].data else "words about the score"
+
+    gradient = func.grad(Says.apply)
+    assert [gradient(number).data for number in (0, 1)] == ["words about the score", ""]
+    assert func.vmap(gradient)([0, 1]).data == func.vmap(func.grad(lambda n: Says.apply(n + 0)))([0, 1]).data
+    assert func.vmap(gradient)([0, 1]).data == ["words about the score", ""]
+
+
+def test_a_call_that_is_the_same_for_all_speaks_for_each_example() -> None:
+    """Its rule runs for one example at a time, and what it says carries that one's name, counted over all chunks."""
+    seen = []
+
+    class Looks(Reverse):
+        @staticmethod
+        def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+            seen.extend([(item.source.node, item.source.example, EXAMPLE.get()) for item in grad_out.grad])
+            return grad_out
+
+    def loss(prompt: Any, text: Any) -> tg.Variable:
+        shared = Reverse.apply(Looks.apply(prompt))
+        return matches(ops.join([shared, text]), "z")
+
+    func.vmap(func.grad(loss), in_dims=(None, 0), chunk_size=2)("P", ["a", "b", "c"])
+    assert seen == [("ReverseBackward", f"[{number}]", f"[{number}]") for number in range(3)]

@@ -162,6 +162,45 @@ def test_a_rule_that_returns_no_pair_is_told_so(returned: Any) -> None:
         func.vmap(lambda text: bad.apply(text, "!"))(["a"])
 
 
+@pytest.mark.parametrize(
+    ("outputs", "dims", "problem"),
+    [
+        (1, (0,), r"has \(0,\) for it"),
+        (1, 1, "has 1 for it"),
+        (1, True, "has True for it"),
+        (2, (0,), r"gave 2 outputs and out_dims \(0,\): expected 0, None, or a tuple"),
+        (2, (0, None, 0), r"gave 2 outputs and out_dims \(0, None, 0\)"),
+        (2, "00", "gave 2 outputs and out_dims '00'"),
+        (2, (0, "x"), "has 'x' for it"),
+    ],
+)
+def test_out_dims_of_a_rule_that_do_not_fit_are_named(outputs: int, dims: Any, problem: str) -> None:
+    """A batch that was taken for one value would be wrong everywhere behind it."""
+
+    def rule(info: Any, in_dims: Any, text: Any, end: Any) -> Any:
+        return (text if outputs == 1 else (text,) * outputs), dims
+
+    bad = type("Bad", (Plain,), {"vmap": staticmethod(rule)})
+    with pytest.raises(AutogradError, match=rf"Bad\.vmap.*{problem}"):
+        func.vmap(lambda text: bad.apply(text, "!"))(["a", "b"])
+
+
+def test_out_dims_of_a_rule_may_stand_for_all_outputs_and_a_batch_may_be_a_list() -> None:
+    """As in torch.func; None is one value for all."""
+
+    def rule(dims: Any) -> Any:
+        return staticmethod(lambda info, in_dims, text, end: (([f"{t}{end}" for t in text.data], text), dims))
+
+    batched = type("Batched", (Plain,), {"vmap": rule(0)})
+    first, second = func.vmap(lambda text: batched.apply(text, "!"))(["a", "b"])
+    assert (first.data, second.data) == (["a!", "b!"], ["a", "b"])
+    shared = type("Shared", (Plain,), {"vmap": staticmethod(lambda info, in_dims, *args: (tg.Variable("one"), None))})
+    assert func.vmap(lambda text: shared.apply(text, "!"), out_dims=None)(["a", "b"]).data == "one"
+    number = type("Number", (Plain,), {"vmap": staticmethod(lambda info, in_dims, *args: (3, 0))})
+    with pytest.raises(AutogradError, match=r"Number\.vmap: expected a batch for an output, got int 3"):
+        func.vmap(lambda text: number.apply(text, "!"))(["a"])
+
+
 def test_a_number_of_outputs_that_differs_is_an_error() -> None:
     """Pieces of a text are as many as there are; a batch needs one number."""
     with pytest.raises(AutogradError, match=r"the number of outputs differs between examples: \[1, 2\]"):
@@ -459,3 +498,46 @@ def test_a_pending_batch_is_taken_apart_when_it_is_there(model: FunctionModel, c
     """The result of one vmap is the argument of the next."""
     first = func.vmap(chat, in_dims=(None, 0))("P", ["a", "b"])
     assert func.vmap(chat, in_dims=(None, 0))("P", first).data == ["A", "B"]
+
+
+def test_keyword_arguments_are_the_same_for_all() -> None:
+    """As in torch.func; a shared prompt given by name collects one feedback for each example."""
+    prompt = tg.Variable("P", requires_grad=True)
+    joined = func.vmap(lambda text, *, system: ops.join([system, text]))(["a", "b"], system=prompt)
+    joined.backward(["first", "second"])
+    assert (joined.data, [item.data for item in prompt.grad]) == (["Pa", "Pb"], ["first", "second"])
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda f: f, lambda f: func.grad(f), lambda f: lambda t: func.jvp(f, (t,), ("x",))[0]]
+)
+def test_the_role_of_a_value_inside_is_there_at_every_level(wrap: Any) -> None:
+    """Evaluators ask for it; it is read of the examples where only these can tell, and is no data of theirs."""
+
+    class Named(tg.Function):
+        @staticmethod
+        async def forward(text: tg.Variable) -> tg.Variable:
+            return tg.Variable(text.data, role=f"role {text.data[0]}")
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+            return grad_out
+
+        @staticmethod
+        def jvp(ctx: Any, edit: tg.Variable) -> tg.Variable:
+            return edit
+
+    roles = []
+
+    def loss(text: Any) -> tg.Variable:
+        named = Named.apply(text)
+        roles.append(named.role)
+        return ops.exact_match_evaluator(named, "z")[0]
+
+    func.vmap(wrap(loss))(["aa", "ab"])
+    func.vmap(wrap(loss))(["aa", "ba"])
+    assert roles == ["role a", ""]

@@ -170,6 +170,61 @@ def test_a_call_that_hangs_is_given_up(run, ask):
     assert run(main()) == pytest.approx(30)
 
 
+def test_the_time_before_the_first_wait_counts(run, ask):
+    """A model that blocks is late when it first lets go."""
+
+    class Blocks(ScriptedModel):
+        async def complete(self, request):
+            until = asyncio.get_running_loop().time() + 1e-3
+            while asyncio.get_running_loop().time() < until:
+                pass
+            await asyncio.sleep(0)
+            await asyncio.get_running_loop().create_future()
+
+    async def main():
+        with pytest.raises(DeadlineExceeded):
+            await Deadline(Blocks([]), 1e-4).complete(ask())
+
+    asyncio.run(main())
+
+
+def test_what_a_model_says_when_it_is_given_up_counts(run, ask):
+    """A model may end its call in order, with an answer or another error, and may take its time for it."""
+
+    class Late(ScriptedModel):
+        async def complete(self, request):
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                await asyncio.sleep(self.pause)
+                return await super().complete(request)
+
+    for pause in (0, 1):
+        model = Late(["half", KeyError("mine")])
+        model.pause = pause
+
+        async def main(model=model):
+            answer = await Deadline(model, 30).complete(ask())
+            with pytest.raises(KeyError, match="mine"):
+                await Deadline(model, 30).complete(ask())
+            return answer.text, asyncio.get_running_loop().time()
+
+        assert run(main()) == ("half", pytest.approx(60 + 2 * pause))
+
+
+def test_a_model_may_give_any_awaitable(run, ask):
+    """`complete` need not be a coroutine function."""
+
+    class Hands(ScriptedModel):
+        def complete(self, request):
+            return asyncio.ensure_future(super().complete(request))
+
+    async def main():
+        return await Deadline(Hands(["there"]), 30).complete(ask())
+
+    assert run(main()).text == "there"
+
+
 def test_a_timeout_of_the_model_s_own_is_not_taken_for_ours(run, ask):
     """A TimeoutError that a model raises is its own matter."""
     with pytest.raises(TimeoutError, match="mine"):

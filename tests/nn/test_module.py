@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -78,13 +79,15 @@ def test_load_state_dict_names_every_key_that_does_not_fit() -> None:
     assert (tree.head.data, tree.left.prompt.data) == ("changed", "left")
 
 
-@pytest.mark.parametrize("broken", [{"data": object(), "role": "", "requires_grad": True}, {"data": "x"}])
-def test_a_broken_state_changes_nothing(broken: dict[str, Any]) -> None:
-    """All entries are read before the first is used."""
+@pytest.mark.parametrize("broken", [{"data": object(), "role": "", "requires_grad": True}, {"data": "x"}, "x", None])
+def test_a_broken_state_changes_nothing(broken: Any) -> None:
+    """All entries are read before the first is used; one of another form is named."""
     tree = Tree()
     state = {"head": {"data": "changed", "role": "", "requires_grad": True}, "left.prompt": broken}
-    with pytest.raises((TypeError, KeyError)):
+    with pytest.raises(TypeError, match=r"a Variable holds|'left.prompt' has the entry .*expected {'data'"):
         tree.load_state_dict(state, strict=False)
+    with pytest.raises(TypeError, match="takes what state_dict gave, got list"):
+        tree.load_state_dict(list(state.items()), strict=False)
     assert (tree.head.data, tree.head.requires_grad) == ("head", False)
 
 
@@ -194,3 +197,17 @@ def test_repr_shows_the_tree() -> None:
     shown = repr(Tree())
     assert shown.startswith("Tree(\n  (head): Parameter('head'")
     assert "\n  (left): Leaf(\n    (prompt): Parameter('left'" in shown
+
+
+def test_a_deep_copy_is_a_program_of_its_own() -> None:
+    """Parameters that are one stay one; feedback on the copy is the copy's, also while the first has a graph."""
+    tree = Tree()
+    held = tree.left.prompt + "!"
+    other = copy.deepcopy(tree)
+    assert other.state_dict() == tree.state_dict()
+    assert other.left.prompt is not tree.left.prompt
+    (other.left.prompt + "?").backward("on the copy")
+    held.backward("on the first")
+    assert [[item.data for item in program.left.prompt.grad] for program in (tree, other)] == [
+        ["on the first"], ["on the copy"]
+    ]  # fmt: skip

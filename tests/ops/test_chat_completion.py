@@ -84,6 +84,23 @@ def test_a_malformed_message_raises(message: dict[str, Any]) -> None:
         ops.chat_completion(ScriptedModel([]), [message])
 
 
+@pytest.mark.parametrize(
+    ("messages", "inputs", "problem"),
+    [
+        ("Hello", {}, "messages is a list of dicts .* got str 'Hello'"),
+        ({"role": "user", "content": "x"}, {}, "messages is a list of dicts .* got dict"),
+        (["Hello"], {}, "a message is a dict .* got str 'Hello'"),
+        ([{"role": "user", "content": None}], {}, "the user message has no content"),
+        (USER, {"name": {"first": "Ann"}}, r"the value of \{name\} is a text, .* got dict"),
+        (USER, {"name": (Variable("Ann"),)}, r"the value of \{name\} is a text, .* got tuple"),
+    ],
+)
+def test_what_would_be_sent_as_something_else_raises(messages: Any, inputs: Any, problem: str) -> None:
+    """Neither "None" nor the repr of a container is what anybody wants to say to a model."""
+    with pytest.raises((TypeError, ValueError), match=problem):
+        ops.chat_completion(ScriptedModel([]), messages, inputs)
+
+
 def test_a_role_that_no_conversation_has_raises_where_it_is_read() -> None:
     """An unknown message role never reaches an endpoint."""
     model = ScriptedModel([])

@@ -60,7 +60,7 @@ def test_a_batch_needs_a_target_for_each_entry() -> None:
 def test_exact_match_without_a_target_is_an_error() -> None:
     """A missing label is no label 'None' that every answer gets wrong."""
     with pytest.raises(TypeError, match="needs a target"):
-        ops.exact_match_evaluator(Variable("a"), None)  # type: ignore[arg-type]
+        ops.exact_match_evaluator(Variable("a"), None)
 
 
 @pytest.mark.parametrize("score", [1.01, -0.01, 10])
@@ -87,7 +87,7 @@ def test_exact_match_scores_and_explains() -> None:
 
 def test_a_number_matches_its_text() -> None:
     """Targets out of CSV and JSON are of different types."""
-    assert ops.exact_match_evaluator(Variable("4"), 4)[0].data == 1  # type: ignore[arg-type]
+    assert ops.exact_match_evaluator(Variable("4"), 4)[0].data == 1
 
 
 @pytest.mark.parametrize("start", [0, 1])
@@ -179,14 +179,22 @@ def test_a_metric_on_a_batch_is_called_for_each_entry() -> None:
 
 
 def test_success_is_the_users_to_define() -> None:
-    """A score that counts as success has no explanation and sends nothing."""
+    """A score that counts as success has no explanation and sends nothing; full marks may be no success."""
     prediction = wanting("abc")
-    score, explanation = ops.deterministic_evaluator(
-        prediction + "", None, len, "length", success_fn=lambda length: length >= 3
-    )
-    assert (score.data, explanation.data) == (3, "")
+
+    def evaluated(worth: float, least: float) -> tuple[Variable, Variable]:
+        return ops.deterministic_evaluator(
+            prediction + "", None, lambda got: worth * len(got), "length", success_fn=lambda length: length >= least
+        )
+
+    score, explanation = evaluated(0.1, 0.3)
+    assert (round(score.data, 1), explanation.data) == (0.3, "")
     score.backward()
     assert prediction.grad == []
+    score, explanation = evaluated(1, 4)
+    assert (score.data, "scored 3" in explanation.data) == (3, True)
+    score.backward()
+    assert len(prediction.grad) == 1
 
 
 def test_the_judge_is_shown_what_it_judges() -> None:
@@ -286,3 +294,24 @@ def test_an_unreadable_criticism_is_an_error() -> None:
     loss = ops.text_loss(wanting("x"), "Is it kind?", model=model)
     with pytest.raises(MalformedResponse):
         _ = loss.data
+
+
+def test_a_plain_text_or_list_is_judged_as_a_variable_is() -> None:
+    """A program without a prompt in it has no feedback to give, but a score."""
+    for prediction, score, explained in (("a", 1, ""), (["a", "b"], 1, ["", None])):
+        for evaluated in (
+            ops.exact_match_evaluator(prediction, "a"),
+            ops.deterministic_evaluator(prediction, "a", str.__eq__, "likeness"),
+        ):
+            assert evaluated[0].data == score
+            assert evaluated[1].data == explained or (len(evaluated[1].data) == 2 and evaluated[1].data[1])
+
+
+def test_the_explanation_says_where_it_came_from() -> None:
+    """Its example and its node, also where no model stands between it and the leaf; and the score."""
+    prediction = wanting("a")
+    with tg.autograd.example("t7"):
+        loss = ops.exact_match_evaluator(prediction, "c")[0]
+    loss.backward()
+    (item,) = prediction.grad
+    assert item.source == tg.autograd.Source(example="t7", node="_ExactMatchBackward", score=0.0)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn, ops, templates
-from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm import Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.ops.feedback import Extract
@@ -91,6 +92,72 @@ def test_a_failed_backward_can_be_tried_again_and_counts_once() -> None:
             loss.backward()
         loss.backward()
     assert said(asker.system) == ["system of case_1"]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("instructions", [None, "Quote.", "variable", "pending"])
+def test_who_watches_changes_neither_question_nor_feedback(size: int, instructions: str | None) -> None:
+    """Recorded, seen by a layer, or neither, in which case it is one call: the critic is asked the same bytes."""
+    seen: list[str] = []
+
+    class Seen(tg.autograd.Layer):
+        def process(self, function: Any, args: Any) -> Any:
+            seen.append(function.__name__)
+            return super().process(function, args)
+
+    def outcome(watch: Any, create_graph: bool) -> Any:
+        asker, model = program(user=nn.Parameter("Say {word}.", role="question")), FunctionModel(answering)
+        with tg.use_models(forward=model), ops.feedback_batch_size(size), contextlib.ExitStack() as around:
+            losses = [nn.ExactMatch()(asker(word=word), "right") for word in ("yes", "no", "{word}", "</answer>")]
+            if instructions is not None:
+                told: Any = instructions
+                if instructions == "variable":
+                    told = Variable("Be short.", role="instructions")
+                elif instructions == "pending":
+                    told = ops.chat_completion(model, [{"role": "user", "content": "What to look at?"}])
+                around.enter_context(ops.critic(told))
+            if watch is not None:
+                around.enter_context(watch)
+            tg.backward(losses, create_graph=create_graph)
+        texts = [[(item.data, item.role, item.source.output) for item in p.grad] for p in (asker.system, asker.user)]
+        return [[(m.role, m.text) for m in r.messages] for r in asked(model)], texts
+
+    plain = outcome(None, False)
+    assert len(plain[0]) == (4 if size == 1 else 2)
+    assert plain == outcome(None, True) == outcome(Seen(), False)
+    assert seen[:3] == ["Compute", "ChatCompletion", "Extract"]
+
+
+def test_a_critic_that_fails_is_named_with_the_line_of_the_pass() -> None:
+    """Of one call or of several: what was wanted, and where the pass was begun."""
+
+    def model(request: Request) -> Any:
+        if request.purpose == "backward":
+            raise ModelError("the critic is down")
+        return "wrong"
+
+    for create_graph in (False, True):
+        asker = program()
+        with tg.use_models(forward=FunctionModel(model)):
+            loss = nn.ExactMatch()(asker(word="yes"), "right")
+            with pytest.raises(ModelError, match="the critic is down") as caught:
+                loss.backward(create_graph=create_graph)
+        (note,) = [note for note in caught.value.__notes__ if "while computing" in note]
+        assert ("feedback on the system prompt" if not create_graph else "answer of the critic") in note
+        assert __file__ in note
+        assert asker.system.grad == []
+
+
+def test_values_of_a_message_may_be_nested_and_are_shown_as_they_are() -> None:
+    """An image, say: what is no text is taken apart as ever."""
+    model = FunctionModel(answering)
+    system = nn.Parameter("Look.", role="system prompt")
+    image = {"type": "image_url", "image_url": {"url": Variable("data:image/png;base64,aa", role="image")}}
+    with tg.use_models(forward=model):
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": ["What is it?", image]}]
+        ops.chat_completion(None, messages).backward("wrong")
+    assert said(system) == ["system of case_1"]
+    assert "[image_url]" in user_of(asked(model)[0])
 
 
 def test_extract_says_what_it_could_not_read() -> None:
@@ -189,6 +256,17 @@ def test_two_places_of_a_program_do_not_share_a_call() -> None:
     with tg.use_models(forward=model), ops.feedback_batch_size(8):
         tg.backward([nn.ExactMatch()(each(word="a"), "right") for each in (one, other)])
     assert len(asked(model)) == 2
+
+
+def test_candidates_in_one_place_do_not_share_a_call() -> None:
+    """Their messages differ, and what is said about one is no feedback on the other."""
+    model = FunctionModel(answering)
+    chat, candidates = program(), [Variable(text, "prompt", requires_grad=True) for text in ("Be right.", "Be quick.")]
+    with tg.use_models(forward=model), ops.feedback_batch_size(8):
+        answers = [tg.func.functional_call(chat, {"system": one}, word="a") for one in candidates]
+        tg.backward([nn.ExactMatch()(answer, "right") for answer in answers])
+    assert ["case_2" in user_of(request) for request in asked(model)] == [False, False]
+    assert [said(one) for one in candidates] == [["system of case_1"]] * 2
 
 
 def test_a_message_that_a_template_fills_names_all_its_inputs() -> None:

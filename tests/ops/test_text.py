@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+import textgrad_engine as tg
 from textgrad_engine import Variable, ops
 from textgrad_engine.testing import ScriptedModel
 
@@ -91,6 +92,15 @@ def test_split_says_which_part_the_feedback_is_about() -> None:
     assert said(text) == ["On part 3 of 3: misspelt"]
 
 
+def test_feedback_through_a_split_keeps_role_and_source() -> None:
+    """Which example it is about, and what it scored, an optimizer wants to know of every piece."""
+    text = Variable("a, b", role="list", requires_grad=True)
+    with tg.autograd.example("t7"):
+        ops.exact_match_evaluator(ops.split(text, ", ")[1], "c")[0].backward()
+    (item,) = text.grad
+    assert (item.role, item.source.example, item.source.score) == ("feedback of the evaluator", "t7", 0.0)
+
+
 def test_split_into_one_part_adds_no_words() -> None:
     """There is nothing to tell apart."""
     text = wanting("one")
@@ -107,6 +117,15 @@ def test_operations_on_pending_values_do_not_wait() -> None:
 
 
 def test_the_role_of_a_result_names_each_input_once() -> None:
-    """Roles do not grow with repeated use."""
-    a = Variable("a", role="question")
-    assert (a + a + Variable("b", role="answer") + "c").role == "question and answer"
+    """Roles do not grow with repeated use, such as that of a transcript with its turns."""
+    a, b = Variable("a", role="question"), Variable("b", role="answer")
+    assert (a + a + b + "c").role == "question and answer"
+    transcript = Variable("", role="transcript")
+    for _ in range(3):
+        transcript = ops.join([transcript, a, b])
+    assert transcript.role == "transcript and question and answer"
+
+
+def test_a_slot_may_have_any_name() -> None:
+    """Also that of the function's own parameter."""
+    assert ops.format("{template}: {x}", template="t", x="y").data == "t: y"

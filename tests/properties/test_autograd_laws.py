@@ -29,6 +29,39 @@ class Program:
     roots: tuple[int, ...]
 
 
+class Parts(tg.Function):
+    """Two outputs and one that is not differentiable; the inputs stand in nested containers."""
+
+    @staticmethod
+    def forward(ctx, parts):
+        ctx.save_for_backward(*parts["all"])
+        outs = tuple([tg.Variable(f"{name}{len(parts['all'])}") for name in ("head", "constant", "tail")])
+        ctx.mark_non_differentiable(outs[1])
+        return outs
+
+    @staticmethod
+    def backward(ctx, head, constant, tail):
+        said = [*head.grad, *tail.grad]
+        return {"all": [[item.data + f"/{n}" for item in said] for n, _ in enumerate(ctx.saved_variables)]}
+
+
+def parts(*values):
+    head, constant, tail = Parts.apply({"all": list(values)})
+    assert not constant.requires_grad
+    return ops.join([tail, constant, head])
+
+
+OPERATIONS = {
+    "add": lambda *values: values[0] + values[-1],
+    "copy": lambda *values: values[0].clone(),
+    "format": lambda *values: ops.format("{a} {b}", a=values[0], b=values[-1]),
+    "join": lambda *values: ops.join(values, "+"),
+    "parts": parts,
+    "split": lambda *values: ops.join(ops.split(ops.join(values, "|"), "|")[::-1], "+"),
+    "sum": lambda *values: ops.sum(values),
+}
+
+
 @st.composite
 def programs(draw):
     """Random graphs: asynchronous critics, immediate ones and plain operations, over leaves that may be constants."""
@@ -38,7 +71,7 @@ def programs(draw):
         size = len(leaves) + number
         steps.append(
             Step(
-                draw(st.sampled_from(["ask", "ask", "now", "join", "add"])),
+                draw(st.sampled_from(["ask", "ask", "now", *sorted(OPERATIONS)])),
                 tuple(draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=3))),
                 draw(st.integers(0, 5)),
                 draw(st.sampled_from([False] * 5 + [True])),
@@ -60,10 +93,8 @@ class Run:
         rules = {"ask": self._rule(dispatched, patient), "now": self._rule(False, False)}
         for number, step in enumerate(program.steps):
             inputs = [self.values[index] for index in step.inputs]
-            if step.kind == "join":
-                value = ops.join(inputs, "+")
-            elif step.kind == "add":
-                value = inputs[0] + inputs[-1]
+            if step.kind in OPERATIONS:
+                value = OPERATIONS[step.kind](*inputs)
             else:
                 value = rules[step.kind].apply(f"n{number}", step, *inputs)
             self.values.append(value)

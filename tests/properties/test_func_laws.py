@@ -5,17 +5,19 @@ NOTE [Shared parts]
     together instead of example by example, so only the order of items differs from that of a loop. A model's answer
     that is shared hears all feedback in one question, where a loop asks several: that is no equality but the purpose,
     so here every call of a model depends on prompt and example. So does every Function with a rule of its own, which
-    may make one piece of feedback of several.
+    may make one piece of feedback of several. A `vmap` rule of one's own goes backward once for all examples: it stands
+    at the end of a program, where what it says arrives at each example as in the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import textgrad_engine as tg
@@ -35,11 +37,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """A random program of a prompt, a text and a target, with an evaluator at its end."""
+    """A random program of a prompt, a text and a target, with an evaluator at its end.
+
+    Attributes:
+        steps: what is computed.
+        evaluator: what is computed at last, of the answer and the target.
+        last: the step whose value is the answer.
+        finish: what is done with the answer, the prompt and the text first, "" for nothing.
+    """
 
     steps: tuple[Step, ...]
     evaluator: str
     last: int
+    finish: str = ""
 
     def __call__(self, prompt: Any, text: Any, target: Any) -> tg.Variable:
         return LOSSES[self.evaluator](self.answer(prompt, text), target)
@@ -49,7 +59,7 @@ class Program:
         for number in sorted(self.used()):  # what nobody reads is not run: its requests would come at any time
             step = self.steps[number - 3]
             values[number] = OPERATIONS[step.kind](*[values[index] for index in step.inputs])
-        return values[self.last]
+        return FINISHES[self.finish](values[self.last], prompt, text) if self.finish else values[self.last]
 
     def used(self) -> set[int]:
         """The steps that have a part in the answer."""
@@ -63,10 +73,12 @@ class Program:
 
     def uses(self, value: int) -> bool:
         """Whether the prompt (0) or the text (1) has a part in the answer."""
-        return any(value in self.steps[number - 3].inputs for number in self.used())
+        return bool(self.finish) or any(value in self.steps[number - 3].inputs for number in self.used())
 
     def shares(self, value: int) -> bool:
         """Whether a step that has a part in the answer does not depend on the prompt (0) or the text (1)."""
+        if self.finish == "ruled":
+            return True
         depends = {value}
         for number in sorted(self.used()):
             if depends & set(self.steps[number - 3].inputs):
@@ -122,10 +134,98 @@ class Later(Own):
         return Own.backward(ctx, grad_out)
 
 
+class Two(Own):
+    """Three outputs, of which one is not differentiable; the arguments are a dict of values."""
+
+    @staticmethod
+    def forward(values: dict[str, Any]) -> Any:
+        texts = [str(value) for value in values.values()]
+        return tg.Variable("<".join(texts)), tg.Variable("constant"), tg.Variable(">".join(texts))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.keys = tuple(inputs[0])
+        ctx.save_for_backward(*inputs[0].values())
+
+    @staticmethod
+    def backward(ctx: Any, first: tg.Variable, nothing: tg.Variable, second: tg.Variable) -> Any:
+        assert nothing.data == ""
+        both = ops.join([*first.grad, *second.grad], "|")
+        return ({key: own_words(value, first, both, "") for key, value in zip(ctx.keys, ctx.saved_variables)},)
+
+    @staticmethod
+    def jvp(ctx: Any, edits: dict[str, Any]) -> Any:
+        given = [f"{key} {edit}" for key, edit in edits.items() if edit is not None and edit.data]
+        return (f"{given}" if given else None), None, (given[0] if given else None)
+
+
+class TwoLater(Two):
+    """The same, dispatched."""
+
+    num_outputs = 3
+
+    @staticmethod
+    async def forward(values: dict[str, Any]) -> Any:
+        await asyncio.sleep(0)
+        return Two.forward(values)
+
+
+def in_two(function: type[tg.Function], *values: Any) -> tg.Variable:
+    first, constant, second = function.apply(dict(zip("abc", values)))
+    return ops.join([second, constant, first], "+")
+
+
+class Ruled(tg.Function):
+    """A `vmap` rule of its own, made of operations on batches; what is said about the result is said to each value."""
+
+    @staticmethod
+    def forward(values: list[Any]) -> tg.Variable:
+        return tg.Variable("/".join(map(str, values)))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.primals_seen = len(inputs[0])
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+        return ([grad_out] * ctx.primals_seen,)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, values: list[Any]) -> Any:
+        assert {dim for dims in in_dims if dims is not None for dim in dims} <= {0, None}
+        return ops.join(values, "/"), 0
+
+    @staticmethod
+    def jvp(ctx: Any, edits: list[Any]) -> Any:
+        return ops.join([edit for edit in edits if edit is not None], "; ")
+
+
 def chat(first: Any, *rest: Any) -> tg.Variable:
     parts = [{"role": "user", "content": [part, " {slot}"]} for part in rest]
     messages = [{"role": "system", "content": first}, *parts]
     return ops.chat_completion(None, messages, {"slot": rest[-1]} if rest else None)
+
+
+def ask(first: Any, *rest: Any) -> tg.Variable:
+    """With a template that is computed, and a part that is no text."""
+    image = {"type": "image_url", "image_url": {"url": rest[-1]}}
+    messages = [
+        {"role": "system", "content": [ops.join([first, *rest, " {slot}"])]},
+        {"role": "user", "content": [image, *rest]},
+    ]
+    return ops.chat_completion(None, messages, {"slot": first})
+
+
+def pieces(*values: Any) -> tg.Variable:
+    """Split where they were joined, so that there are as many pieces for every example."""
+    return ops.join([piece + "." for piece in reversed(ops.split(ops.join(values, "|"), "|"))], "+")
+
+
+def entries(answer: Any, prompt: Any, text: Any) -> tg.Variable:
+    """A batch inside each example."""
+    messages = [{"role": "system", "content": [prompt]}, {"role": "user", "content": "{x}"}]
+    return ops.join([ops.chat_completion(None, messages, {"x": [ops.join([answer, text, prompt]), text]}), prompt], "+")
 
 
 OPERATIONS = {
@@ -134,16 +234,24 @@ OPERATIONS = {
     "sum": lambda *values: ops.sum(values),
     "format": lambda *values: ops.format("{a}{b}{c}"[: 3 * len(values)], **dict(zip("abc", values))),
     "chat": chat,
-    "ask": chat,
+    "ask": ask,
     "own": lambda *values: Own.apply(list(values)),
     "own, later": lambda *values: Later.apply(list(values)),
+    "pieces": pieces,
+    "template": lambda *values: ops.format(ops.join([*values, "{a}"]), a=ops.join(values)),
+    "two": functools.partial(in_two, Two),
+    "two, later": functools.partial(in_two, TwoLater),
 }
+ON_BOTH = ("chat", "ask", "own", "own, later", "two", "two, later")
+FINISHES = {"ruled": lambda *values: Ruled.apply(list(values)), "entries": entries}
+JUDGE = [{"role": "user", "content": "Is {prediction} as good as {target}?"}]
 LOSSES = {
     "exact": lambda answer, target: ops.exact_match_evaluator(answer, target)[0],
     "explained": lambda answer, target: ops.exact_match_evaluator(answer, target)[1],
     "metric": lambda answer, target: ops.deterministic_evaluator(answer, target, closeness, "closeness")[0],
     "judge": lambda answer, target: ops.judge(answer, "Is it right?", target=target)[0],
     "criticism": lambda answer, target: ops.text_loss(answer, "What is wrong?", target=target),
+    "judge in words": lambda answer, target: ops.lm_judge_evaluator(None, JUDGE, answer, target, success_fn=bool)[0],
 }
 
 
@@ -178,12 +286,13 @@ def programs(draw: Any) -> Program:
     for number in range(draw(st.integers(1, 5))):
         kind = draw(st.sampled_from(sorted(OPERATIONS)))
         inputs = draw(st.lists(st.integers(0, number + 2), min_size=1, max_size=3))
-        if kind in ("chat", "ask", "own", "own, later"):  # see NOTE [Shared parts]
+        if kind in ON_BOTH:  # see NOTE [Shared parts]
             inputs = draw(st.permutations([0, 1, inputs[0]]))
         inputs = inputs[:2] if kind == "add" else inputs
         steps.append(Step(kind, tuple(inputs)))
     last = draw(st.integers(3, len(steps) + 2))
-    return Program(tuple(steps), draw(st.sampled_from(sorted(LOSSES))), last)
+    finish = draw(st.sampled_from(["", "", "", *sorted(FINISHES)]))
+    return Program(tuple(steps), draw(st.sampled_from(sorted(LOSSES))), last, finish)
 
 
 examples = st.lists(st.tuples(st.sampled_from(["x", "y", "z"]), st.sampled_from("abc")), min_size=1, max_size=4)
@@ -274,22 +383,59 @@ def test_vmap_of_grad_is_the_list_of_grads(program: Program, rows: list[tuple[st
     assert together.requests == apart.requests
 
 
-@FEW
-@given(programs(), examples)
-def test_vmap_of_feedback_on_feedback_is_the_list(program: Program, rows: list[tuple[str, str]]) -> None:
-    """Also where a level above the batch records what the rules compute."""
-    texts, targets = columns(rows)
+UNLIKE = (
+    Program((Step("chat", (0, 1, 0)), Step("add", (0,)), Step("add", (0, 3))), "exact", 5),
+    Program((Step("chat", (0, 1, 0)), Step("add", (1,)), Step("add", (4, 3))), "exact", 5),
+)
+"""Programs whose critic says something to different inputs of these two examples."""
+
+
+def feedback_on_feedback(program: Program) -> Any:
+    """What is said about the feedback on prompt and text, on the prompt and on the text; and what is said about it."""
 
     def second(prompt: Any, text: Any, target: Any) -> tg.Variable:
         on_prompt, on_text = func.grad(program, argnums=(0, 1))(prompt, text, target)
         return ops.text_loss(ops.join([on_prompt, on_text], "; "), "Is it concrete?")
 
-    one_by_one = func.grad_and_value(second, argnums=(0, 1))
+    def one(prompt: Any, text: Any, target: Any) -> Any:
+        (on_prompt, on_text), value = func.grad_and_value(second, argnums=(0, 1))(prompt, text, target)
+        return on_prompt, on_text, value  # to be read: then all that is asked has been asked
+
+    return one
+
+
+@FEW
+@given(programs(), examples)
+@example(UNLIKE[0], [("x", "a"), ("x", "b")])
+@example(UNLIKE[1], [("x", "a"), ("x", "b")])
+def test_vmap_of_feedback_on_feedback_is_the_list(program: Program, rows: list[tuple[str, str]]) -> None:
+    """Also where a level above the batch records what the rules compute."""
+    texts, targets = columns(rows)
+
+    one_by_one = feedback_on_feedback(program)
     together = Asked(lambda: func.vmap(one_by_one, in_dims=(None, 0, 0))("P", texts, targets))
     apart = Asked(lambda: [one_by_one("P", text, target) for text, target in zip(texts, targets)])
-    (on_prompt, on_text), values = together.result
-    assert list(zip(zip(on_prompt, on_text), values)) == apart.result
+    assert list(zip(*together.result)) == apart.result
     assert together.requests == apart.requests
+
+
+@settings(FEW, max_examples=10)
+@given(programs(), examples)
+@example(UNLIKE[0], [("x", "a"), ("x", "b")])
+@example(UNLIKE[1], [("x", "a"), ("x", "b")])
+def test_vmap_of_vmap_of_feedback_on_feedback_is_two_loops(program: Program, rows: list[tuple[str, str]]) -> None:
+    """Each pair of a prompt and an example has the order that it has alone, in both orders of nesting."""
+    texts, targets = columns(rows)
+    one = feedback_on_feedback(program)
+    inner, outer = func.vmap(one, in_dims=(None, 0, 0)), func.vmap(one, in_dims=(0, None, None))
+    prompts = ["P", "Q"]
+    loops = Asked(lambda: [[one(prompt, text, target) for text, target in rows] for prompt in prompts])
+    by_prompt = Asked(lambda: func.vmap(inner, in_dims=(0, None, None))(prompts, texts, targets))
+    by_example = Asked(lambda: func.vmap(outer, in_dims=(None, 0, 0))(prompts, texts, targets))
+    for part in range(3):
+        expected = [[pair[part] for pair in row] for row in loops.result]
+        assert by_prompt.result[part] == expected
+        assert [list(row) for row in zip(*by_example.result[part])] == expected
 
 
 @FEW
@@ -324,6 +470,8 @@ def test_two_levels_of_vmap_are_two_loops(program: Program, rows: list[tuple[str
 @given(programs(), examples)
 def test_jacrev_of_vmap_is_the_list_of_grads(program: Program, rows: list[tuple[str, str]]) -> None:
     """What each example alone says of the shared prompt."""
+    if program.finish == "entries" and program.evaluator in ("explained", "criticism"):
+        return  # a batch of texts inside each example: every entry has a row of its own
     texts, targets = columns(rows)
     ordered = not program.shares(1)
     jacobian = func.jacrev(func.vmap(program, in_dims=(None, 0, 0)))
@@ -336,6 +484,8 @@ def test_jacrev_of_vmap_is_the_list_of_grads(program: Program, rows: list[tuple[
 @given(programs(), examples, st.sampled_from(["", "becomes Q"]))
 def test_jvp_of_vmap_is_the_list_of_jvps(program: Program, rows: list[tuple[str, str]], edit: str) -> None:
     """The value and its change, example by example; and vmap of jvp is the same."""
+    if program.finish:
+        return  # a batch is not evaluated again, and a rule for batches goes forward by the rules of its operations
     texts, targets = columns(rows)
 
     def changed(text: Any, target: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.engine import run_backward
@@ -51,7 +51,7 @@ def backward(
     roots = _roots(variables, grad_variables, create_graph)
     captures = None
     if inputs is not None:
-        targets = [inputs] if isinstance(inputs, Variable | GradientEdge) else list(inputs)
+        targets = _targets(inputs, "backward(inputs=…)")
         if not targets:
             raise AutogradError("backward(inputs=[]) asks for nothing; leave `inputs` out for all leaves")
         captures = [_leaf_edge(target) for target in targets]
@@ -89,7 +89,7 @@ def grad(
         >>> feedback[0].data, draft.grad
         ('shorter, please', [])
     """
-    targets = [inputs] if isinstance(inputs, Variable | GradientEdge) else list(inputs)
+    targets = _targets(inputs, "grad")
     edges = [get_gradient_edge(target) if isinstance(target, Variable) else target for target in targets]
     roots = _roots(outputs, grad_outputs, create_graph)
     behind = _behind([edge for edge, _ in roots])
@@ -129,6 +129,11 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[Gra
     for position, (root, gradient) in enumerate(zip(roots, given)):
         if not isinstance(root, Variable):
             raise TypeError(f"backward goes through Variables, got {type(root).__name__} at position {position}")
+        if isinstance(root._inner, list):
+            raise AutogradError(
+                f"{root._name()} is a value inside vmap, where no pass begins. Return it and call backward on the "
+                "batch that vmap gives, or use func.grad inside."
+            )
         if not root.requires_grad:
             raise AutogradError(
                 f"{root._name()} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
@@ -223,6 +228,23 @@ def first_data(value: Variable) -> Any:
     while value._layer is not None:
         value = value._inner[0] if isinstance(value._inner, list) else value._primal()
     return value.data
+
+
+def _targets(inputs: Any, call: str) -> list[Target]:
+    """What gradients are asked for, one or several.
+
+    Raises:
+        TypeError: something else than a Variable or GradientEdge is among it.
+    """
+    several = isinstance(inputs, Iterable) and not isinstance(inputs, str | Variable | GradientEdge)
+    targets = list(inputs) if several else [inputs]
+    for position, target in enumerate(targets):
+        if not isinstance(target, Variable | GradientEdge):
+            raise TypeError(
+                f"{call} takes Variables and GradientEdges, got {type(target).__name__} {target!r:.40} at position "
+                f"{position}"
+            )
+    return targets
 
 
 def _leaf_edge(target: Target) -> GradientEdge:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd.variable import Variable
@@ -13,6 +13,8 @@ from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.graph import FunctionNode
+
+_Flat = TypeVar("_Flat", bound=tuple[Any, ...])
 
 __all__ = ["gradients_by_variable", "layout_of", "needs_by_argument"]
 
@@ -28,11 +30,13 @@ def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
     """
     inputs: list[Variable] = []
     layout: list[Any] = []
+    flat = True
     for value in args:
         if isinstance(value, Variable):
             layout.append(len(inputs))
             inputs.append(value)
         elif pytree.is_container(value):
+            flat = False
             leaves, spec = pytree.flatten(value)
             where: list[int | None] = []
             for leaf in leaves:
@@ -46,7 +50,21 @@ def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
         else:
             layout.append(None)
             _refuse_hidden(value, len(layout) - 1)
-    return inputs, tuple(layout)
+    return inputs, _one_of(_LAYOUTS, tuple(layout)) if flat else tuple(layout)
+
+
+def _one_of(known: dict[_Flat, _Flat], values: _Flat) -> _Flat:
+    """The tuple that equals this one: of a graph of many calls the collector has then less to look at."""
+    found = known.get(values)
+    if found is None:
+        found = values
+        if len(known) < 4096 and len(values) < 16:
+            known[values] = values
+    return found
+
+
+_LAYOUTS: dict[tuple[int | None, ...], tuple[int | None, ...]] = {}
+_NEEDS: dict[tuple[bool, ...], tuple[bool, ...]] = {}  # apart from the others, for True equals 1
 
 
 def _refuse_hidden(value: Any, position: int) -> None:
@@ -90,13 +108,16 @@ def _fields(value: Any, names: list[str]) -> Iterator[Any]:
 
 def needs_by_argument(layout: tuple[Any, ...], wanted: list[bool]) -> tuple[bool, ...]:
     """For each argument, whether a variable in it wants a gradient, from the same for each variable."""
-    return tuple(
-        [
-            wanted[entry]
-            if type(entry) is int
-            else entry is not None and any(wanted[i] for i in entry[1] if i is not None)
-            for entry in layout
-        ]
+    return _one_of(
+        _NEEDS,
+        tuple(
+            [
+                wanted[entry]
+                if type(entry) is int
+                else entry is not None and any(wanted[i] for i in entry[1] if i is not None)
+                for entry in layout
+            ]
+        ),
     )
 
 

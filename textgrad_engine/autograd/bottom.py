@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine import dispatch, pytree
@@ -52,6 +53,8 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         for out in outs:
             if isinstance(out, Variable):
                 out._requires_grad, out._grad_fn, out._origin = False, None, None
+            elif out is not None:
+                _refuse_output(cls, out)
         if recording and not style.takes_ctx:
             cls.setup_context(ctx, args, outs[0] if single else outs)
     finally:
@@ -157,7 +160,33 @@ async def _run_async(cls: type[Function], ctx: Context, args: tuple[Any, ...], o
 
 
 def _forward(cls: type[Function], ctx: Context, args: tuple[Any, ...]) -> Any:
-    return cls.forward(ctx, *args) if cls._style.takes_ctx else cls.forward(*args)
+    try:
+        return cls.forward(ctx, *args) if cls._style.takes_ctx else cls.forward(*args)
+    except TypeError as error:
+        _note_style(cls, ctx, args, error)
+        raise
+
+
+def _note_style(cls: type[Function], ctx: Context, args: tuple[Any, ...], error: TypeError) -> None:
+    """Say how forward is called, where its parameters do not fit that but would fit the other style."""
+
+    def fits(*given: Any) -> bool:
+        try:
+            inspect.signature(cls.forward).bind(*given)
+        except TypeError:
+            return False
+        return True
+
+    if cls._style.takes_ctx and not fits(ctx, *args) and fits(*args):
+        error.add_note(
+            f"{cls.__name__} has no setup_context, so its forward is called with a ctx first. Either write "
+            "forward(ctx, ...), or add a static method setup_context(ctx, inputs, output)."
+        )
+    elif not cls._style.takes_ctx and not fits(*args) and fits(ctx, *args):
+        error.add_note(
+            f"{cls.__name__} has a setup_context, so its forward is called without a ctx. Either write forward(...) "
+            "without it, or take setup_context away."
+        )
 
 
 def _finish(
@@ -180,6 +209,25 @@ def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:
             "a dispatched Function says beforehand how many it returns"
         )
     return tuple([value if isinstance(value, Variable) else Variable(value) for value in values])
+
+
+def _refuse_output(cls: type[Function], out: Any) -> None:
+    """Refuse an output that would lose its history without anybody noticing.
+
+    Raises:
+        TypeError: it is a container with Variables in it, or a coroutine.
+    """
+    if inspect.iscoroutine(out):
+        out.close()
+        raise TypeError(
+            f"{cls.__name__}.forward is a plain def and returned a coroutine, so nothing would run it. Write "
+            "`async def forward`, also where it is decorated."
+        )
+    if pytree.is_container(out) and any(isinstance(leaf, Variable) for leaf in pytree.leaves(out)):
+        raise TypeError(
+            f"{cls.__name__}.forward returned Variables inside a {type(out).__name__}, where no feedback would reach "
+            "them. Several outputs are returned as a tuple of Variables."
+        )
 
 
 def _refuse_late_constants(cls: type[Function], ctx: Context, raws: tuple[Variable, ...]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd.graph import FunctionNode
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
@@ -67,21 +68,28 @@ class Context:
             raise AutogradError(FREED)
         return tuple([value.unpack(self._node) if isinstance(value, _Saved) else value for value in self._saved])
 
-    def saved_variable(self, number: int) -> Any:
-        """One of the values that were saved, by its place; as `saved_variables`."""
+    def saved_data(self, number: int) -> Any:
+        """The data of one of the values that were saved, by its place; raises as `saved_variables`."""
         if self._freed:
             raise AutogradError(FREED)
         value = self._saved[number]
-        return value.unpack(self._node) if isinstance(value, _Saved) else value
+        return value.data() if isinstance(value, _Saved) else value
 
     def leaf_ids(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """What tells apart the leaves among some of the values that were saved, by their places."""
         found = [self._saved[number] for number in numbers]
-        kept = [value.variable for value in found if isinstance(value, _Saved)]
+        kept = [value.variable for value in found if isinstance(value, _Saved) and value.variable is not None]
         return tuple([id(v if v._origin is None else v._origin) for v in kept if v._grad_fn is None])
 
     def mark_non_differentiable(self, *outputs: Variable) -> None:
-        """Say that feedback on these outputs leads nowhere; they do not require grad."""
+        """Say that feedback on these outputs leads nowhere; they do not require grad.
+
+        Raises:
+            TypeError: one is no Variable.
+        """
+        for output in outputs:
+            if not isinstance(output, Variable):
+                raise TypeError(f"mark_non_differentiable takes Variables, got {type(output).__name__} {output!r:.40}")
         self._constants = outputs
 
     def set_materialize_grads(self, value: bool) -> None:
@@ -157,33 +165,57 @@ class _Saved:
     node holds must not hold the node.
     """
 
-    __slots__ = ("fresh", "out", "output", "variable", "version", "watched")
+    __slots__ = ("fresh", "out", "output", "pending", "variable", "version", "watched")
 
     def __init__(self, variable: Variable) -> None:
-        self.variable = variable
+        self.variable: Variable | None = variable
         self.version = variable._version
         self.output: int | None = None
+        self.pending: tuple[Call, str | None] | None = None
 
     def make_output(self, number: int, out: Variable, fresh: int) -> None:
-        if self.output is None:
+        given = self.variable
+        if self.output is None and given is not None:
             self.output = number
-            given = self.variable
             origin = given if given._origin is None else given._origin
             self.out, self.fresh = weakref.ref(out), fresh
             self.watched = None if origin is out else weakref.ref(origin)  # a forward may hand back what it was given
+            if given is out and out._call is not None and out._layer is None:
+                self.variable, self.pending = None, (out._call, out._role)  # all that there is of it so far
+                return
             held = given._alias()
             held._grad_fn, held._requires_grad, held._origin = None, False, None
             self.variable = held
 
-    def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
+    def _check(self) -> None:
         variable = self.variable
         if self.output is None:
+            assert variable is not None
             _refuse_change(variable if variable._origin is None else variable._origin, self.version)
         else:
             _refuse_change(self.out(), self.fresh)
             if self.watched is not None:
                 _refuse_change(self.watched(), self.version)
-        stand_in = variable._alias()
+
+    def data(self) -> Any:
+        self._check()
+        if self.variable is not None:
+            return self.variable.data
+        assert self.pending is not None
+        assert self.output is not None
+        return self.pending[0].result()[self.output][0]
+
+    def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
+        self._check()
+        variable = self.variable
+        if variable is not None:
+            stand_in = variable._alias()
+        else:
+            assert self.pending is not None
+            assert self.output is not None
+            stand_in = Variable("")
+            stand_in._call, stand_in._role = self.pending
+            stand_in._index = self.output
         if self.output is not None and node is not None and (made_by := node()) is not None:
             stand_in._grad_fn, stand_in.output_nr, stand_in._requires_grad = made_by, self.output, True
         return stand_in

@@ -6,12 +6,13 @@ NOTE [Order of feedback]
     own gradient first. So it does not depend on which call finished first, nor on hashing or ids.
 
 NOTE [Rank]
-    Where a level above a `vmap` has recorded what rules computed for each example (see ``rules.py``), the graph holds a
-    copy of the same nodes for each example, and a walk meets what all of them share inside the first one. So that an
-    example's feedback is in the order that it would have alone, a node of a later example is sorted by the number of
-    the node that does the same for an earlier one: its rank (everywhere else a node's number is its rank). And the
-    nodes that take batches apart and put them together have no place in the order: what passes them keeps the place of
-    the node that sent it.
+    Where a level above a `vmap` has recorded what rules computed for each example (see ``rules.py``), the graph holds
+    nodes of each example, and nodes that all share. So that an example's feedback is in the order that it would have
+    alone, nodes are sorted by their rank, which comes from a walk for each example (`walk.py`); everywhere else a
+    node's number is its rank. Examples whose rules speak of different things may have the same shared nodes in
+    different orders: where their feedback meets, it is taken apart and put in the order of each (`rules.InOrder`).
+    And the nodes that take batches apart and put them together have no place in the order: what passes them keeps the
+    place of the node that sent it.
 
 NOTE [Zero]
     A gradient is a list of feedback items; items whose text is empty are dropped when they arrive. A node all of whose
@@ -40,7 +41,7 @@ from textgrad_engine.autograd.grad_mode import set_grad_enabled
 from textgrad_engine.autograd.gradient import Items, is_start, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.hooks import MultiGradHook, after_accumulation, after_rule, before_rule, on_gradient
-from textgrad_engine.autograd.rules import Backward, RuleCall, Sorted, run_rule
+from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, Sorted, run_rule
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.autograd.walk import Place, Visit, place_of, postorder
 from textgrad_engine.dispatch import Call
@@ -90,7 +91,7 @@ def run_backward(
     with set_grad_enabled(create_graph):
         work = Pass(roots, captures)
         work.run()
-        return work.commit(accumulate=accumulate, retain_graph=retain_graph)
+        return work.commit(accumulate=accumulate, retain_graph=retain_graph, retained=accumulate)
 
 
 def run_on_tape(
@@ -99,7 +100,7 @@ def run_on_tape(
     """The gradients at some edges of the tape of a transform; the grad mode stays, so that an outer one records."""
     work = Pass(roots, targets)
     work.run()
-    return work.commit(accumulate=False, retain_graph=True)
+    return work.commit(accumulate=False, retain_graph=True, retained=True)
 
 
 class Pass:
@@ -113,7 +114,7 @@ class Pass:
         self._captured: dict[GradientEdge, Items] = {edge: [] for edge in captures or ()}
         self._only = None if captures is None else set(captures)
         self._visits: dict[Node, Visit] = {}
-        self._order: list[Visit] = postorder([edge.node for edge, _ in roots], self._visits)
+        self._order, self._example_orders = postorder([edge.node for edge, _ in roots], self._visits)
         self._ready: list[Visit] = []
         self._events: queue.SimpleQueue[tuple[Visit, Any, BaseException | None]] = queue.SimpleQueue()
         self._outstanding = 0
@@ -193,7 +194,7 @@ class Pass:
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
             dispatch.nudge()
-            visit, outcome, error = self._events.get()
+            visit, outcome, error = self._next_event()
             self._outstanding -= 1
             if error is not None:
                 self._failed(visit, error)
@@ -205,6 +206,13 @@ class Pass:
             else:
                 self._receive(visit, outcome)
 
+    def _next_event(self) -> tuple[Visit, Any, BaseException | None]:
+        while True:
+            try:
+                return self._events.get(timeout=dispatch.LOOK_UP_SECONDS)
+            except queue.Empty:
+                continue
+
     def _begin(self, visit: Visit) -> None:
         """All feedback on a node's outputs has arrived: put it in order, then run the node's rule or pass it by."""
         node = visit.node
@@ -212,6 +220,7 @@ class Pass:
         for number, contributions in enumerate(visit.gradients):
             if len(contributions) > 1:
                 contributions.sort(key=place_of)
+                self._order_for_examples(node, contributions)
             items = without_zeros([item for _, items in contributions for item in items])
             items = self._hooked(node, number, items)
             arrived.append(items)
@@ -240,6 +249,15 @@ class Pass:
             self._call_rule([visit], together=True)  # at once: there is nobody to wait for
         else:
             self._groups.setdefault(group, []).append(visit)
+
+    def _order_for_examples(self, node: Node, contributions: list[tuple[Place, Items]]) -> None:
+        """Where examples of a batch have their feedback in different orders, give each its own; see NOTE [Rank]."""
+        orders = self._example_orders
+        if orders is None or (isinstance(node, FunctionNode) and node.function.of_batch):
+            return
+        if orders.differ([rank for (rank, _, _), _ in contributions]):
+            items = run_rule(InOrder(contributions, orders, orders.inside[node]))
+            contributions[:] = [(contributions[0][0], items)]
 
     def _hooked(self, node: Node, number: int, items: Items) -> Items:
         if isinstance(node, FunctionNode):
@@ -379,7 +397,7 @@ class Pass:
             for start in range(0, len(visits), size):
                 self._call_rule(visits[start : start + size], together=True)
 
-    def commit(self, *, accumulate: bool, retain_graph: bool) -> dict[GradientEdge, Items]:
+    def commit(self, *, accumulate: bool, retain_graph: bool, retained: bool) -> dict[GradientEdge, Items]:
         """Write what the pass found, in graph order; then call the hooks of the leaves."""
         hooked: list[tuple[Variable, Items]] = []
         for visit in self._order:
@@ -391,7 +409,7 @@ class Pass:
                     if node.variable._post_hooks:
                         hooked.append((node.variable, items))
             elif isinstance(node, FunctionNode):
-                if node.retained is not None and visit.arrived:
+                if retained and node.retained is not None and visit.arrived:
                     arrived = self._before_prehooks.get(node, visit.arrived)
                     for number, kept in node.retained.items():
                         if (variable := kept()) is not None:

@@ -68,6 +68,11 @@ class Function:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if inspect.iscoroutinefunction(cls.setup_context):
+            raise TypeError(
+                f"{cls.__name__}.setup_context is an `async def`, which nobody would wait for. Write a plain def; what "
+                "takes time belongs in forward, which may be `async def`."
+            )
         roles = getattr(cls, "output_role", None)
         cls._style = _Style(
             takes_ctx=cls.setup_context is Function.setup_context,
@@ -138,7 +143,8 @@ class Function:
             args: the arguments.
 
         Returns:
-            ``(outputs, out_dims)``: out_dims is 0 for an output that is a batch, else None; a tuple for a tuple.
+            ``(outputs, out_dims)``: out_dims is 0 for an output that is a batch, else None; for a tuple of outputs a
+            tuple, or one for all.
         """
         raise NotImplementedError
 

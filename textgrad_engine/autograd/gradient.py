@@ -72,6 +72,8 @@ def without_zeros(items: Items) -> Items:
 class _Join(Function):
     """Items joined to one text; feedback on the whole is feedback on each."""
 
+    deferrable = True
+
     @staticmethod
     def forward(items: list[Variable]) -> Variable:
         return Variable(_text(items))
@@ -94,7 +96,7 @@ def combine(items: Items) -> Variable:
     if any(item._layer is not None for item in items) or (
         GRAD_ENABLED.get() and any(item._requires_grad for item in items)
     ):
-        whole: Variable = items[0]._alias() if len(items) == 1 else _Join.apply(items)
+        whole: Variable = _Join.apply(items)  # also of one: in a batch, examples may have different numbers of items
     elif len(items) == 1:
         whole = Variable(items[0].data)
     else:

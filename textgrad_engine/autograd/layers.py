@@ -12,11 +12,13 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Self
 
+from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
+
 if TYPE_CHECKING:
     from textgrad_engine.autograd.function import Function
     from textgrad_engine.autograd.rules import Rule
 
-__all__ = ["LAYERS", "Layer"]
+__all__ = ["LAYERS", "Layer", "is_observed"]
 
 
 class Layer:
@@ -63,3 +65,8 @@ class Layer:
 
 
 LAYERS: ContextVar[tuple[Layer, ...]] = ContextVar("textgrad_engine_layers", default=())
+
+
+def is_observed() -> bool:
+    """Whether operations here may be recorded, or seen by a layer; else nobody can tell one from several."""
+    return GRAD_ENABLED.get() or bool(LAYERS.get())

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
 
 from textgrad_engine import dispatch, pytree
 from textgrad_engine.autograd.arguments import gradients_by_variable
 from textgrad_engine.autograd.context import Context, ExampleContexts
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, without_zeros
 from textgrad_engine.autograd.graph import FunctionNode, Source
 from textgrad_engine.autograd.layers import LAYERS, Layer
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.autograd.walk import ExampleOrders, Inside, Place
 from textgrad_engine.dispatch import Call
 
-if TYPE_CHECKING:
-    from textgrad_engine.autograd.function import Function
-
-__all__ = ["Backward", "Rule", "RuleCall", "SetUp", "Sorted", "Split", "gathered_items", "run_rule"]
+__all__ = ["Backward", "InOrder", "Rule", "RuleCall", "SetUp", "Sorted", "Split", "gathered_items", "run_rule"]
 
 Sorted: TypeAlias = dict[FunctionNode, list[Items]]
 """What the rules of some nodes returned: for each node its items by edge."""
@@ -162,13 +161,14 @@ class RuleCall:
         source = None
         for items in found:
             for item in items:
-                if item.source is None and not is_start(item):
+                if (item.source is None or not item.source.node) and not is_start(item):
                     source = source or self._source()
-                    item.source = source
+                    given = item.source  # an evaluator says its score
+                    item.source = source if given is None else replace(source, score=given.score)
         return found
 
     def _source(self) -> Source:
-        because = tuple([item for items in self.arrived for item in items])
+        because = tuple([item for items in self.arrived for item in items if not is_start(item)])
         score = next(
             (item.source.score for item in because if item.source is not None and item.source.score is not None), None
         )
@@ -243,6 +243,36 @@ class Backward(Rule):
             ]
             for call in self.calls
         }
+
+
+class InOrder(Rule):
+    """Feedback that has come together at one place, in the order of each example; see NOTE [Rank] in ``engine.py``."""
+
+    __slots__ = ("contributions", "example", "orders")
+    function = Function
+
+    def __init__(self, contributions: list[tuple[Place, Items]], orders: ExampleOrders, example: Inside) -> None:
+        self.contributions, self.orders, self.example = contributions, orders, example
+
+    def values(self) -> Iterator[Any]:
+        """All items."""
+        for _, items in self.contributions:
+            yield from items
+
+    def run(self) -> Items:
+        """Sort them."""
+        order = self.orders.places.get(frozenset(self.example.items()), {})
+        by_place = sorted(self.contributions, key=lambda one: (order.get(one[0][0], one[0][0]), one[0]))
+        return [item for _, items in by_place for item in items]
+
+    def of_example(self, split: Split, number: int) -> InOrder:
+        """What of them is said about the example."""
+        own = [(place, without_zeros(split.part(items, number))) for place, items in self.contributions]
+        return InOrder(own, self.orders, {**self.example, split.layer: number})
+
+    def gathered(self, split: Split, results: list[Any]) -> Items:
+        """Batches again."""
+        return gathered_items(split, results)
 
 
 def _pending_in(result: Sorted | None) -> list[Call]:

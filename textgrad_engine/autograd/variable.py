@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import importlib
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -117,6 +118,8 @@ class Variable:
         if self._role is None and isinstance(self._inner, list):  # one for each example of a `vmap`
             roles = dict.fromkeys(entry.role for entry in self._inner)
             self._role = next(iter(roles)) if len(roles) == 1 else ""
+        elif self._role is None and self._layer is not None:
+            self._role = self._primal().role
         elif self._role is None:
             self._settle()
         return self._role or ""
@@ -311,6 +314,24 @@ class Variable:
         source = other if isinstance(other, Variable) else Variable(other, role=self.role)
         return self._become(source.clone() if GRAD_ENABLED.get() and source._requires_grad else source.detach())
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        other = copy.copy(self)
+        memo[id(self)] = other
+        for name, value in getattr(self, "__dict__", {}).items():  # of a subclass
+            setattr(other, name, copy.deepcopy(value, memo))
+        if self._grad:
+            other._grad = list(self._grad)
+        return other
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:  # what `copy` and `pickle` make a new leaf of
+        if self._grad_fn is not None or self._layer is not None:
+            raise AutogradError(
+                f"{self._name()} is a result, and its graph is not copied: only leaves are copied or pickled. "
+                "v.detach() is the value alone, v.clone() a copy that sends feedback back here."
+            )
+        made_of = (type(self), self.data, self.role, self._requires_grad)
+        return _new_leaf, made_of, getattr(self, "__dict__", None)
+
     # operators
 
     def __add__(self, other: Variable | Scalar) -> Variable:
@@ -458,6 +479,12 @@ class Variable:
 
 
 pytree.add_leaf_type(Variable)
+
+
+def _new_leaf(kind: type[Variable], data: Any, role: str, requires_grad: bool) -> Variable:
+    leaf = kind.__new__(kind)
+    Variable.__init__(leaf, data, role, requires_grad)
+    return leaf
 
 
 def _first_addition(a: Any, b: Any) -> Variable:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -45,8 +46,19 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
         if not todo:
             return []
         threads = min(concurrency or DEFAULT_CONCURRENCY, len(todo))
+        failed = threading.Event()
+
+        def run(item: T) -> R:
+            if failed.is_set():  # nobody gets to this result: items begin in order, so the one that failed is before it
+                raise CancelledError
+            try:
+                return function(item)
+            except BaseException:
+                failed.set()
+                raise
+
         with ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap") as pool:
-            futures = [pool.submit(copy_context().run, function, item) for item in todo]
+            futures = [pool.submit(copy_context().run, run, item) for item in todo]
             try:
                 return [future.result() for future in futures]
             except BaseException:

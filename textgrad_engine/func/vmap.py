@@ -210,12 +210,31 @@ class VmapLayer(Layer):
             raise AutogradError(f"{function.__name__}.vmap returns a pair (outputs, out_dims), got {result!r:.80}")
         outs, out_dims = result
         single = not isinstance(outs, tuple)
-        dims = (out_dims,) if single else out_dims
-        values = [
-            self.batch(unbound(value, self.size, f"{function.__name__}.vmap")) if dim == 0 else value
-            for value, dim in zip((outs,) if single else outs, dims, strict=True)
-        ]
-        return values[0] if single else tuple(values)
+        values, dims = ((outs,), (out_dims,)) if single else (outs, out_dims)
+        if dims is None or type(dims) is int:
+            dims = (dims,) * len(values)
+        if not isinstance(dims, tuple | list) or len(dims) != len(values):
+            raise AutogradError(
+                f"{function.__name__}.vmap gave {len(values)} outputs and out_dims {out_dims!r:.60}: expected 0, "
+                "None, or a tuple with one of these for each output"
+            )
+        made = tuple([self._of_rule(function, value, dim) for value, dim in zip(values, dims)])
+        return made[0] if single else made
+
+    def _of_rule(self, function: type[Function], value: Any, dim: Any) -> Any:
+        """An output of a Function's own rule."""
+        where = f"{function.__name__}.vmap"
+        if dim is not None and (isinstance(dim, bool) or dim != 0):
+            raise AutogradError(
+                f"{where}: an output is a batch (0) or the same for all examples (None), and out_dims has {dim!r:.40} "
+                "for it"
+            )
+        if dim is None:
+            return value
+        whole = Variable(value) if isinstance(value, list) else value
+        if not isinstance(whole, Variable):
+            raise AutogradError(f"{where}: expected a batch for an output, got {type(value).__name__} {value!r:.40}")
+        return self.batch(unbound(whole, self.size, where))
 
 
 def vmap(
@@ -243,7 +262,7 @@ def vmap(
 
     Returns:
         A function of batches. Its results are Variables whose data is a list with an entry for each example; feedback
-        on them is a list with a text for each example.
+        on them is a list with a text for each example. Keyword arguments are the same for all examples.
 
     Raises:
         AutogradError: (from the new function) in_dims does not fit the arguments, batches differ in size, there are
@@ -264,7 +283,7 @@ def vmap(
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     call = called("vmap", function, [f"in_dims={in_dims!r}"])
 
-    def batched(*args: Any) -> Any:
+    def batched(*args: Any, **kwargs: Any) -> Any:
         columns = columns_of(args, in_dims, call)
         size = size_of_columns(columns, call)
         if names is not None and len(names) != size:
@@ -275,7 +294,7 @@ def vmap(
             layer = VmapLayer(min(step, size - start), randomness, call, start, size, names)
             given = pytree.map_leaves(functools.partial(_chunk, layer, start), columns)
             with layer:
-                chunks.append((layer, function(*given)))
+                chunks.append((layer, function(*given, **kwargs)))
             if chunk_size is not None:
                 _wait(chunks[-1][1])
         return _merged(chunks, out_dims, call)

@@ -153,7 +153,7 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
     """
     bare = strip_fence(text).strip()
     try:
-        value: Any = json.loads(bare, parse_constant=_no_constant)
+        value: Any = _DECODER.decode(bare)
     except (ValueError, RecursionError) as error:
         raise MalformedResponse(
             f"{who} was asked for JSON ({wanted.name}) and answered something else: {error}; it began {bare[:80]!r}",
@@ -201,3 +201,6 @@ def _surrogate_inside(value: Any) -> str:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)

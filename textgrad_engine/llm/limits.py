@@ -153,9 +153,7 @@ class _Gate:
         self._said: tuple[Learned, Learned] | None = None
         self._said_at = 0.0  # when it was said, or last tried in spite of it
         self._timer: asyncio.TimerHandle | None = None
-
-    def now(self) -> float:
-        return asyncio.get_running_loop().time()
+        self.now = asyncio.get_running_loop().time
 
     def size_of(self, request: Request, default: int | None) -> int:
         """The tokens that a request is counted with before its answer is there."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,9 +180,17 @@ class Deadline(Wrapper):
         Raises:
             DeadlineExceeded: there was no complete answer in time.
         """
+        asked: Awaitable[Completion] = self.inner.complete(request)
+        work = asked if isinstance(asked, types.CoroutineType) else _awaited(asked)
+        late_at = _loop_time() + self.seconds
         try:
-            async with asyncio.timeout(self.seconds) as limit:
-                return await self.inner.complete(request)
+            waits_for = work.send(None)
+        except StopIteration as end:  # an answer at once, as from a model in this process: no clock was needed
+            completion: Completion = end.value
+            return completion
+        try:
+            async with asyncio.timeout_at(late_at) as limit:
+                return await _rest(work, waits_for)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -193,6 +202,32 @@ class Deadline(Wrapper):
 
     def __repr__(self) -> str:
         return f"Deadline({self.inner!r}, {self.seconds:g})"
+
+
+async def _awaited(work: Awaitable[Completion]) -> Completion:
+    return await work
+
+
+@types.coroutine
+def _rest(work: Coroutine[Any, Any, Completion], waits_for: Any) -> Generator[Any, Any, Completion]:
+    """What a coroutine gives whose first step was run by hand, and that waits."""
+    while True:
+        thrown: BaseException
+        try:
+            yield waits_for
+        except GeneratorExit:
+            work.close()
+            raise
+        except BaseException as error:
+            thrown = error
+        else:
+            answer: Completion = yield from work
+            return answer
+        try:
+            waits_for = work.throw(thrown)
+        except StopIteration as end:
+            completion: Completion = end.value
+            return completion
 
 
 def _plus(one: Usage | None, other: Usage | None) -> Usage | None:

@@ -189,7 +189,10 @@ class Module:
 
         Raises:
             KeyError: strict, and names are missing or unexpected; all are named.
+            TypeError: the state, or an entry of it, has another form.
         """
+        if not isinstance(state, Mapping):
+            raise TypeError(f"load_state_dict takes what state_dict gave, got {type(state).__name__} {state!r:.60}")
         own: dict[str, Variable] = {}
         for path, module in self.named_modules():
             for name, value in (*module._parameters.items(), *module._buffers.items()):
@@ -201,11 +204,7 @@ class Module:
                 f"load_state_dict of {type(self).__name__}: missing {missing or 'nothing'}, "
                 f"unexpected {unexpected or 'nothing'}. Pass strict=False to load what fits."
             )
-        checked = [
-            (own[name], Variable(entry["data"]).data, entry["role"], entry["requires_grad"])
-            for name, entry in state.items()
-            if name in own
-        ]
+        checked = [(own[name], *_entry(name, entry)) for name, entry in state.items() if name in own]
         with no_grad():
             for value, data, role, requires_grad in checked:
                 value.data = data
@@ -358,6 +357,16 @@ def _register(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool, wi
             del hooks[key]
             hooks[key] = earlier
     return handle
+
+
+def _entry(name: str, entry: Any) -> tuple[Any, str, bool]:
+    """Data, role and requires_grad of an entry of a state."""
+    if not isinstance(entry, Mapping) or not {"data", "role", "requires_grad"} <= set(entry):
+        raise TypeError(
+            f"load_state_dict: {name!r} has the entry {entry!r:.60}; expected {{'data': ..., 'role': ..., "
+            "'requires_grad': ...}, as state_dict gives it"
+        )
+    return Variable(entry["data"]).data, entry["role"], entry["requires_grad"]
 
 
 def _dotted(path: str, name: str) -> str:

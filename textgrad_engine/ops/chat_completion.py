@@ -9,18 +9,19 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, case_of, feedback_on
+from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, case_of, feedback_on
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.what_if import what_if
 
-__all__ = ["ChatCompletion", "ask", "chat_completion", "complete", "config_from"]
+__all__ = ["ChatCompletion", "ask", "ask_texts", "chat_completion", "complete", "config_from"]
 
 
 class ChatCompletion(Function):
@@ -77,11 +78,13 @@ class ChatCompletion(Function):
     @staticmethod
     def describe_output(ctx: Any) -> str:
         """The answer."""
-        return str(ctx.saved_variable(-1).data)
+        return str(ctx.saved_data(-1))
 
     @staticmethod
     def backward_group(ctx: Any) -> Any:
         """Calls of the same place in a program, on the same trained texts, may share a feedback call."""
+        if FEEDBACK_BATCH_SIZE.get() == 1:
+            return ()  # nobody shares a call, so there is nothing to tell apart
         # Results (the answer of an earlier call in a chain) differ from example to example and may still share a call.
         wanted = [number for number, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
         return (ctx.settings, ctx.leaf_ids(wanted))
@@ -105,7 +108,7 @@ class ChatCompletion(Function):
                     "(nn.ExactMatch, …)."
                 )
             cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, list(grad_out.grad), ctx.example))
-        feedback = feedback_on(cases, ask)
+        feedback = feedback_on(cases, ask_texts)
         return [
             (None, None, *(by_position.get(position) for position in range(len(case.values))))
             for case, by_position in zip(cases, feedback)
@@ -184,7 +187,7 @@ def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: st
 
 def ask(
     name: str,
-    user: Variable,
+    user: Variable | str,
     form: GenerateConfig,
     *,
     system: Variable | str | None = None,
@@ -215,6 +218,52 @@ def ask(
         values.append(gate)
     result: Variable = ChatCompletion.apply(settings, plan, *values)
     return result
+
+
+def ask_texts(name: str, user: Variable | str, texts: Texts, system: Variable | str | None) -> tuple[Variable, ...]:
+    """The texts at some places of the answer to a prompt.
+
+    Args:
+        name: the prompt.
+        user: its user part, rendered.
+        texts: which texts, and how the model is asked.
+        system: instructions to use instead of the prompt's system part; None for that.
+    """
+    instructions = templates.load(name).system if system is None else system
+    if is_observed():
+        settings = replace(
+            texts.settings
+        )  # of its own: a node does not share a feedback call with those of other calls
+        answer = ChatCompletion.apply(settings, _SYSTEM_AND_USER, instructions, user)
+        found = Extract.apply(answer, texts.paths, texts.roles)
+    else:
+        found = ChatTexts.apply(texts, instructions, user)
+    return found if isinstance(found, tuple) else (found,)
+
+
+class ChatTexts(Function):
+    """`ChatTexts.apply(texts, system, user)`: `ChatCompletion` and `Extract` in one call, where nothing is recorded."""
+
+    @staticmethod
+    async def forward(texts: Texts, *values: Any) -> Any:
+        """Ask, and take the answer apart."""
+        answer = await ChatCompletion.forward(texts.settings, _SYSTEM_AND_USER, *values)
+        return Extract.forward(answer, texts.paths, texts.roles)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Nobody goes backward through it."""
+
+    @classmethod
+    def count_outputs(cls, *args: Any) -> int:
+        """One for each text."""
+        texts: Texts = args[0]
+        return len(texts.paths)
+
+    @staticmethod
+    def output_role(texts: Texts, *_: Any) -> tuple[str, ...]:
+        """The roles that were given."""
+        return texts.roles
 
 
 _SYSTEM_AND_USER = Plan((("system", (Hole(0),)), ("user", (Hole(1),))), ())

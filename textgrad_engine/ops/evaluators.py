@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.ops.chat_completion import ask
-from textgrad_engine.ops.pass_on import Compute
+from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.what_if import described_change, edited_text
 
 __all__ = [
@@ -95,9 +95,15 @@ def _same(text: Any) -> Any:
     return text
 
 
+def _count(prediction: Any) -> int | None:
+    """How many entries a batch of predictions has, None for a single one."""
+    data = data_of(prediction)
+    return len(data) if isinstance(data, list) else None
+
+
 def _entries(value: Any, count: int | None) -> list[Any]:
     """A value as the entries of a batch."""
-    data = value.data if isinstance(value, Variable) else value
+    data = data_of(value)
     if count is None:
         return [data]
     if isinstance(data, list):
@@ -112,7 +118,7 @@ class _ExactMatch(Evaluator):
 
     @staticmethod
     def forward(prediction: Variable, target: Any, reduction: Reduction) -> Any:
-        count = len(prediction.data) if isinstance(prediction.data, list) else None
+        count = _count(prediction)
         pairs = list(zip(_entries(prediction, count), _entries(target, count)))
         scores = [int(str(got).strip() == str(wanted).strip()) for got, wanted in pairs]
         prompt = templates.load("exact_match")
@@ -172,7 +178,7 @@ class _Deterministic(Evaluator):
         success_fn: Callable[[Any], bool] | None,
         reduction: Reduction,
     ) -> Any:
-        count = len(prediction.data) if isinstance(prediction.data, list) else None
+        count = _count(prediction)
         pairs = list(zip(_entries(prediction, count), _entries(target, count)))
         scores, texts = [], []
         for got, wanted in pairs:

@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Function, Variable, example
+from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm.context import Room, room_of
-from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.fitting import Shown, View, fitted
-from textgrad_engine.ops.messages import Hole, Plan, answer_form
-from textgrad_engine.ops.pass_on import Compute, share_of_edit
+from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, answer_form
+from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit
 
 __all__ = [
     "FEEDBACK_BATCH_SIZE",
     "Case",
     "Extract",
     "Part",
+    "Texts",
     "case_of",
     "critic",
     "critic_room",
@@ -93,7 +93,7 @@ def critic(instructions: Variable | str) -> Iterator[None]:
 _critic: ContextVar[Variable | str | None] = ContextVar("textgrad_engine_critic", default=None)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # these two are not frozen, for which each attribute would be set by a call
 class Part:
     """An input that wants feedback.
 
@@ -110,7 +110,7 @@ class Part:
     whole: bool
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Case:
     """One call of a model as the critic sees it.
 
@@ -149,12 +149,16 @@ def case_of(
     def key_of(wish: str, position: int, whole: bool) -> str:
         variable = values[position]
         same = id(variable if variable._origin is None else variable._origin)
-        if same not in known:
-            free = (wish if n == 1 else f"{wish}_{n}" for n in itertools.count(1))
-            known[same] = next(key for key in free if key not in taken)
-            taken.add(known[same])
-            parts.append(Part(known[same], position, variable.role, whole))
-        return known[same]
+        key = known.get(same)
+        if key is None:
+            key, n = wish, 1
+            while key in taken:
+                n += 1
+                key = f"{wish}_{n}"
+            known[same] = key
+            taken.add(key)
+            parts.append(Part(key, position, variable.role, whole))
+        return key
 
     by_input = {name: key_of(name, index, False) for name, index in plan.inputs if needs[index]}
     names = [name for name, _ in plan.inputs]
@@ -170,7 +174,7 @@ def case_of(
             if needs[piece.at]:
                 inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
             inside.extend(by_input[name] for name in filled if name in by_input)
-        keys.append(list(dict.fromkeys(inside)))
+        keys.append(list(dict.fromkeys(inside)) if len(inside) > 1 else inside)
     return Case(plan, values, parts, keys, answer, feedback, example)
 
 
@@ -181,7 +185,7 @@ def _keys_in(part: Any, needs: Sequence[bool], key_of: Callable[[int, bool], str
     return [key_of(hole.at, whole) for hole in holes if needs[hole.at]]
 
 
-def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[int, Variable]]:
+def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> list[dict[int, Variable]]:
     """Ask the critic once about all cases; for each case its feedback by position of the value, pending.
 
     What does not fit the critic's context together is asked about in several requests, and of one case as much is left
@@ -189,9 +193,10 @@ def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[in
 
     Args:
         cases: the calls that feedback is wanted on.
-        ask: `chat_completion.ask`, handed in because that file stands above this one.
+        ask: `chat_completion.ask_texts`, handed in because that file stands above this one.
     """
-    room, beside = critic_room(), _size(_critic.get())
+    room = critic_room()
+    beside = 0 if room is None else _size(_critic.get())
     if room is not None and len(cases) > 1 and not _fit_together(cases, room.tokens - beside):
         half = len(cases) // 2
         return [*feedback_on(cases[:half], ask), *feedback_on(cases[half:], ask)]
@@ -201,23 +206,28 @@ def feedback_on(cases: list[Case], ask: Callable[..., Variable]) -> list[dict[in
 
 
 def _asked(
-    cases: list[Case], ask: Callable[..., Variable], render: Callable[[list[Any]], str]
+    cases: list[Case], ask: Callable[..., tuple[Variable, ...]], render: Callable[[list[Any]], str]
 ) -> list[dict[int, Variable]]:
-    values = [[case.values, case.answer, case.feedback] for case in cases]
-    user = Compute.apply(render, values, "request to the critic")
-    answer = ask(
-        "feedback",
-        user,
-        _form_for(tuple([tuple([part.key for part in case.parts]) for case in cases])),
-        system=_critic.get(),
-        purpose="backward",
-        role="answer of the critic",
-    )
-    paths = tuple([(f"case_{number}", part.key) for number, case in enumerate(cases, 1) for part in case.parts])
-    roles = tuple([f"feedback on the {part.role or part.key}" for case in cases for part in case.parts])
-    found = Extract.apply(answer, paths, roles)
-    texts = iter(found if isinstance(found, tuple) else (found,))
+    data = [None] if is_observed() else [_data_of(case) for case in cases]
+    if None in data:
+        values = [[case.values, case.answer, case.feedback] for case in cases]
+        user: Variable | str = Compute.apply(render, values, "request to the critic")
+    else:
+        user = render(data)
+    wanted = tuple([tuple([(part.key, part.role) for part in case.parts]) for case in cases])
+    texts = iter(ask("feedback", user, _texts_for(wanted), system=_critic.get()))
     return [{part.position: next(texts) for part in case.parts} for case in cases]
+
+
+def _data_of(case: Case) -> list[Any] | None:
+    """What `render` wants of a case; None where some of it is not there, belongs to a transform, or is nested."""
+    for value in (*case.values, case.answer, *case.feedback):
+        if isinstance(value, Variable):
+            if value._layer is not None or not value.done():
+                return None
+        elif pytree.is_container(value):
+            return None
+    return [[data_of(value) for value in case.values], case.answer.data, [item.data for item in case.feedback]]
 
 
 _STRING = {"type": "string"}
@@ -228,11 +238,34 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts that are wanted from a model, as places in a JSON answer; for `chat_completion.ask_texts`.
+
+    Attributes:
+        settings: how the model is asked.
+        paths: for each text its keys, from the outside in.
+        roles: for each its role.
+        no_variables_inside: says that it need not be searched for Variables.
+    """
+
+    settings: ChatSettings
+    paths: tuple[tuple[str, ...], ...]
+    roles: tuple[str, ...]
+
+    no_variables_inside: ClassVar[bool] = True
+
+
 @functools.lru_cache(maxsize=256)
-def _form_for(keys: tuple[tuple[str, ...], ...]) -> GenerateConfig:
-    """The form of the critic's answer: for each case an object with a text for each of its keys."""
-    cases = {f"case_{n}": object_schema(dict.fromkeys(part, _STRING)) for n, part in enumerate(keys, 1)}
-    return answer_form("feedback", object_schema(cases))
+def _texts_for(wanted: tuple[tuple[tuple[str, str], ...], ...]) -> Texts:
+    """The texts that the critic is asked for, from the key and the role of each input of each case."""
+    schemas = {f"case_{n}": object_schema({key: _STRING for key, _ in parts}) for n, parts in enumerate(wanted, 1)}
+    form = answer_form("feedback", object_schema(schemas))
+    return Texts(
+        ChatSettings(config=form, purpose="backward", role="answer of the critic"),
+        tuple([(f"case_{n}", key) for n, parts in enumerate(wanted, 1) for key, _ in parts]),
+        tuple([f"feedback on the {role or key}" for parts in wanted for key, role in parts]),
+    )
 
 
 class Extract(Function):
@@ -335,7 +368,7 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> 
     return View(
         messages=tuple(
             [
-                Shown(role, ", ".join(f"`{key}`" for key in keys), text)
+                Shown(role, ", ".join([f"`{key}`" for key in keys]), text)
                 for (role, _), keys, text in zip(case.plan.messages, case.keys, case.plan.texts(values))
             ]
         ),
@@ -352,16 +385,17 @@ def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
     if len(cases) > 1:
         while all(len(m) > common for m in shown) and all(m[common] == shown[0][common] for m in shown):
             common += 1
-    inputs: dict[str, Any] = {}
+    inputs: dict[str, dict[str, str | None]] = {}
     for case, (values, _, _) in zip(cases, data):
         for part in case.parts:
-            entry = inputs.setdefault(part.key, {"key": part.key, "role": part.role or "an input", "texts": set()})
-            entry["texts"].add(None if part.whole else str(values[part.position]))
+            text = None if part.whole else str(values[part.position])
+            known = inputs.get(part.key)
+            if known is None:
+                inputs[part.key] = {"key": part.key, "role": part.role or "an input", "text": text}
+            elif known["text"] != text:
+                known["text"] = None  # it differs from case to case, and is shown there
     return templates.load("feedback").render(
-        inputs=[
-            {**entry, "text": next(iter(entry["texts"])) if len(entry["texts"]) == 1 else None}
-            for entry in inputs.values()
-        ],
+        inputs=list(inputs.values()),
         shared=[vars(message) for message in shown[0][:common]],
         cases=[
             {**vars(view), "messages": [vars(message) for message in view.messages[common:]], "feedback": view.feedback}

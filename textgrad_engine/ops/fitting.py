@@ -14,7 +14,7 @@ _MARK = 40
 """Tokens of the sentences that say what was left out of a case."""
 
 
-@dataclass(frozen=True)
+@dataclass  # these two are not frozen, for which each attribute would be set by a call
 class Shown:
     """A message as the critic sees it.
 
@@ -29,7 +29,7 @@ class Shown:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class View:
     """A call of a model as the critic sees it.
 

@@ -89,32 +89,32 @@ class _JudgedJudge(_Verdict):
 
 
 class _Batch(Function):
-    """`_Batch.apply(scores, explanations, reduction, roles)`: the outputs for a batch, from those for its entries."""
+    """`_Batch.apply(scores, explanations, reduction)`: the outputs for a batch, from those for its entries."""
 
     num_outputs = 2
     deferrable = True
     starts_backward = True
 
     @staticmethod
-    def forward(scores: list[Variable], explanations: list[Variable], reduction: Reduction, roles: Any) -> Any:
+    def forward(scores: list[Variable], explanations: list[Variable], reduction: Reduction) -> Any:
         score = reduced([score.data for score in scores], reduction)
-        return Variable(score, role=roles[0]), Variable([text.data for text in explanations], role=roles[1])
+        return Variable(score), Variable([text.data for text in explanations])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.count = len(inputs[0])
 
     @staticmethod
-    def output_role(scores: Any, explanations: Any, reduction: Any, roles: Any) -> Any:
-        return roles
+    def output_role(scores: list[Variable], explanations: list[Variable], reduction: Reduction) -> Any:
+        return (scores[0].role, explanations[0].role) if scores else roles_of(None)
 
     @staticmethod
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
-        return (*[parts_of_items(grad_out.grad, ctx.count) for grad_out in grad_outs], None, None)
+        return (*[parts_of_items(grad_out.grad, ctx.count) for grad_out in grad_outs], None)
 
     @staticmethod
     def jvp(ctx: Any, scores: list[Any] | None, explanations: list[Any] | None, *_: None) -> Any:
-        values, _, reduction, _ = ctx.primals
+        values, _, reduction = ctx.primals
         pairs = enumerate(zip(values, scores or []), 1)
         named = [(f"entry {number} of {ctx.count}", value, edit) for number, (value, edit) in pairs]
         score = _batch_of_edits(scores) if reduction is None else edit_of_parts(named)
@@ -181,7 +181,7 @@ def judge(
     size = common_size(list(zip(["the prediction", "the instructions", "the target", *names], values)), "judge")
     if size is None:
         return one(values)
-    return _of_batch(each_entry(size, values, one, "judge"), reduction_fn, prediction)
+    return _of_batch(each_entry(size, values, one, "judge"), reduction_fn)
 
 
 def lm_judge_evaluator(
@@ -230,7 +230,7 @@ def lm_judge_evaluator(
     size = common_size(named, "lm_judge_evaluator")
     if size is None:
         return one([prediction, *holes])
-    return _of_batch(each_entry(size, [prediction, *holes], one, "lm_judge_evaluator"), reduction_fn, prediction)
+    return _of_batch(each_entry(size, [prediction, *holes], one, "lm_judge_evaluator"), reduction_fn)
 
 
 def _verdict(prediction: Any, answer: Variable, scale: _Scale, eval_mode: bool) -> tuple[Variable, Variable]:
@@ -239,11 +239,9 @@ def _verdict(prediction: Any, answer: Variable, scale: _Scale, eval_mode: bool) 
     return score, explanation
 
 
-def _of_batch(
-    verdicts: list[tuple[Variable, Variable]], reduction: Reduction, prediction: Any
-) -> tuple[Variable, Variable]:
+def _of_batch(verdicts: list[tuple[Variable, Variable]], reduction: Reduction) -> tuple[Variable, Variable]:
     scores, explanations = [score for score, _ in verdicts], [explanation for _, explanation in verdicts]
-    score, explanation = _Batch.apply(scores, explanations, reduction, roles_of(prediction))
+    score, explanation = _Batch.apply(scores, explanations, reduction)
     return score, explanation
 
 

@@ -164,6 +164,7 @@ def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) ->
 
     Raises:
         ValueError: a message lacks a role or content, or has more than these.
+        TypeError: the messages, or the value for a slot, are of another kind.
     """
     values: list[Any] = []
 
@@ -176,11 +177,29 @@ def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) ->
             return pytree.map_leaves(lambda leaf: hole(leaf) if isinstance(leaf, Variable) else leaf, piece)
         return hole(piece)
 
+    if isinstance(messages, str | Mapping | Variable):
+        raise TypeError(
+            f"messages is a list of dicts with 'role' and 'content', got {type(messages).__name__} {messages!r:.60}"
+        )
+    for name, value in inputs.items():
+        if not isinstance(value, Variable | str | int | float | list | None):
+            raise TypeError(
+                f"the value of {{{name}}} is a text, a number, a Variable, or a list of these for a batch; got "
+                f"{type(value).__name__} {value!r:.60}"
+            )
     planned = []
     for message in messages:
+        if not isinstance(message, Mapping):
+            raise TypeError(
+                f"a message is a dict with 'role' and 'content', got {type(message).__name__} {message!r:.60}"
+            )
         if set(message) != {"role", "content"}:
             raise ValueError(f"a message has 'role' and 'content', got {sorted(message)}")
         content = message["content"]
+        if content is None:
+            raise ValueError(
+                f"the {message['role']} message has no content: give a text, a Variable, or a list of these"
+            )
         pieces = content if isinstance(content, list | tuple) else [content]
         planned.append((message["role"], tuple([part(piece) for piece in pieces])))
     named = tuple([(name, hole(value).at) for name, value in inputs.items()])

@@ -11,11 +11,20 @@ __all__ = ["joined_role"]
 
 
 def joined_role(*values: Any) -> str:
-    """The role of a result: the roles of the variables among `values`, each once.
+    """The role of a result: the roles of the variables among `values`, each once, also those of earlier results.
+
+    So a text that is added to in turns keeps a short role.
 
     Example:
-        >>> joined_role(Variable("a", role="question"), "b", [Variable("c", role="answer")])
-        'question and answer'
+        >>> both = joined_role(Variable("a", role="question"), "b", [Variable("c", role="answer")])
+        >>> both, joined_role(Variable("ac", role=both), Variable("d", role="question"))
+        ('question and answer', 'question and answer')
     """
-    leaves = [leaf for leaf in pytree.leaves(values) if isinstance(leaf, Variable)]
-    return " and ".join(dict.fromkeys(leaf.role for leaf in leaves if leaf.role))
+    roles = dict.fromkeys([leaf.role for leaf in pytree.leaves(values) if isinstance(leaf, Variable)])
+    roles.pop("", None)
+    if len(roles) < 2:
+        return next(iter(roles), "")
+    return _AND.join(dict.fromkeys([part for role in roles for part in role.split(_AND)]))
+
+
+_AND = " and "

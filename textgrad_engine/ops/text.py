@@ -193,7 +193,7 @@ def _filled(template: Any, slots: dict[str, Any]) -> str:
     return templates.fill(text, {name: str(value) for name, value in slots.items()})
 
 
-def format(template: Value, **slots: Value) -> Variable:  # noqa: A001  str's name
+def format(template: Value, /, **slots: Value) -> Variable:  # noqa: A001  str's name
     """The template with each ``{slot}`` replaced; values are never scanned again, other braces stay as they are.
 
     With batches among the template and the values, entry by entry.

@@ -1,48 +1,42 @@
-"""The one event-loop thread on which calls of models run, and the values that are still on their way.
-
-`submit` hands over a coroutine function and the calls whose values it waits for; it returns a `Call` at once.
-Everything that runs, runs on one private thread, so user code needs no loop of its own and may have one (a notebook, a
-web handler).
-"""
+"""Values on their way."""
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
-import functools
 import os
-import sys
 import threading
-from collections import deque
+import types
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextvars import Context, ContextVar, copy_context
-from types import FrameType, TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from types import CoroutineType, TracebackType
+from typing import Any, Self, TypeVar
 
+from textgrad_engine.dispatch.lines import Line
+from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thread
 from textgrad_engine.errors import CallCancelled, DispatchError
 
-__all__ = [
-    "Call",
-    "Scope",
-    "call_soon",
-    "caller_line",
-    "in_loop_thread",
-    "joint",
-    "nudge",
-    "run",
-    "submit",
-    "times_waited",
-]
+__all__ = ["LOOK_UP_SECONDS", "Call", "Scope", "joint", "run", "submit", "times_waited"]
 
 T = TypeVar("T")
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _lock = threading.Lock()
 """Guards the moment between "not done yet" and "call me back", for every call; held for a few instructions only."""
 
 
-class Call:
+LOOK_UP_SECONDS = 1.0
+"""How long a wait goes on without looking up: a Ctrl-C that comes just when it begins is noticed only then."""
+
+
+def _forget() -> None:
+    global _lock  # noqa: PLW0603  in a forked child whoever held it is not there
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+class Call(Step):
     """A value on its way: made by `submit`, finished on the event-loop thread.
 
     Attributes:
@@ -51,16 +45,17 @@ class Call:
 
     __slots__ = (
         "__weakref__", "_callbacks", "_context", "_error", "_label", "_scope", "_start", "_task", "_thread", "_trace",
-        "_value", "_waiting", "_where", "done",
+        "_value", "_waiting", "_where", "_work", "done",
     )  # fmt: skip
 
     def __init__(self, start: Callable[[], Any], label: str | tuple[str, ...], where: Line | str) -> None:
         self._start: Callable[[], Any] | None = start
         self._callbacks: list[Callable[[Call], None]] | None = None
         self._context: Context | None = copy_context()
-        self._thread = _loop_thread()
+        self._thread = loop_thread()
         self._scope = _scope.get()
         self._task: asyncio.Task[None] | None = None
+        self._work: Coroutine[Any, Any, Any] | None = None
         self._value: Any = None
         self._error: BaseException | None = None
         self._trace: TracebackType | None = None
@@ -114,7 +109,11 @@ class Call:
         self._thread.nudge()
         event = threading.Event()
         self.on_done(lambda _: event.set())
-        return event.wait(timeout)
+        if timeout is not None:
+            return event.wait(timeout)
+        while not event.wait(LOOK_UP_SECONDS):
+            pass
+        return True
 
     def result(self) -> Any:
         """The value, waited for if need be.
@@ -163,7 +162,7 @@ class Call:
                 return
             self._value, self._error = value, error
             self._trace = error.__traceback__ if error is not None else None
-            self._start = self._context = self._task = None
+            self._start = self._context = self._task = self._work = None
             self.done = True
             callbacks, self._callbacks = self._callbacks, None
         if self._scope is not None:
@@ -192,44 +191,66 @@ class Call:
             self._waiting -= 1
             ready = self._waiting == 0
         if ready:
-            self._thread.post(self._begin)
+            self._thread.post(self)
 
-    def _begin(self) -> None:
+    def begin(self) -> Any:
+        """See `Step.begin`."""
         start, context = self._start, self._context
         if self.done or start is None or context is None:
-            return
+            return DONE
         if self._scope is not None:
             if self._scope.cancelled:
                 self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
-                return
+                return DONE
             self._scope._calls.add(self)
+        return context.run(self._first_step, start)
+
+    def _first_step(self, start: Callable[[], Any]) -> Any:
         try:
-            work = context.run(start)
+            work = start()
         except BaseException as error:  # the error is the call's result; it is raised where the value is read
             self._fail(error)
-            return
-        if asyncio.iscoroutine(work):
-            self._start = work.close
-            self._task = self._thread.loop.create_task(self._drive(work), context=context)
-            self._task.add_done_callback(self._ended)
-        else:
+            return DONE
+        if type(work) is not CoroutineType and not asyncio.iscoroutine(work):
             self._finish(work, None)
+            return DONE
+        self._work = work
+        return self._step(work.send, None)
 
-    async def _drive(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _step(self, resume: Callable[[Any], Any], given: BaseException | None) -> Any:
         try:
-            value = await work
+            return resume(given)
+        except StopIteration as end:
+            value = end.value
         except asyncio.CancelledError:
             self._fail(CallCancelled(f"{self.label} was cancelled"))
+            return DONE
         except BaseException as error:  # the error is the call's result; it is raised where the value is read
             self._fail(error)
-        else:
-            self._finish(value, None)
+            return DONE
+        self._finish(value, None)
+        return DONE
 
-    def _ended(self, _: asyncio.Task[None]) -> None:
-        if not self.done:  # a task that is cancelled before its first step never enters `_drive`
-            if self._start is not None:
-                self._start()  # closes what it would have run
-            self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
+    @types.coroutine
+    def rest(self, waits_for: Any, task: asyncio.Task[None]) -> Generator[Any, None, None]:
+        """See `Step.rest`."""
+        context, work = self._context, self._work
+        assert context is not None
+        assert work is not None
+        self._task = task
+        while waits_for is not DONE:
+            thrown: BaseException | None = None
+            try:
+                yield waits_for
+            except GeneratorExit:
+                work.close()
+                raise
+            except BaseException as error:
+                thrown = error
+            if thrown is None:
+                waits_for = context.run(self._step, work.send, None)
+            else:
+                waits_for = context.run(self._step, work.throw, thrown)
 
 
 _waits = threading.local()
@@ -265,144 +286,10 @@ class Scope:
                 if call._task is not None:
                     call._task.cancel()
 
-        _loop_thread().post(cancel_running)
+        loop_thread().post(cancel_running)
 
 
 _scope: ContextVar[Scope | None] = ContextVar("textgrad_engine_scope", default=None)
-
-
-POLLS, POLL_SECONDS = 4, 0.0005
-
-
-class _LoopThread:
-    """The private thread and its loop.
-
-    NOTE [Waking the loop]
-        Waking a sleeping loop from another thread costs a system call and two thread switches, tens of microseconds,
-        which a burst of calls would pay one by one. So after work the loop looks into its inbox `POLLS` more times,
-        `POLL_SECONDS` apart, before it sleeps; while it does, posting only appends. Whoever is about to block on a
-        value calls `nudge`, so nobody waits for the next look.
-    """
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self.pid = os.getpid()
-        self._inbox: deque[Callable[[], None]] = deque()
-        self._looking = False
-        self._soon = False
-        self._idle_looks = 0
-        self._thread = threading.Thread(target=self._run, name="textgrad_engine", daemon=True)
-        self._thread.start()
-        self.ident = self._thread.ident
-
-    @property
-    def alive(self) -> bool:
-        return self.pid == os.getpid() and self._thread.is_alive()
-
-    def post(self, work: Callable[[], None]) -> None:
-        self._inbox.append(work)
-        if threading.get_ident() == self.ident:
-            if not self._soon:
-                self._soon = True
-                self.loop.call_soon(self._empty)
-        elif not self._looking:
-            self._looking = True
-            self.loop.call_soon_threadsafe(self._look)
-
-    def nudge(self) -> None:
-        """See to it that what was posted is begun now; called before a thread blocks."""
-        if self._inbox and threading.get_ident() != self.ident:
-            self.loop.call_soon_threadsafe(self._empty)
-
-    def _empty(self) -> None:
-        self._soon = False
-        inbox = self._inbox
-        try:
-            for _ in range(len(inbox)):
-                inbox.popleft()()
-        finally:
-            if inbox and not self._soon:  # work posted more, or raised: asyncio reports it, the others go on
-                self._soon = True
-                self.loop.call_soon(self._empty)
-
-    def _look(self) -> None:
-        self._idle_looks = 0 if self._inbox else self._idle_looks + 1
-        if self._idle_looks > POLLS:
-            self._idle_looks = 0
-            self._looking = False
-            if not self._inbox:  # looked at after the flag, so that no post falls between
-                return
-            self._looking = True
-        self.loop.call_later(POLL_SECONDS, self._look)
-        self._empty()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-
-    def close(self) -> None:
-        if not self.alive:
-            return
-
-        async def end() -> None:
-            self._inbox.clear()  # what has not begun need not begin any more
-            while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-                self._inbox.clear()
-            await self.loop.shutdown_asyncgens()
-            self.loop.stop()
-
-        self.loop.call_soon_threadsafe(lambda: self.loop.create_task(end()))
-        self._thread.join(timeout=2.0)
-        if not self._thread.is_alive():
-            self.loop.close()
-
-
-_current: _LoopThread | None = None
-
-
-def _loop_thread() -> _LoopThread:
-    global _current  # noqa: PLW0603  one thread a process, made when first needed
-    thread = _current
-    if thread is None:
-        with _lock:
-            if _current is None:
-                _current = _LoopThread()
-            thread = _current
-    return thread
-
-
-def _forget() -> None:
-    global _current, _lock  # noqa: PLW0603  a forked child has neither the thread nor whoever held the lock
-    _current = None
-    _lock = threading.Lock()
-
-
-def _close() -> None:
-    if _current is not None:
-        _current.close()
-
-
-os.register_at_fork(after_in_child=_forget)
-atexit.register(_close)
-
-
-def in_loop_thread() -> bool:
-    """Whether this code runs on the private event-loop thread."""
-    return _current is not None and threading.get_ident() == _current.ident
-
-
-def nudge() -> None:
-    """Have what was submitted begun at once; for code that is about to wait for it by other means than reading."""
-    if _current is not None:
-        _current.nudge()
-
-
-def call_soon(work: Callable[[], None]) -> None:
-    """Run `work` on the event-loop thread, soon."""
-    _loop_thread().post(work)
 
 
 def submit(
@@ -429,7 +316,7 @@ def submit(
                 call._fail(other._lost())
             other.on_done(call._dependency_done)
     else:
-        call._thread.post(call._begin)
+        call._thread.post(call)
     return call
 
 
@@ -452,36 +339,3 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], *, label: str = "a value") -
     """
     result: T = submit(work, label=label).result()
     return result
-
-
-class Line(NamedTuple):
-    """A line of code; its text is ``file:line``."""
-
-    file: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.number}"
-
-
-def caller_line() -> Line | str:
-    """The innermost line outside this package on the stack; "" when there is none."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        ours = _OURS.get(file)
-        if ours is None:
-            ours = _OURS[file] = file.startswith(_PACKAGE)
-        if not ours:
-            return _line(file, frame.f_lineno)
-        frame = frame.f_back
-    return ""
-
-
-@functools.lru_cache(maxsize=4096)
-def _line(file: str, number: int) -> Line:
-    return Line(file, number)  # one object for all calls of a loop
-
-
-_OURS: dict[str, bool] = {}
-"""Whether the code of a file belongs to this package."""

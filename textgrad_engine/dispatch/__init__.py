@@ -1,0 +1,27 @@
+"""The one event-loop thread on which calls of models run, and the values that are still on their way.
+
+`submit` hands over a coroutine function and the calls whose values it waits for; it returns a `Call` at once.
+Everything that runs, runs on one private thread, so user code needs no loop of its own and may have one (a notebook, a
+web handler).
+"""
+
+from __future__ import annotations
+
+from textgrad_engine.dispatch.calls import LOOK_UP_SECONDS, Call, Scope, joint, run, submit, times_waited
+from textgrad_engine.dispatch.lines import Line, caller_line
+from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
+
+__all__ = [
+    "LOOK_UP_SECONDS",
+    "Call",
+    "Line",
+    "Scope",
+    "call_soon",
+    "caller_line",
+    "in_loop_thread",
+    "joint",
+    "nudge",
+    "run",
+    "submit",
+    "times_waited",
+]
