@@ -17,6 +17,7 @@ __all__ = [
     "combine",
     "is_seed",
     "is_start",
+    "uncombined",
     "without_zeros",
 ]
 
@@ -102,6 +103,15 @@ def combine(items: Items) -> Variable:
     else:
         whole = Variable(_text(items))
     whole._role = items[0].role if len(items) == 1 else "feedback"
+    return _held(whole, items)
+
+
+def uncombined(items: Items) -> Variable:
+    """One Variable that only holds the items, for rules that look at nothing else."""
+    return _held(Variable(""), items)
+
+
+def _held(whole: Variable, items: Items) -> Variable:
     whole._grad = items
     whole._combined = True
     return whole

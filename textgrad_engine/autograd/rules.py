@@ -20,7 +20,7 @@ from textgrad_engine.autograd.arguments import gradients_by_variable
 from textgrad_engine.autograd.context import Context, ExampleContexts
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.function import Function
-from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, without_zeros
+from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, uncombined, without_zeros
 from textgrad_engine.autograd.graph import FunctionNode, Source
 from textgrad_engine.autograd.layers import LAYERS, Layer
 from textgrad_engine.autograd.variable import Variable
@@ -150,7 +150,8 @@ class RuleCall:
     def gradients(self) -> list[Variable | None]:
         """What the rule is given for each output."""
         materialize = self.ctx._materialize
-        return [combine(items) if items or materialize else None for items in self.arrived]
+        as_one = uncombined if self.node.function.of_batch else combine  # text of a batch is text of each example
+        return [as_one(items) if items or materialize else None for items in self.arrived]
 
     def sorted(self, returned: Any) -> list[Items]:
         """What the rule returned, as items for each edge."""

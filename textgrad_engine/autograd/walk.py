@@ -154,10 +154,12 @@ def _order_one(
     """Walk what one example is made of, give a key to each node that has none, and return the keys as they come."""
 
     def leads_to(node: Node) -> Iterator[Node]:
-        together = _of_batch(node) == "together"
-        number = chosen.get(_layer_of(node), -1) if together else -1
-        for position, edge in enumerate(node.edges):
-            if edge is not None and (not together or position == number):
+        edges: Sequence[Any] = node.edges
+        if _of_batch(node) == "together":
+            number = chosen.get(_layer_of(node))
+            edges = () if number is None else (edges[number],)
+        for edge in edges:
+            if edge is not None:
                 yield edge.node
 
     last: tuple[int, ...] = ()  # the last node that all examples share and that an earlier walk has met
