@@ -3,7 +3,7 @@ import pytest
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import Message, Request, ResponseFormat, inwords
 from textgrad_engine.llm.tags import MOST_PARTS, Part, nonce_of, parts_of, texts_in
-from textgrad_engine.ops.feedback import _form_for
+from textgrad_engine.ops.feedback import _texts_for
 from textgrad_engine.ops.judges import _CRITICISM_FORM, _VERDICT_FORM
 from textgrad_engine.ops.reduce import MERGE_SCHEMA
 from textgrad_engine.optim.patch import PATCH_SCHEMA, REWRITE_SCHEMA
@@ -26,8 +26,14 @@ def asked(text="hello", **fields):
     [
         (REWRITE_SCHEMA, ["text", "reason"]),
         (_CRITICISM_FORM.response_format.json_schema, ["criticism"]),
-        (_form_for((("system", "ticket"),)).response_format.json_schema, ["case_1.system", "case_1.ticket"]),
-        (_form_for((("system",), ("system",))).response_format.json_schema, ["case_1.system", "case_2.system"]),
+        (
+            _texts_for(((("system", "prompt"), ("ticket", "input")),)).settings.config.response_format.json_schema,
+            ["case_1.system", "case_1.ticket"],
+        ),
+        (
+            _texts_for(((("system", "prompt"),), (("system", "prompt"),))).settings.config.response_format.json_schema,
+            ["case_1.system", "case_2.system"],
+        ),
     ],
 )
 def test_what_is_just_a_few_texts_is_asked_for_between_tags(schema, labels):

@@ -178,7 +178,7 @@ def full() -> Board:
         busy={3, 4},
         accepted=[Accepted(0, "2.1", (1, 2))],
         tested={"0/2.1": 1},
-        refused=[Refused(0, edit, evidence, True)],
+        refused=[Refused(0, edit, evidence)],
         history=["- added 'x' — worse"],
         noise=0.125,
         limits=(0.0, 1.0),
@@ -188,7 +188,7 @@ def full() -> Board:
         together=1,
         rivals=[Rival(4, ("Sort.",), ((None,),), (Written(0, "Sort.", "Sort!", (edit,), (item,)),), ("v1",))],
         doubtful=[(Accepted(0, "2.1", (1, 2)),)],
-        united=[(edit, edit)],
+        united=[("0/x", "0/y")],
         examples=(("t1", "t2"), ("v1",)),
     )
 

@@ -1,0 +1,138 @@
+"""A patch that holds good edits and bad ones: the bad ones go, and only what changed is run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn
+from textgrad_engine.errors import AuthenticationFailed, BadRequest
+from textgrad_engine.llm import Request
+from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.patch import Edit, apply_patch
+from textgrad_engine.optim.search.found import Found
+from textgrad_engine.optim.search.trim import trimmed
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import Objective
+
+WORDS = [f"{letter}{n}" for letter in "abz" for n in range(4)]
+"""Words with a and b are to be shouted; those with z are right as they are."""
+
+
+class World:
+    """A program that shouts as `said` tells, and a patch of some lines for it."""
+
+    def __init__(self, said: Callable[[Sequence[str], str], str]) -> None:
+        self.ran: list[tuple[tuple[str, ...], str]] = []
+
+        def answer(request: Request) -> Any:
+            lines, word = tuple(request.messages[0].text.split("\n")), request.messages[-1].text
+            self.ran.append((lines[1:], word))
+            return said(lines, word)
+
+        self.program = nn.ChatCompletion(
+            "{word}", system=nn.Parameter("Repeat.", role="system prompt"), model=FunctionModel(answer)
+        )
+        rows = [{"id": w, "word": w, "target": w if w[0] == "z" else w.upper()} for w in WORDS]
+        self.objective = Objective(self.program, nn.ExactMatch(), rows)
+
+    def trim(self, *lines: str, looked: Sequence[int] = tuple(range(len(WORDS)))) -> Found | None:
+        edits = tuple(Edit("add", 1, line, "asked") for line in lines)
+        text, origins = apply_patch("Repeat.", [None], edits, [], 3)
+        change = Change(self.program.system, "Repeat.", text, edits, (), 0, "")
+        base, own = ("Repeat.",), ((None,),)
+        found = Found(3, "patch", base, own, (text,), (tuple(origins),), changes=(change,))
+        return trimmed(self.objective, (self.program.system,), found, looked)
+
+
+def by_line(lines: Sequence[str], word: str) -> str:
+    """ "a" and "b" shout their own words, "all" shouts everything, "neither" nothing."""
+    if "neither" in lines:
+        return word
+    return word.upper() if word[0] in lines or "all" in lines else word
+
+
+def test_what_does_harm_goes_and_the_rest_keeps_its_ids() -> None:
+    """The line that shouts everything costs the right ones; what the others bring stays."""
+    here = World(by_line)
+    rest = here.trim("a", "all", "b")
+    assert rest is not None
+    assert rest.texts == ("Repeat.\na\nb",)
+    assert [edit.id for change in rest.changes for edit in change.edits] == ["3.1", "3.3"]
+    assert [edit.text for change in rest.trimmed for edit in change.edits] == ["all"]
+    assert rest.race is None
+
+
+def test_only_what_changed_is_run_without_each_edit() -> None:
+    """Three edits that changed four of six examples: six runs before and after, and three times four."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        return word.upper() if word in ("a0", "a1", "z0", "z1") and len(lines) > 1 else word
+
+    here = World(said)
+    looked = [WORDS.index(word) for word in ("a0", "a1", "b0", "z0", "z1", "z2")]
+    here.trim("x", "y", "w", looked=looked)
+    assert len(here.ran) == 6 + 6 + 3 * 4
+    assert {word for lines, word in here.ran if len(lines) == 2} == {"a0", "a1", "z0", "z1"}
+
+
+@pytest.mark.parametrize("lines", [("a", "b"), ("a",), ("all",)])
+def test_nothing_is_tried_without(lines: tuple[str, ...]) -> None:
+    """Where nothing got worse there is nothing to find; a single edit is refused as a whole."""
+    here = World(by_line)
+    assert here.trim(*lines) is None
+    assert all(ran in ((), lines) for ran, _ in here.ran)
+
+
+def test_edits_that_are_of_use_together_stay_together() -> None:
+    """Each of them is missed, so neither is to blame for the third."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        both = {"left", "right"} <= set(lines) and word[0] == "a"
+        return word.upper() if both or ("harm" in lines and word[0] == "z") else word
+
+    rest = World(said).trim("left", "harm", "right")
+    assert rest is not None
+    assert rest.texts == ("Repeat.\nleft\nright",)
+
+
+def test_a_patch_of_harm_alone_is_left_to_its_race() -> None:
+    """Nothing would be left of it; a race says what it is."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        wrong = ("one" in lines and word == "z0") or ("two" in lines and word == "z1")
+        return "?" if wrong else word
+
+    assert World(said).trim("one", "two") is None
+
+
+def test_an_edit_that_costs_as_much_as_it_brings_stays() -> None:
+    """Of equals nothing is taken away on a few examples; the race has more of them."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        return word.upper() if ("even" in lines and word in ("a0", "z0")) or ("b" in lines and word[0] == "b") else word
+
+    assert World(said).trim("even", "b") is None
+
+
+def test_texts_that_break_the_program_are_left_to_the_race() -> None:
+    """It says how many examples had no answer."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        if len(lines) > 1:
+            raise BadRequest("no", status=400)
+        return word
+
+    assert World(said).trim("a", "b") is None
+
+
+def test_a_model_that_cannot_be_asked_at_all_is_said_so() -> None:
+    """That is nothing that a search could go on from."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        raise AuthenticationFailed("bad key", status=401)
+
+    with pytest.raises(AuthenticationFailed):
+        World(said).trim("a", "b")
