@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textgrad_engine.optim.search.board import MOST_DRAWN
+from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
+from textgrad_engine.optim.search.work import MOST_LOOKED
 
 if TYPE_CHECKING:
     from textgrad_engine.optim.patch_search import PatchSearch
@@ -32,7 +35,8 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int
     kept = patches // 2
     most, least = sizes.decisions(None)
     own = patches + kept * (2 * search.max_edits + 1)
-    limit, fewest = (own, turns) if most is None else (most, min(most, turns))
+    fewest = rounded_up(sizes.train, MOST_DRAWN * batch)
+    limit, fewest = (own, fewest) if most is None else (most, min(most, fewest))
     if least is not None:
         fewest = min(fewest, least)
     patches, kept, begun = min(patches, limit), min(kept, limit), limit + lanes - 1
@@ -41,7 +45,10 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int
     usual = sizes.usually(min(limit, tried + 2.5 * gained + 2))
     tried = min(tried, usual)
     race = min(sizes.val, 2 * (search.allowance or sizes.val))
-    spared = race + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
+    # A patch is looked at, and run without each of its edits, before its race and after one that it did not win.
+    raced = 2 * (race + GLANCE) + search.max_edits * 2 * (GLANCE + MOST_LOOKED)
+    spared = raced + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
+    most_drawn = min(sizes.train, MOST_DRAWN * batch)
     drawn = min(sizes.train, rounded_up(fewest, 2) * batch)  # some decisions may be about edits that were kept
     at_once = 0.6 + 0.4 * lanes
     batches = (race // 12 + 1).bit_length() + 1
@@ -50,13 +57,13 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int
         examples=Span(
             drawn,
             tried * batch + usual * 0.35 * min(race, search.allowance or race) + min(measured, sizes.val),
-            begun * (batch + race + spared) + (kept + 1) * sizes.val + measured,
+            begun * (most_drawn + raced + spared) + (kept + 1) * sizes.val + measured,
         ),
-        feedback=Span(drawn, tried * batch, begun * batch),
+        feedback=Span(drawn, tried * batch, begun * most_drawn),
         asked=Span(0, 1.1 * tried, 2 * begun * sizes.parameters),
         shared=min(search.feedback_batch_size, batch),
         waits=(
-            Span(rounded_up(fewest, lanes), 1.6 * usual / at_once, begun * (3 + 2 * batches) * (2 if spared else 1)),
+            Span(rounded_up(fewest, lanes), 1.6 * usual / at_once, begun * (6 + 4 * batches) * (2 if spared else 1)),
             Span(0, tried / at_once, begun),
             Span(0, tried / at_once, 2 * begun),
         ),
