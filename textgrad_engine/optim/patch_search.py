@@ -27,7 +27,7 @@ from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.rebase import rebase
-from textgrad_engine.optim.revert import edits_in
+from textgrad_engine.optim.search.agenda import company, due
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.lanes import Lanes
@@ -51,15 +51,8 @@ MEASURED = 8
 MANY_TOGETHER = 3
 """After so many patches were put together, the proposer is asked to remove lines that say the same."""
 
-MOST_TOGETHER = 8
-"""At most so many refused edits are tried together."""
-
 STUCK = 4
 """After so many proposals in a row that brought nothing, other things are tried than patches for failures."""
-
-ALIKE = 4
-"""Refused edits are tried together when they have one of so many failing examples in common that are most like theirs.
-"""
 
 SHARE = 4
 """A minibatch is to be at most one part of so many of the examples that may fail; else fewer lanes draw one."""
@@ -71,20 +64,22 @@ class PatchSearch(Searcher):
     """Searches with patches, several at the same time, and proves each by a paired race.
 
     A proposal takes a minibatch of training examples that fail, goes backward, asks for a patch of the parameters that
-    the feedback reached, and races the patched texts against the best ones on validation examples. `lanes` proposals
-    are under way at a time. They are settled in the order in which they were begun: one that won is put into the best
+    the feedback reached, takes out the edits that do harm where it changes something, and races the patched texts
+    against the best ones on validation examples. Up to `lanes` proposals are under way at a time. They are settled in
+    the order in which they were begun: one that won is put into the best
     texts of then, also when those have changed since; where both changed the same lines, the two are raced. With a seed
     and a deterministic model the result does not depend on which answer comes first.
 
-    An edit that was kept is later tried without: it goes when the texts are not worse for it. Edits that did no harm
-    alone are tried together, as some help only in company. The search is `finished` when all examples that fail were
-    tried `most_tries` times without getting better.
+    An edit that was kept is later tried without: it goes when the texts are not worse for it. Refused edits that answer
+    examples much alike are tried together, as some help only in company. The search is `finished` when all examples
+    that fail were tried `most_tries` times without getting better.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
         model: asks this model for patches; None stands for the optimizer of `use_models`.
-        lanes: how many proposals are under way at a time.
-        batch_size: training examples of a proposal.
+        lanes: at most so many proposals are under way at a time; fewer while minibatches are a large part of what fails
+            and patches are kept, as they would find the same.
+        batch_size: so many failures are wanted in a proposal's minibatch; up to twice as many examples are drawn.
         max_edits: at most so many edits in a patch, over all parameters.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
         momentum: how many refused or removed edits the model is shown, with what became of them.
@@ -311,9 +306,9 @@ class PatchSearch(Searcher):
             board.together, self._alone = 0, True
             return begin(shop.tidying, number, seed)
         stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
-        if about := self._due(stuck=stuck):
+        if about := due(board, self.ablate_every, stuck=stuck):
             return begin(shop.ablation, number, about, seed)
-        if stuck and (edits := self._company(objective)):
+        if stuck and (edits := company(board, objective)):
             return begin(shop.union, number, edits, seed)
         if not positions:
             return None
@@ -323,42 +318,6 @@ class PatchSearch(Searcher):
     def _work(self, objective: Objective, what: Callable[..., Found], *arguments: Any) -> Callable[[], Found]:
         self.board.begun += 1
         return functools.partial(what, objective, self.board.snapshot(), *arguments)
-
-    def _due(self, *, stuck: bool) -> tuple[Accepted, ...]:
-        """The edits to try without next: when enough patches were kept since, or nothing new is found."""
-        board = self.board
-        there = [edits_in(text, own) for text, own in zip(board.texts, board.origins)]
-        accepted = [entry for entry in board.accepted if entry.edit in there[entry.parameter]]
-        while board.doubtful:
-            if about := tuple(entry for entry in board.doubtful.pop(0) if entry in accepted):
-                return about
-        for entry in accepted:
-            name = f"{entry.parameter}/{entry.edit}"
-            if board.kept - board.tested.get(name, 0) >= self.ablate_every or (stuck and name not in board.tested):
-                board.tested[name] = board.kept
-                return (entry,)
-        return ()
-
-    def _company(self, objective: Objective) -> tuple[Refused, ...]:
-        """Edits that were refused one by one and answer examples much alike: some are of use only together."""
-        board = self.board
-        found: dict[tuple[int, str], Refused] = {}
-        for entry in board.refused:
-            if entry.edit.op == "add" and entry.edit.text not in board.texts[entry.parameter]:
-                found[entry.parameter, " ".join(entry.edit.text.casefold().split())] = entry
-        places = {name: n for n, name in enumerate(objective.train)}
-        about: dict[int, list[Refused]] = {}
-        for entry in found.values():
-            support = [places[name] for said in entry.evidence for name in said.examples if name in places]
-            for position in objective.near(support, board.failing)[:ALIKE] if support else ():
-                about.setdefault(position, []).append(entry)
-        for cluster in sorted(about.values(), key=len, reverse=True):
-            together = tuple(cluster[-MOST_TOGETHER:])
-            key = tuple(f"{entry.parameter}/{entry.edit.text}" for entry in together)
-            if len(together) > 1 and not any(set(key) <= set(tried) for tried in board.united):
-                board.united.append(key)
-                return together
-        return ()
 
     # What became of it.
 
@@ -397,9 +356,9 @@ class PatchSearch(Searcher):
         if found.race.outcome == "better":
             self._remember(found.spared, f"refused: {found.spared_for}")
             kept, why, changes = self._settle_winner(objective, found, found.race)
-            without = sum(len(change.edits) for change in found.spared)
-            spared = f"; without {without} of its edits, refused: {found.spared_for}" if without else ""
-            return kept, why + spared, changes
+            if without := _count(found.spared):
+                why += f"; without {without} of its edits, refused: {found.spared_for}"
+            return kept, why + _trimmed(found), changes
         why = "worse" if found.race.outcome == "worse" else "no difference shown"
         for change in found.changes if found.kind == "patch" else ():
             n = self._number(change)
@@ -407,7 +366,7 @@ class PatchSearch(Searcher):
                 evidence = tuple(change.items[number - 1].evidence for number in edit.feedback)
                 self.board.refused.append(Refused(n, edit, evidence))
         self._remember(found.changes, why)
-        return False, why, found.changes
+        return False, why + _trimmed(found), found.changes
 
     def _settle_winner(self, objective: Objective, found: Found, race: RaceRecord) -> _Settled:
         board = self.board
@@ -501,7 +460,7 @@ class PatchSearch(Searcher):
     def _adopt(self, objective: Objective, found: Found, *, exact: bool) -> None:
         board = self.board
         board.texts, board.origins = found.texts, found.origins
-        objective.adopt(found.texts)
+        objective.adopt(found.texts, found.number)
         for variable, text, own in zip(self._variables(), found.texts, found.origins):
             self.state.setdefault(variable, {})["origins"] = (text, list(own))
         if found.race is not None:
@@ -532,3 +491,13 @@ class PatchSearch(Searcher):
 
     def _number(self, change: Change) -> int:
         return next(n for n, variable in enumerate(self._variables()) if variable is change.variable)
+
+
+def _trimmed(found: Found) -> str:
+    """What to say of the edits that a patch goes without."""
+    count = _count(found.trimmed)
+    return f"; without {count} of its edits, which did harm in it" if count else ""
+
+
+def _count(changes: Sequence[Change]) -> int:
+    return sum(len(change.edits) for change in changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,8 +49,9 @@ _Begun = tuple[Variable, Variable, Stopwatch | None]
 
 Phases = Callable[[int], contextlib.AbstractContextManager[None]]
 
-_proposal: ContextVar[int] = ContextVar("textgrad_engine_proposal", default=0)
-"""The number of the proposal that code works on; captured when a lane begins it."""
+_proposal: ContextVar[tuple[int, int]] = ContextVar("textgrad_engine_proposal", default=(0, sys.maxsize))
+"""The number of the proposal that code works on, and how many texts had been adopted when it was begun; captured when a
+lane begins it."""
 
 
 class Objective:
@@ -125,7 +127,7 @@ class Objective:
         self._lock = threading.Lock()
         self._shared: dict[_Key, Future[Scored]] = {}
         self._own: dict[tuple[int, _Key], Future[Scored]] = {}
-        self._adopted: dict[Texts, int] = {}
+        self._adopted: dict[Texts, tuple[int, int]] = {}  # the phase, and how many were before it
         self._straight: bool | None = None
         self._word_sets: dict[tuple[Split, int], frozenset[str]] = {}
 
@@ -158,7 +160,7 @@ class Objective:
         for position in positions:
             key: _Key = (texts, split, position, 0)
             with self._lock:
-                future = self._shared.get(key) or self._own.get((_proposal.get(), key))
+                future = self._known(key)
             known = future is not None and future.done() and future.exception() is None
             found.append(future.result().latency if known and future is not None else None)
         return found
@@ -275,20 +277,26 @@ class Objective:
     def proposal(self, number: int) -> Iterator[None]:
         """Inside the block, what is asked belongs to the proposal of that number."""
         with self._phases(number) if self._phases is not None else contextlib.nullcontext():
-            token = _proposal.set(number)
+            token = _proposal.set((number, len(self._adopted)))
             try:
                 yield
             finally:
                 _proposal.reset(token)
 
-    def adopt(self, texts: Texts) -> None:
-        """Take these texts for the best of now: what is known of them is shared by all proposals from now on."""
+    def adopt(self, texts: Texts, number: int | None = None) -> None:
+        """Take these texts for the best of now: what is known of them is shared by proposals begun from now on.
+
+        Args:
+            texts: the best texts.
+            number: of the proposal that they come from. What later ones found, which may be under way, stays theirs, as
+                it depends on how far they are; None shares what all found.
+        """
         with self._lock:
             if texts in self._adopted:
                 return
-            self._adopted[texts] = current_phase.get()
-            for (_, key), future in sorted(self._own.items(), key=lambda item: item[0][0]):
-                if key[0] == texts:
+            self._adopted[texts] = current_phase.get(), len(self._adopted)
+            for (found_by, key), future in sorted(self._own.items(), key=lambda item: item[0][0]):
+                if key[0] == texts and (number is None or found_by <= number):
                     self._shared.setdefault(key, future)
 
     def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
@@ -320,7 +328,7 @@ class Objective:
     def _on_guarded(
         self, guarded: Guarded, before: Texts, after: Texts, number: int
     ) -> tuple[dict[int, float | None], dict[int, float | None]]:
-        token = _proposal.set(number)
+        token = _proposal.set((number, sys.maxsize))
         try:
             old, new = self.matrix([before, after], guarded.positions)
         finally:
@@ -338,21 +346,32 @@ class Objective:
         return found
 
     def _is_known(self, key: _Key) -> bool:
-        return key in self._shared or (_proposal.get(), key) in self._own
+        return self._known(key) is not None
+
+    def _known(self, key: _Key) -> Future[Scored] | None:
+        number, _ = _proposal.get()
+        shared = self._shared.get(key) if self._phase_shared(key[0]) is not None else None
+        return self._own.get((number, key)) if shared is None else shared
+
+    def _phase_shared(self, texts: Texts) -> int | None:
+        """The phase that the calls with these texts belong to, where proposals share them; None where they do not.
+
+        A proposal shares the texts that were adopted before it was begun. When it is told of later ones depends on how
+        far it is, so it goes on by itself.
+        """
+        phase, before = self._adopted.get(texts, (0, sys.maxsize))
+        return phase if before < _proposal.get()[1] else None
 
     def _future(self, key: _Key, missing: dict[_Key, Future[Scored]]) -> Future[Scored]:
         # Note on order: the texts of now are scored by whoever comes first, and a proposal by itself alone, so that the
         # calls that a phase makes do not depend on which proposal was quicker.
-        if key in self._shared:
-            return self._shared[key]
-        own = (_proposal.get(), key)
-        if own in self._own:
-            return self._own[own]
+        if (known := self._known(key)) is not None:
+            return known
         found = missing[key] = Future()
-        if key[0] in self._adopted:
+        if self._phase_shared(key[0]) is not None:
             self._shared[key] = found
         else:
-            self._own[own] = found
+            self._own[_proposal.get()[0], key] = found
         return found
 
     def _remember(self, key: _Key, found: Scored) -> None:
@@ -382,8 +401,9 @@ class Objective:
             with self._lock:
                 for key, future in missing.items():
                     if not future.done():  # who waits for it learns why; who asks again pays again
-                        self._shared.pop(key, None)
-                        self._own.pop((_proposal.get(), key), None)
+                        if self._shared.get(key) is future:
+                            del self._shared[key]
+                        self._own.pop((_proposal.get()[0], key), None)
                         future.set_exception(error)
             raise
 
@@ -414,7 +434,8 @@ class Objective:
             missing.setdefault((texts, split, index), []).append(position)
         blocks: dict[tuple[Split, int, int, tuple[int, ...]], list[Texts]] = {}
         for (texts, split, index), positions in missing.items():
-            phase = self._adopted.get(texts, current_phase.get())  # a block's calls all belong to one
+            shared = self._phase_shared(texts)
+            phase = current_phase.get() if shared is None else shared  # a block's calls all belong to one
             blocks.setdefault((split, index, phase, tuple(positions)), []).append(texts)
         started: dict[_Key, tuple[Variable, Variable]] = {}
         for (split, index, _, some), candidates in blocks.items():
@@ -434,7 +455,8 @@ class Objective:
 
     @contextlib.contextmanager
     def _phase_of(self, texts: Texts) -> Iterator[None]:
-        token = current_phase.set(self._adopted.get(texts, current_phase.get()))
+        shared = self._phase_shared(texts)
+        token = current_phase.set(current_phase.get() if shared is None else shared)
         try:
             yield
         finally:

@@ -105,8 +105,13 @@ class Objective(Protocol):
         """Inside the block, what is asked belongs to the proposal of that number."""
         ...
 
-    def adopt(self, texts: Texts) -> None:
-        """Be told that these are the best texts now; what is scored with them from now on belongs to no proposal."""
+    def adopt(self, texts: Texts, number: int | None = None) -> None:
+        """Be told that these are the best texts now; what is scored with them from now on belongs to no proposal.
+
+        Args:
+            texts: the best texts.
+            number: of the proposal that they come from, where later ones may be under way.
+        """
         ...
 
     def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:

@@ -150,7 +150,7 @@ class Workshop:
         return self._raced(objective, board, found, first[:GLANCE], seed)
 
     def union(self, objective: Objective, board: Board, number: int, together: tuple[Refused, ...], seed: str) -> Found:
-        """Try edits together that did no harm alone."""
+        """Try edits together that were refused one by one."""
         texts, origins = list(board.texts), list(board.origins)
         changes = []
         for n, variable in enumerate(self.variables):
