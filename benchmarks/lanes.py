@@ -1,9 +1,9 @@
 """What lanes are worth: `PatchSearch` at 1, 2, 4 and 8 lanes, wall time and final score, paired over seeds.
 
-    python benchmarks/lanes.py [--seeds 0:10] [--lanes 1 2 4 8] [--latency 0.5] [--real]
+    python benchmarks/lanes.py [--task much little] [--seeds 0:10] [--lanes 1 2 4 8] [--latency 0.5] [--real]
 
-The task is a simulated one of 20 rules with 384 training examples, a minibatch has 8 of them, and every answer takes as
-long as `--latency` says. Time is virtual (`proving/virtual.py`): what is printed as wall time is the critical path of
+The tasks are simulated ones: 24 rules with 768 training examples, where there is much to do at the same time, and 20
+with 384. A minibatch is to have 8 failures, and every answer takes as long as `--latency` says. Time is virtual (`proving/virtual.py`): what is printed as wall time is the critical path of
 the answers, without what this machine needs for its own work, so it is the same on every machine and under any load.
 With ``--real`` answers are waited for. A run is one `Trainer.fit`, validation of the seed prompt and of the result
 included.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import statistics
 import sys
@@ -34,7 +35,10 @@ from textgrad_engine.llm import Completion, Request
 from textgrad_engine.testing import SimulatedTask, simulated_task
 from textgrad_engine.train.statistics import paired_difference
 
-TASK: dict[str, Any] = {"rules": 20, "train": 384, "val": 192}
+TASKS: dict[str, dict[str, Any]] = {
+    "much": {"rules": 24, "train": 768, "val": 192},
+    "little": {"rules": 20, "train": 384, "val": 192},
+}
 BATCH = 8
 GOAL = 0.25
 """The wall time with most lanes, as a part of that with one, that is aimed at."""
@@ -83,9 +87,9 @@ class Slow:
         return answer.model_copy(update={"latency": self._latency})
 
 
-def run(seed: int, lanes: int, latency: float, now: Callable[[], float], steps: int | None) -> Run:
+def run(name: str, seed: int, lanes: int, latency: float, now: Callable[[], float], steps: int | None) -> Run:
     """Search once."""
-    task = simulated_task(seed=seed, **TASK)
+    task = simulated_task(seed=seed, **TASKS[name])
     program = task.program()
     search = optim.PatchSearch(program.parameters(), lanes=lanes, batch_size=BATCH, seed=seed)
     began, cpu = now(), time.process_time()
@@ -158,6 +162,7 @@ def _seeds(text: str) -> range:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what was asked for, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", nargs="+", choices=TASKS, default=["much"], help="how much there is to do")
     parser.add_argument("--seeds", type=_seeds, default=range(10), metavar="A:B", help="from A to before B")
     parser.add_argument(
         "--lanes", type=int, nargs="+", default=[1, 2, 4, 8], help="the first is what others are beside"
@@ -172,19 +177,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         clock = virtual_time()
         now = lambda: clock.now  # noqa: E731
-    runs: list[Run] = []
-    for seed in options.seeds:
-        for lanes in options.lanes:
-            made = run(seed, lanes, options.latency, now, options.steps)
-            runs.append(made)
-            print(
-                f"seed {seed}, {lanes} lanes: {made.seconds:.1f} s, way {made.way:.1%}, {made.steps} steps, "
-                f"{made.calls} calls, {made.tokens:,} tokens, {made.cpu:.1f} s computed",
-                file=sys.stderr,
-            )
-            if options.out is not None:
-                options.out.write_text(json.dumps([asdict(one) for one in runs], indent=1))
-    print(table(runs, options.lanes))
+    runs: dict[str, list[Run]] = {name: [] for name in options.task}
+    for name, seed, lanes in itertools.product(options.task, options.seeds, options.lanes):
+        made = run(name, seed, lanes, options.latency, now, options.steps)
+        runs[name].append(made)
+        print(
+            f"{name}, seed {seed}, {lanes} lanes: {made.seconds:.1f} s, way {made.way:.1%}, {made.steps} steps, "
+            f"{made.calls} calls, {made.tokens:,} tokens, {made.cpu:.1f} s computed",
+            file=sys.stderr,
+        )
+        if options.out is not None:
+            options.out.write_text(json.dumps({n: [asdict(one) for one in some] for n, some in runs.items()}, indent=1))
+    for name, some in runs.items():
+        print(f"task: {name} to do")
+        print(table(some, options.lanes), end="\n\n")
 
 
 if __name__ == "__main__":

@@ -69,9 +69,22 @@ def test_the_benchmark_is_the_same_each_time(tmp_path: Path) -> None:
     runs = []
     for number in range(2):
         out = tmp_path / f"{number}.json"
-        table = run(str(FOLDER / "lanes.py"), "--seeds", "3:4", "--lanes", "1", "4", "--steps", "6", "--out", str(out))
+        table = run(
+            str(FOLDER / "lanes.py"),
+            "--task",
+            "little",
+            "--seeds",
+            "3:4",
+            "--lanes",
+            "1",
+            "4",
+            "--steps",
+            "6",
+            "--out",
+            str(out),
+        )
         assert "4 lanes against 1, 1 seeds" in table
-        runs.append([{**one, "cpu": 0} for one in json.loads(out.read_text())])
+        runs.append([{**one, "cpu": 0} for one in json.loads(out.read_text())["little"]])
     assert runs[0] == runs[1]
     one, four = runs[0]
     assert four["seconds"] < one["seconds"]
