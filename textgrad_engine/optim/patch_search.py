@@ -29,7 +29,7 @@ from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.rebase import rebase
 from textgrad_engine.optim.search.agenda import company, due
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
-from textgrad_engine.optim.search.found import Found
+from textgrad_engine.optim.search.found import Found, edits_of, with_edits
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.patch_volume import patch_volume
@@ -50,6 +50,12 @@ MEASURED = 8
 
 MANY_TOGETHER = 3
 """After so many patches were put together, the proposer is asked to remove lines that say the same."""
+
+FEWEST_EDITS = 4
+"""A patch may have so many edits, however many lanes there are, where `max_edits` allows it."""
+
+NEAREST = 2
+"""An edit is still wanted when one of so many gained examples fails that are most like those that asked for it."""
 
 STUCK = 4
 """After so many proposals in a row that brought nothing, other things are tried than patches for failures."""
@@ -80,7 +86,8 @@ class PatchSearch(Searcher):
         lanes: at most so many proposals are under way at a time; fewer while minibatches are a large part of what fails
             and patches are kept, as they would find the same.
         batch_size: so many failures are wanted in a proposal's minibatch; up to twice as many examples are drawn.
-        max_edits: at most so many edits in a patch, over all parameters.
+        max_edits: at most so many edits in a patch, over all parameters; lanes that are begun together share them, down
+            to four for each.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
         momentum: how many refused or removed edits the model is shown, with what became of them.
         max_tokens: at most so many tokens in a parameter.
@@ -227,7 +234,6 @@ class PatchSearch(Searcher):
             groups=tuple(groups),
             model=self.model,
             proposer=self.proposer,
-            max_edits=self.max_edits,
             momentum=self.momentum,
             feedback_batch_size=self.feedback_batch_size,
             allowance=self.allowance,
@@ -262,10 +268,14 @@ class PatchSearch(Searcher):
     def _has_room(self, objective: Objective) -> bool:
         under_way = self._lanes.under_way
         wanted = self.remaining is None or under_way < self.remaining
-        # Minibatches that are a large part of what fails find the same lessons; where nothing is found, they differ.
-        left = self.board.open(len(objective.train), self.most_tries)
-        useful = max(1, left // (SHARE * self.batch_size)) + self.board.quiet if left else self._lanes.count
+        # Where nothing is found, patches differ, or fail: then one more lane is worth its calls.
+        useful = self._useful(objective) + self.board.quiet
         return self._lanes.free and wanted and under_way < useful
+
+    def _useful(self, objective: Objective) -> int:
+        """How many lanes can find different lessons: minibatches that are a large part of what fails find the same."""
+        left = self.board.open(len(objective.train), self.most_tries)
+        return min(self._lanes.count, max(1, left // (SHARE * self.batch_size))) if left else self._lanes.count
 
     def _widen(self, objective: Objective) -> None:
         """Race on more validation examples when few of those in use are failed, as only these can show a gain."""
@@ -313,7 +323,9 @@ class PatchSearch(Searcher):
         if not positions:
             return None
         board.busy.update(positions)
-        return begin(shop.patch, number, tuple(positions), seed)
+        # Patches that do not know of each other are put together: the more of them, the smaller each.
+        steps = min(self.max_edits, max(FEWEST_EDITS, self.max_edits // self._useful(objective)))
+        return begin(shop.patch, number, tuple(positions), steps, seed)
 
     def _work(self, objective: Objective, what: Callable[..., Found], *arguments: Any) -> Callable[[], Found]:
         self.board.begun += 1
@@ -378,7 +390,7 @@ class PatchSearch(Searcher):
         gained = [self._positions[name] for name in race.gained]
         if not any(board.val.get(n, board.top) < board.top for n in gained):
             return False, "what it gains was gained by another patch in the meantime", found.changes
-        moved, disputed = self._moved(found)
+        moved, disputed = self._moved(self._still_wanted(objective, found, gained))
         if moved.texts == board.texts:
             return False, "another patch has said the same in the meantime", found.changes
         if disputed:
@@ -391,6 +403,17 @@ class PatchSearch(Searcher):
         self._adopt(objective, moved, exact=False)
         board.together += 1
         return True, "better, and put together with what was kept in the meantime", moved.changes
+
+    def _still_wanted(self, objective: Objective, found: Found, gained: Sequence[int]) -> Found:
+        """A winner without the edits whose gains were gained in the meantime: what is nearest to who asked for them."""
+        board, variables, wanted = self.board, self._variables(), []
+        for change in found.changes:
+            for placed in edits_of(replace(found, changes=(change,)), variables):
+                support = support_of(objective, change, placed[1])
+                nearest = objective.near(support, gained)[:NEAREST] if support else gained
+                if any(board.val.get(n, board.top) < board.top for n in nearest):
+                    wanted.append(placed)
+        return with_edits(found, variables, wanted)
 
     def _refused(self, changes: tuple[Change, ...], refusal: str) -> _Settled:
         """A patch that won its race and breaks what must not break."""

@@ -53,7 +53,6 @@ class Workshop:
         groups: for each parameter the settings of its group.
         model: asks this model for patches; None stands for the optimizer of `use_models`.
         proposer: makes the patches.
-        max_edits: at most so many edits in a patch, over all parameters.
         momentum: so many lines of history are shown to the proposer.
         feedback_batch_size: so many examples may share one feedback call.
         allowance: at most so many examples in a race; None for all.
@@ -63,13 +62,14 @@ class Workshop:
     groups: tuple[Mapping[str, Any], ...]
     model: str | Model | None
     proposer: Proposer
-    max_edits: int
     momentum: int
     feedback_batch_size: int
     allowance: int | None
 
-    def patch(self, objective: Objective, board: Board, number: int, positions: tuple[int, ...], seed: str) -> Found:
-        """Take feedback on a minibatch, ask for a patch, race it."""
+    def patch(
+        self, objective: Objective, board: Board, number: int, positions: tuple[int, ...], max_edits: int, seed: str
+    ) -> Found:
+        """Take feedback on a minibatch, ask for a patch of at most so many edits, trim and race it."""
         with ops.feedback_batch_size(self.feedback_batch_size):
             said = objective.feedback(board.texts, positions)
         found = replace(
@@ -82,7 +82,7 @@ class Workshop:
         history = tuple(board.history[-self.momentum :]) if self.momentum else ()
         briefs: dict[int, Brief] = {}
         left_out: dict[int, int] = {}
-        for n, share in enumerate(shares(credit(said.gradients), self.max_edits)):
+        for n, share in enumerate(shares(credit(said.gradients), max_edits)):
             if share:
                 items, left_out[n] = gather(said.gradients[n], self._room(n, [board.texts[n], *history]))
                 briefs[n] = self._brief(board, n, tuple(items), history, share, number)
