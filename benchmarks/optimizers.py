@@ -8,7 +8,8 @@ same feedback: the expected answer. The score is that of the final prompt on the
 the simulation and measured; it is computed here and costs no calls. GEPA and TextGrad are run if this interpreter can
 import them, or another one that has them (`--others PATH`). The last two are controls: without feedback.
 
-The table has medians over the seeds; the picture (SVG) and all runs (JSON) go to the folder `--out`, and `--beside`
+The first table has medians over the seeds, the second what `PatchSearch` needed to be as good as GEPA and TextGrad; the
+picture (SVG) and all runs (JSON) go to the folder `--out`, and `--beside`
 takes such runs in again. The model is a simulation: the figures compare optimizers on these tasks, and say nothing
 about real models.
 """
@@ -28,7 +29,7 @@ from typing import Any
 
 from proving.endpoint import Endpoint, endpoint
 from proving.picture import picture
-from proving.results import Point, Run, table
+from proving.results import Point, Run, against, table
 
 import textgrad_engine as tg
 from textgrad_engine import dispatch, llm, optim
@@ -86,6 +87,9 @@ OPTIMIZERS: dict[str, Entry] = {
     "random edits": Entry(lambda params, seed: optim.RandomSearch(params, optim.RandomEdits(seed), seed=seed)),
 }
 """Another optimizer is another line."""
+
+FLAGSHIP = "PatchSearch"
+"""What the others are put beside."""
 
 OTHERS_SETTINGS: dict[str, tuple[str, int]] = {
     "gepa": ("gepa", 16),
@@ -222,6 +226,9 @@ def main() -> None:
                     file=sys.stderr,
                 )
         print(table(runs, task_name), end="\n\n")
+        run_names = {one.optimizer for one in runs if one.task == task_name}
+        if FLAGSHIP in run_names and (others := [name for name in OTHERS_SETTINGS if name in run_names]):
+            print(against(runs, task_name, FLAGSHIP, others), end="\n\n")
     (options.out / "picture.svg").write_text(picture(runs))
 
 

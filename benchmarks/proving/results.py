@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Point", "Run", "median_interval", "table", "way_at"]
+__all__ = ["Point", "Run", "against", "median_interval", "table", "way_at"]
 
 
 @dataclass(frozen=True)
@@ -93,58 +93,72 @@ def _spent(point: Point) -> tuple[float, float]:
     return point.tokens, point.seconds
 
 
-def table(runs: Sequence[Run], task: str, references: Sequence[str] = ("gepa", "textgrad")) -> str:
-    """The results on one task in plain text: medians over seeds, with the interval of each median in brackets."""
-    names = list(dict.fromkeys(run.optimizer for run in runs if run.task == task))
-    of = {name: {run.seed: run for run in runs if run.task == task and run.optimizer == name} for name in names}
-    reference = max(
-        (name for name in references if any(run.way > 0 for run in of.get(name, {}).values())),
-        key=lambda name: statistics.median(run.way for run in of[name].values()),
-        default=None,
-    )
-    seeds = len(next(iter(of.values())))
+def table(runs: Sequence[Run], task: str) -> str:
+    """The results on one task, in Markdown: medians over seeds, with the interval of each median in brackets."""
+    of = _by_name(runs, task)
     optimum = statistics.median(run.optimum for run in runs if run.task == task)
-    about = f"{task}: {seeds} seeds, median optimum {optimum:.3f}. Medians, in brackets their 95% intervals."
+    about = (
+        f"{task}: {len(next(iter(of.values())))} seeds, median optimum {optimum:.3f}. Medians, in brackets their 95% "
+        "intervals. Way: from the seed prompt to the optimum. Calls: forward / backward / optimizer."
+    )
     lines = [
-        f"{about} Way: from the seed prompt to the optimum.",
-        f"{'':<24}{'test, expected':<22}{'measured':>9}  {'way, %':<18}{'calls: forward, backward, optimizer':<37}"
-        f"{'tokens':<27}{'seconds':<20}" + (f"at {reference}'s score: tokens, seconds" if reference else ""),
+        about,
+        "",
+        "| | test, expected | measured | way, % | calls | tokens | seconds |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for name in names:
-        done = list(of[name].values())
-        calls = "/".join(
+    for name, seeds in of.items():
+        done = list(seeds.values())
+        calls = " / ".join(
             f"{statistics.median(run.calls.get(purpose, 0) for run in done):.0f}"
             for purpose in ("forward", "backward", "optimizer")
         )
-        lines.append(
-            f"{name:<24}{_with_interval([run.expected for run in done], '.3f'):<22}"
-            f"{statistics.median(run.measured for run in done):>9.3f}  "
-            f"{_with_interval([100 * run.way for run in done], '.0f'):<18}{calls:<37}"
-            f"{_with_interval([run.tokens for run in done], ',.0f'):<27}"
-            f"{_with_interval([run.seconds for run in done], '.1f'):<20}"
-            + (_against(of[name], of[reference]) if reference else "")
+        cells = (
+            name,
+            _with_interval([run.expected for run in done], ".3f"),
+            f"{statistics.median(run.measured for run in done):.3f}",
+            _with_interval([100 * run.way for run in done], ".0f"),
+            calls,
+            _with_interval([run.tokens for run in done], ",.0f"),
+            _with_interval([run.seconds for run in done], ".1f"),
         )
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def against(runs: Sequence[Run], task: str, name: str, others: Sequence[str]) -> str:
+    """What an optimizer had spent when its best prompt was as good as another's final one, in Markdown.
+
+    As a part of what the other had spent when its own best prompt was first that good, which is kinder to it, and of
+    all that it spent, as nobody knows beforehand when to stop. Medians over seeds; a seed on which the score was not
+    reached counts as infinitely much.
+    """
+    of = _by_name(runs, task)
+    lines = [
+        f"| {name} at the final score of | its way, % | reached | tokens | seconds | of all its tokens | seconds |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for other in others:
+        pairs = [(of[name][seed], theirs) for seed, theirs in of[other].items() if seed in of[name]]
+        parts: list[list[float]] = [[], [], [], []]
+        for mine, theirs in pairs:
+            reached, first = mine.reaching(theirs.expected), theirs.reaching(theirs.expected) or theirs.points[-1]
+            for part, axis, whole in zip(parts, ("tokens", "seconds") * 2, (first, first, theirs, theirs)):
+                spent = math.inf if reached is None else getattr(reached, axis)
+                part.append(0.0 if spent == 0 else spent / max(1e-9, getattr(whole, axis)))
+        count = sum(value < math.inf for value in parts[0])
+        way = statistics.median(100 * theirs.way for _, theirs in pairs)
+        told = [statistics.median(part) for part in parts]
+        cells = [other, f"{way:.0f}", f"{count} of {len(pairs)}", *("-" if x == math.inf else f"{x:.0%}" for x in told)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _by_name(runs: Sequence[Run], task: str) -> dict[str, dict[int, Run]]:
+    names = dict.fromkeys(run.optimizer for run in runs if run.task == task)
+    return {name: {run.seed: run for run in runs if run.task == task and run.optimizer == name} for name in names}
 
 
 def _with_interval(values: Sequence[float], form: str) -> str:
     middle, low, high = median_interval(values)
     return f"{middle:{form}} [{low:{form}}, {high:{form}}]"
-
-
-def _against(mine: dict[int, Run], theirs: dict[int, Run]) -> str:
-    """Tokens and seconds at the reference's final score, as parts of what the reference had spent when it had that
-    score first, which is kinder to it than all that it spent; medians over seeds.
-    """
-    tokens, seconds = [], []
-    for seed in mine.keys() & theirs.keys():
-        level = theirs[seed].expected
-        reached, their = mine[seed].reaching(level), theirs[seed].reaching(level) or theirs[seed].points[-1]
-        tokens.append(reached.tokens / max(1, their.tokens) if reached else math.inf)
-        seconds.append(reached.seconds / max(1e-9, their.seconds) if reached else math.inf)
-    count = sum(value < math.inf for value in tokens)
-    if statistics.median(tokens) == math.inf:
-        return f"reached in {count} of {len(tokens)}"
-    return (
-        f"{statistics.median(tokens):.0%}, {statistics.median(seconds):.0%}; reached in {count} of {len(tokens)} seeds"
-    )
