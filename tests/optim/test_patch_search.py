@@ -576,6 +576,19 @@ def test_the_same_company_is_tried_once() -> None:
     assert here.lines == [SEED]
 
 
+def test_refused_edits_are_not_tried_together_without_end() -> None:
+    """Where nothing helps, each new refusal makes another company; two are tried, then nothing until a patch is kept."""
+
+    def propose(asked: Asked) -> Edits:
+        return [edit("add", asked.end, f"Vain {len(here.asked('optimizer'))}.")]
+
+    here = World("a12", "a8 z8", propose, lambda lines, word: word[0] == "z", batch_size=2, most_tries=4)
+    decisions = here.steps(90)
+    assert sum(each.kind == "patch" for each in decisions) > 6
+    assert sum(each.kind == "union" for each in decisions) == 2
+    assert here.search.board.vain == 2
+
+
 def tidied(tidy: Callable[[Asked], Edits], right: Any = is_right) -> tuple[World, list[Decision]]:
     """Four lanes whose patches are put together, and what the proposer makes of it when it is asked to tidy."""
 

@@ -54,6 +54,9 @@ MANY_TOGETHER = 3
 FEWEST_EDITS = 4
 """A patch may have so many edits, however many lanes there are, where `max_edits` allows it."""
 
+MOST_VAIN = 2
+"""After so many times without success, refused edits are not tried together until another patch was kept."""
+
 NEAREST = 2
 """An edit is still wanted when one of so many gained examples fails that are most like those that asked for it."""
 
@@ -318,7 +321,7 @@ class PatchSearch(Searcher):
         stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
         if about := due(board, self.ablate_every, stuck=stuck):
             return begin(shop.ablation, number, about, seed)
-        if stuck and (edits := company(board, objective)):
+        if stuck and board.vain < MOST_VAIN and (edits := company(board, objective)):
             return begin(shop.union, number, edits, seed)
         if not positions:
             return None
@@ -340,6 +343,8 @@ class PatchSearch(Searcher):
         if found.race is not None and found.base == board.texts:
             board.observe(found.race, self._positions)
         kept, why, changes = self._judged(objective, found)
+        if found.kind == "union":
+            board.vain += 1
         if found.kind != "tidying":
             board.quiet = 0 if kept and not found.about else board.quiet + 1
         return Decision(
@@ -492,6 +497,7 @@ class PatchSearch(Searcher):
             board.accepted = [entry for entry in board.accepted if entry not in found.about]
         if found.kind in ("patch", "rival", "union"):
             board.kept += 1
+            board.vain = 0
             board.tries.clear()  # what was given up may be within reach of the new texts
             for change in found.changes:
                 for edit in stamped(change.edits, found.number):

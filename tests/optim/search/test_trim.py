@@ -78,6 +78,16 @@ def test_only_what_changed_is_run_without_each_edit() -> None:
     assert {word for lines, word in here.ran if len(lines) == 2} == {"a0", "a1", "z0", "z1"}
 
 
+def test_of_many_that_changed_a_few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a patch of many edits costs more does not grow with the number of examples that it changes."""
+    monkeypatch.setattr("textgrad_engine.optim.search.trim.MOST_LOOKED", 2)
+    here = World(by_line)
+    rest = here.trim("a", "all", "b")
+    assert rest is not None
+    assert rest.texts == ("Repeat.\na\nb",)
+    assert len(here.ran) == 2 * len(WORDS) + 3 * (2 + 2)
+
+
 @pytest.mark.parametrize("lines", [("a", "b"), ("a",), ("all",)])
 def test_nothing_is_tried_without(lines: tuple[str, ...]) -> None:
     """Where nothing got worse there is nothing to find; a single edit is refused as a whole."""

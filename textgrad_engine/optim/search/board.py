@@ -96,6 +96,7 @@ class Board:
         rivals: patches that are to be raced against what is in the texts.
         doubtful: edits that are to be tried without again, each time some of them together.
         united: the refused edits that were tried together, each time by parameter and text.
+        vain: how often refused edits were tried together since a patch was kept.
         examples: the ids of the training and of the validation examples, which positions speak of.
     """
 
@@ -118,6 +119,7 @@ class Board:
     rivals: list[Rival] = field(default_factory=list)
     doubtful: list[tuple[Accepted, ...]] = field(default_factory=list)
     united: list[tuple[str, ...]] = field(default_factory=list)
+    vain: int = 0
     examples: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property

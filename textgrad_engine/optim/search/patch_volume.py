@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.optim.search.board import MOST_DRAWN
 from textgrad_engine.optim.search.race import GLANCE
+from textgrad_engine.optim.search.trim import MOST_LOOKED
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
-from textgrad_engine.optim.search.work import MOST_LOOKED
 
 if TYPE_CHECKING:
     from textgrad_engine.optim.patch_search import PatchSearch
@@ -46,7 +46,7 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int
     tried = min(tried, usual)
     race = min(sizes.val, 2 * (search.allowance or sizes.val))
     # A patch is looked at, and run without each of its edits, before its race and after one that it did not win.
-    raced = 2 * (race + GLANCE) + search.max_edits * 2 * (GLANCE + MOST_LOOKED)
+    raced = 2 * (race + GLANCE) + search.max_edits * 4 * MOST_LOOKED
     spared = raced + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
     most_drawn = min(sizes.train, MOST_DRAWN * batch)
     drawn = min(sizes.train, rounded_up(fewest, 2) * batch)  # some decisions may be about edits that were kept

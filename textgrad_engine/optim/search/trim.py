@@ -4,7 +4,7 @@ A patch of several edits often holds good ones and a bad one, and would be refus
 run with the patch, and some got worse, the patch without each of its edits is run on those alone that changed. An edit
 goes when they do better without it: what it costs there is more than what it brings. Edits that bring something only
 together stay together, as each of them is missed. So a patch of `k` edits that changed `c` examples costs ``k c`` more,
-all at once.
+all at once; of many examples that got worse or better, a few of each are enough.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from textgrad_engine.optim.search.found import Found, edits_of, left_out, with_e
 from textgrad_engine.optim.search.objective import Objective
 
 __all__ = ["trimmed"]
+
+MOST_LOOKED = 6
+"""Patches without one of their edits are run on at most so many of the examples that got worse, and as many better."""
 
 
 def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, looked: Sequence[int]) -> Found | None:
@@ -40,7 +43,8 @@ def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, l
         changes = {n: b - a for n, a, b in zip(looked, before, after) if a is not None and b is not None and a != b}
         if not any(change < 0 for change in changes.values()):
             return None
-        changed = list(changes)
+        worse, better = ([n for n, change in changes.items() if (change < 0) is which] for which in (True, False))
+        changed = [*worse[:MOST_LOOKED], *better[:MOST_LOOKED]]
         with_all = dict(zip(looked, after))
         without = [with_edits(found, variables, [other for other in edits if other != edit]) for edit in edits]
         rows = objective.matrix([each.texts for each in without], changed)

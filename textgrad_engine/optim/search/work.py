@@ -39,9 +39,6 @@ from textgrad_engine.optim.search.sparing import spared
 from textgrad_engine.optim.search.trim import trimmed
 
 __all__ = ["Workshop", "in_edits", "support_of"]
-MOST_LOOKED = 6
-"""A patch that lost its race is taken apart on at most so many of the examples it did better on, and on so many worse.
-"""
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ class Workshop:
             return raced
         positions = {name: n for n, name in enumerate(objective.val)}
         lost, gained = ([positions[name] for name in part] for part in (race.lost, race.gained))
-        rest = trimmed(objective, self.variables, raced, [*lost[:MOST_LOOKED], *gained[:MOST_LOOKED]])
+        rest = trimmed(objective, self.variables, raced, [*lost, *gained])
         if rest is None:
             return raced
         changed = [*lost, *gained]  # all of them in the first batch: a few gains alone would flatter what is left
