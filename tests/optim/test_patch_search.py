@@ -577,7 +577,7 @@ def test_the_same_company_is_tried_once() -> None:
 
 
 def test_refused_edits_are_not_tried_together_without_end() -> None:
-    """Where nothing helps, each new refusal makes another company; two are tried, then nothing until a patch is kept."""
+    """Where nothing helps, each refusal makes another company; two are tried, then none until a patch is kept."""
 
     def propose(asked: Asked) -> Edits:
         return [edit("add", asked.end, f"Vain {len(here.asked('optimizer'))}.")]
