@@ -13,6 +13,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.search.found import Found
+from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.trim import trimmed
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective
@@ -43,7 +44,8 @@ class World:
         text, origins = apply_patch("Repeat.", [None], edits, [], 3)
         change = Change(self.program.system, "Repeat.", text, edits, (), 0, "")
         base, own = ("Repeat.",), ((None,),)
-        found = Found(3, "patch", base, own, (text,), (tuple(origins),), changes=(change,))
+        lost = RaceRecord("no difference", (), (), (), 0.5, 0.0)
+        found = Found(3, "patch", base, own, (text,), (tuple(origins),), changes=(change,), race=lost)
         return trimmed(self.objective, (self.program.system,), found, looked)
 
 

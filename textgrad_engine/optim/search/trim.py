@@ -58,4 +58,4 @@ def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, l
     rest = with_edits(found, variables, kept)
     if not kept or len(kept) == len(edits) or rest.texts == found.base:
         return None
-    return replace(rest, trimmed=(*found.trimmed, *left_out(found, variables, kept)))
+    return replace(rest, race=None, trimmed=(*found.trimmed, *left_out(found, variables, kept)))
