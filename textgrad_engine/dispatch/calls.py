@@ -33,7 +33,8 @@ def _forget() -> None:
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget)
 
 
 class Call(Step):

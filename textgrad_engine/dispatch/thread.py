@@ -189,7 +189,8 @@ def _close() -> None:
         _current.close()
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget)
 atexit.register(_close)
 
 
