@@ -10,8 +10,9 @@ NOTE [How often it is wrong]
     that is in truth no better, and changes as many examples for the better as for the worse, wins so often: with 1% of
     the examples each way in 3 races of 100 (9 where it is worst: many examples, most of them right), with 2% in 9 (21),
     with 5% in 17 (42). One that is better by 3, 5, 8 or 20 points wins in 48, 59, 83 or 95 of 100. More could be asked
-    for, and would cost as much in gains not seen. So a win is what a search goes on with, not what it claims: edits are
-    tried without later, and what a run says in the end rests on a sealed test set.
+    for, and would cost as much in gains not seen. A patch that was trimmed on some of the same examples, or is
+    raced a second time, wins by luck more often than that. So a win is what a search goes on with, not what it
+    claims: edits are tried without later, and what a run says in the end rests on a sealed test set.
 """
 
 from __future__ import annotations
