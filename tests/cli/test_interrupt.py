@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import read_run
-from textgrad_engine.testing import LoopbackServer
+from textgrad_engine.testing import Fault, LoopbackServer
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
 
@@ -81,6 +82,31 @@ def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None
     assert process.returncode == 130, stderr
     assert "Interrupted before the first step" in stdout
     assert stdout.count("not measured") >= 4
+
+
+@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+def test_twice_ends_at_once(tmp_path: Path, optimizer: str) -> None:
+    """No answer ever comes, and nobody waits for it, in this thread or in another; the message names the folder."""
+    run = tmp_path / "run"
+    seed_scores = len((TICKETS / "val.jsonl").read_text(encoding="utf-8").splitlines())
+    silence = Fault(delay=math.inf)
+    with LoopbackServer(TicketsModel(seed=0), faults=lambda n: silence if n > seed_scores else None) as server:
+        args = ("train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run), "--optimizer", optimizer)
+        with start(tmp_path, *args) as process:
+            wait_for_line(process.stderr, "step")
+            while not server.in_flight:
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            wait_for_line(process.stderr, "stopping: ")
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=8)  # answers in flight would get ten seconds
+    assert (process.returncode, stdout) == (130, ""), stderr
+    assert stderr.strip() == (
+        f"interrupted; {run} has the best prompt so far and what was paid for until then, but no result.json; "
+        f"`show {run}` prints what is known"
+    )
+    assert (run / "best_prompt.txt").is_file()
+    assert read_run(run).usage().calls == seed_scores
 
 
 def test_an_evaluation_that_is_interrupted_has_no_score(trained: tuple[Path, object], tmp_path: Path) -> None:

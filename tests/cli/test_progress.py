@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-import signal
-from typing import Any
 
 import pytest
 from rich.console import Console
 
-from textgrad_engine.cli.progress import Bars, Lines, on_interrupt, progress_for
+from textgrad_engine.cli.progress import Bars, Lines, progress_for
 from textgrad_engine.cli.tally import Tally, line_of
 from textgrad_engine.llm import Completion, Message, Request, Usage
 from textgrad_engine.llm.usage import CallRecord
@@ -53,14 +51,6 @@ class Clock:
 def log() -> tuple[list[str], Lines]:
     said: list[str] = []
     return said, Lines(said.append)
-
-
-@pytest.fixture(autouse=True)
-def _same_handler() -> Any:
-    """Puts back what listens to Ctrl-C, as the Trainer does."""
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def test_a_log_gets_one_line_for_each_step(log: tuple[list[str], Lines]) -> None:
@@ -170,9 +160,10 @@ def test_bars_show_every_phase_and_the_status() -> None:
         "step 1 of 4, best 0.500, 4 calls, 4.0k tokens, $0.00, 0.0 s so far",
     ]
     bars.on_event(PhaseEnded(3))
-    bars.stopping = True
-    assert bars.status().startswith("stopping: answers that are under way are waited for")
-    assert len(bars.status()) <= 80
+    for asking, beginning in ((True, "stopping: answers that are under way are waited for"), (False, "finishing: ")):
+        bars.on_interrupt(asking)
+        assert bars.status().startswith(beginning)
+        assert len(bars.status()) <= 80
 
 
 def test_one_bar_shows_a_search() -> None:
@@ -214,13 +205,3 @@ def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str])
         assert [type(each) for each in callbacks] == [Lines]
     with progress_for(True) as callbacks:
         assert callbacks == ()
-
-
-def test_a_notice_of_ctrl_c_goes_before_who_listens() -> None:
-    """It is told once, and the listener hears every signal."""
-    heard: list[str] = []
-    signal.signal(signal.SIGINT, lambda number, frame: heard.append("listener"))
-    on_interrupt(lambda: heard.append("notice"))
-    signal.raise_signal(signal.SIGINT)
-    signal.raise_signal(signal.SIGINT)
-    assert heard == ["notice", "listener", "listener"]

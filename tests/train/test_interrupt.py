@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import signal
 import threading
 from typing import Any
@@ -11,7 +12,7 @@ from textgrad_engine import nn
 from textgrad_engine.errors import CallCancelled, Stopped
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train.interrupt import stopping_on_interrupt
+from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt, telling
 
 
 def test_the_second_signal_is_a_keyboard_interrupt() -> None:
@@ -76,3 +77,85 @@ def test_outside_of_the_main_thread_only_the_switch_works() -> None:
     thread.start()
     thread.join(10)
     assert seen == [before, "stopped"]
+
+
+def test_before_anything_is_asked_the_first_signal_raises() -> None:
+    """There is nothing to save."""
+    with finishing_on_interrupt(), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_after_all_was_asked_the_first_signal_changes_nothing() -> None:
+    """What was paid for is worked out; the second signal raises all the same."""
+    told: list[bool] = []
+    with finishing_on_interrupt(told.append):
+        with stopping_on_interrupt() as stop:
+            pass
+        signal.raise_signal(signal.SIGINT)
+        assert (told, stop.is_set) == ([False], False)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert told == [False]
+
+
+def test_a_signal_while_models_are_asked_counts_afterwards() -> None:
+    """It is the first of two, and what is asked later in the same block is not sent either."""
+    told: list[bool] = []
+    with finishing_on_interrupt(told.append):
+        with stopping_on_interrupt() as first:
+            signal.raise_signal(signal.SIGINT)
+        with stopping_on_interrupt() as second:
+            assert (first.is_set, second.is_set, told) == (True, True, [True])
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_the_innermost_is_told() -> None:
+    """Who shows bars says it there; nobody says it twice."""
+    outer: list[bool] = []
+    inner: list[bool] = []
+    with finishing_on_interrupt(outer.append), stopping_on_interrupt():
+        with telling(inner.append):
+            pass
+        with telling(inner.append):
+            signal.raise_signal(signal.SIGINT)
+    assert (outer, inner) == ([], [True])
+
+
+def test_the_second_signal_gives_up_what_is_under_way() -> None:
+    """Threads that wait for an answer must not hold up the end."""
+    under_way = threading.Event()
+
+    async def hang(request: Request) -> Any:
+        under_way.set()
+        await asyncio.Event().wait()
+
+    with stopping_on_interrupt():
+        answer = nn.ChatCompletion("{w}", model=FunctionModel(hang))(w="x")
+        assert under_way.wait(10)
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(CallCancelled):
+            _ = answer.data
+
+
+def test_a_run_in_another_thread_hears_what_the_main_thread_hears() -> None:
+    """Of a block that is open there, by the context that the thread was given, as `Trainer.afit` does."""
+    entered, pressed = threading.Event(), threading.Event()
+    stopped: list[bool] = []
+
+    def work() -> None:
+        with stopping_on_interrupt() as stop:
+            entered.set()
+            assert pressed.wait(10)
+            stopped.append(stop.is_set)
+
+    with finishing_on_interrupt():
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
+        thread.start()
+        assert entered.wait(10)
+        signal.raise_signal(signal.SIGINT)
+        pressed.set()
+        thread.join(10)
+    assert stopped == [True]

@@ -13,13 +13,16 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import typer
 
 from textgrad_engine.errors import BudgetExceeded, TextgradError
+from textgrad_engine.train.interrupt import finishing_on_interrupt
 
 __all__ = [
     "BUDGET_SPENT",
     "EPILOG",
     "FAILED",
+    "FINISHING",
     "INTERRUPTED",
     "OK",
+    "STOPPING",
     "WRONG",
     "CommandFailed",
     "checking",
@@ -39,8 +42,12 @@ INTERRUPTED = 130
 
 EPILOG = (
     "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data (nothing was paid for); "
-    "3 the budget was spent (the result so far was printed); 130 interrupted (the result so far was printed)."
+    "3 the budget was spent (the result so far was printed); 130 interrupted (the result so far was printed, unless "
+    "Ctrl-C was pressed twice)."
 )
+
+STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
+FINISHING = "finishing: nothing is asked any more; Ctrl-C again ends at once"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,16 +76,24 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **kwargs)
+            with finishing_on_interrupt(_answer):
+                return function(*args, **kwargs)
         except CommandFailed as failed:
             _end(failed.error, failed.code)
         except TextgradError as error:
             _end(error, BUDGET_SPENT if isinstance(error, BudgetExceeded) else FAILED)
-        except KeyboardInterrupt:
-            complain("interrupted")
+        except KeyboardInterrupt as error:
+            complain("; ".join(["interrupted", *getattr(error, "__notes__", ())]))
             raise typer.Exit(INTERRUPTED) from None
 
     return run
+
+
+def _answer(asking: bool) -> None:
+    """Say what the first Ctrl-C does."""
+    # It may come while Python writes to stderr, where a second write through its buffer is an error.
+    with contextlib.suppress(OSError):
+        os.write(2, f"\n{STOPPING if asking else FINISHING}\n".encode())
 
 
 def _end(error: TextgradError, code: int) -> NoReturn:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import TYPE_CHECKING
 
-from textgrad_engine.cli.output import complain
+from textgrad_engine.cli.output import FINISHING, STOPPING, complain
 from textgrad_engine.cli.tally import Tally, line_of
 from textgrad_engine.report.words import count, duration, money, plural, short
 from textgrad_engine.train.events import (
@@ -25,17 +22,16 @@ from textgrad_engine.train.events import (
     RunStarted,
     StepEnded,
 )
+from textgrad_engine.train.interrupt import telling
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import TaskID
 
-__all__ = ["Bars", "Lines", "on_interrupt", "progress_for", "score_bar"]
+__all__ = ["Bars", "Lines", "progress_for", "score_bar"]
 
 _SEARCHING: tuple[Phase, ...] = ("search", "score")
 """The phases of a search, which share a bar: proposals under way, and the step that decides about one."""
-
-STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
 
 
 class Lines:
@@ -54,8 +50,6 @@ class Lines:
         self.tally.on_event(event)
         if line := line_of(event, self.tally):
             self._write(line)
-        if isinstance(event, RunStarted):
-            on_interrupt(lambda: _write_from_signal(STOPPING))
 
 
 class Bars:
@@ -70,7 +64,7 @@ class Bars:
         from rich.progress import BarColumn, Progress, TextColumn
 
         self.tally = Tally()
-        self.stopping = False
+        self.notice = ""
         self._bars = Progress(
             TextColumn("{task.description:<9}"),
             BarColumn(bar_width=36),
@@ -134,10 +128,10 @@ class Bars:
         for phase in order:
             if phase in totals:
                 self._tasks[phase] = self._bars.add_task(phase, total=totals[phase] or 1, shown="")
-        on_interrupt(self._interrupted)
 
-    def _interrupted(self) -> None:
-        self.stopping = True
+    def on_interrupt(self, asking: bool) -> None:
+        """Show that Ctrl-C was heard; for `train.interrupt.telling`."""
+        self.notice = STOPPING if asking else FINISHING
 
     def _clear(self, phase: Phase) -> None:
         self._bars.update(self._tasks[phase], completed=0, total=1, shown="")
@@ -173,8 +167,8 @@ class Bars:
 
     def status(self) -> str:
         """The line below the bars."""
-        if self.stopping:
-            return STOPPING
+        if self.notice:
+            return self.notice
         tally, used = self.tally, self.tally.usage
         steps = f"step {tally.step + 1}"
         if tally.steps is not None:
@@ -204,8 +198,11 @@ def progress_for(quiet: bool) -> Iterator[tuple[Callback, ...]]:
         yield (Lines(complain),)
         return
     bars = Bars(console)
-    with bars.live:
-        yield (bars,)
+    try:
+        with bars.live, telling(bars.on_interrupt):
+            yield (bars,)
+    finally:
+        console.show_cursor(True)  # also where Ctrl-C came while the bars were taken down
 
 
 @contextlib.contextmanager
@@ -217,37 +214,19 @@ def score_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("evaluate"), BarColumn(bar_width=36), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda _: progress.advance(task)
+    shown = "evaluate"
 
+    def on_interrupt(asking: bool) -> None:
+        nonlocal shown
+        shown = "stopping" if asking else "finishing"
 
-def on_interrupt(tell: Callable[[], None]) -> None:
-    """Have `tell` called at the first Ctrl-C, before whoever listens to it now; for as long as they listen.
-
-    The Trainer puts back what was there before it began, and with it takes this away.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    before = signal.getsignal(signal.SIGINT)
-    told = False
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal told
-        if not told:
-            told = True
-            tell()
-        if callable(before):
-            before(number, frame)
-
-    signal.signal(signal.SIGINT, handler)
-
-
-def _write_from_signal(message: str) -> None:
-    # A signal may come while Python writes to stderr, where a second write through its buffer is an error.
-    with contextlib.suppress(OSError):
-        os.write(2, f"\n{message}\n".encode())
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=36), MofNCompleteColumn(), TimeRemainingColumn())
+    try:
+        with Progress(*columns, console=console, transient=True) as progress, telling(on_interrupt):
+            task = progress.add_task(shown, total=total)
+            yield lambda _: progress.update(task, advance=1, description=shown)
+    finally:
+        console.show_cursor(True)
 
 
 def _terminal() -> Console | None:

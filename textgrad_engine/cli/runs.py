@@ -19,12 +19,14 @@ from textgrad_engine.store.records import dumps
 
 __all__ = [
     "CONTROL",
+    "begun",
     "best_files",
     "changed",
     "claim",
     "config_of",
     "describe",
     "digest_of",
+    "left_in",
     "name_of",
     "openings",
     "split_of",
@@ -142,6 +144,23 @@ def openings(run: Run) -> int:
 def best_files(path: Path, best: Mapping[str, str]) -> str:
     """Where the best texts are, in words."""
     return str(path / "best_prompt.txt") if len(best) == 1 else str(path / "best")
+
+
+def begun(path: Path) -> bool:
+    """Whether the run in a folder has come to where models are asked."""
+    return (path / "seed").is_dir()
+
+
+def left_in(path: Path) -> str:
+    """What a run that was ended at once has left in its folder, in words."""
+    if (path / "result.json").is_file():
+        return f"all of the run is in {path}, and `show {path}` prints the result"
+    if begun(path):
+        return (
+            f"{path} has the best prompt so far and what was paid for until then, but no result.json; `show {path}` "
+            "prints what is known"
+        )
+    return f"nothing was asked, so there is nothing in {path} to go on with"
 
 
 def summary(config: Config, train: Dataset, val: Dataset, test: Dataset | None) -> str:

@@ -1,20 +1,37 @@
-"""Ctrl-C: once stops sending and lets what is in flight finish; twice raises `KeyboardInterrupt`."""
+"""Ctrl-C: once stops sending and lets what is paid for be finished; twice raises `KeyboardInterrupt`.
+
+NOTE [What Ctrl-C does]
+    1. Before any model is asked it is a `KeyboardInterrupt`: there is nothing to save.
+    2. While models are asked, in a block of `stopping_on_interrupt`, it sets the block's `Stop`.
+    3. After that it changes nothing until the block of `finishing_on_interrupt` ends: what was paid for is worked out,
+       written and printed.
+    The second one is a `KeyboardInterrupt` anywhere, and gives up the answers that are under way. One that came in 2
+    counts in 3. A block inside another hears what the outer one hears, so that between two of them nobody else does.
+    The handler takes no lock and starts no thread: the code that it interrupts may hold one, or be starting one.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from types import FrameType
 
-from textgrad_engine.dispatch import Scope
+from textgrad_engine.dispatch import Scope, call_soon
+from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.llm.stop import Stop
 
-__all__ = ["GRACE", "stopping_on_interrupt"]
+__all__ = ["GRACE", "Tell", "finishing_on_interrupt", "stopping_on_interrupt", "telling"]
 
 GRACE = 10.0
 """Seconds that answers in flight get after Ctrl-C before they are given up."""
+
+Tell = Callable[[bool], None]
+"""Told about the first Ctrl-C that does not end the program at once, with whether models are asked at that moment. It
+runs in the signal handler, so it must neither wait nor write through Python's buffers."""
 
 
 @contextlib.contextmanager
@@ -24,24 +41,114 @@ def stopping_on_interrupt(grace: float = GRACE) -> Iterator[Stop]:
     Answers that are not there after `grace` seconds are given up. Outside of the main thread, where Python delivers no
     signals, nothing is listened to, and the `Stop` can be set by hand.
     """
-    timer: threading.Timer | None = None
-    with Stop() as stop, Scope() as scope:
-
-        def on_signal(number: int, frame: FrameType | None) -> None:
-            nonlocal timer
-            if stop.is_set:
-                raise KeyboardInterrupt
-            stop.set()
-            timer = threading.Timer(grace, scope.cancel)
-            timer.daemon = True
-            timer.start()
-
-        listening = threading.current_thread() is threading.main_thread()
-        before = signal.signal(signal.SIGINT, on_signal) if listening else None
+    with _listening() as listener, Stop() as stop, Scope() as scope:
+        block = _Block(stop, scope, grace)
+        listener.begin(block)
         try:
             yield stop
         finally:
-            if listening:
-                signal.signal(signal.SIGINT, before)
-            if timer is not None:
-                timer.cancel()
+            listener.end(block)
+
+
+@contextlib.contextmanager
+def finishing_on_interrupt(tell: Tell | None = None) -> Iterator[None]:
+    """Inside the block, the first SIGINT does not keep from being finished what models were asked for.
+
+    NOTE [What Ctrl-C does] has the rules. Put it around the blocks of `stopping_on_interrupt` and what is done with
+    their results.
+
+    Args:
+        tell: told about that first one.
+    """
+    with _listening(), contextlib.nullcontext() if tell is None else telling(tell):
+        yield
+
+
+@contextlib.contextmanager
+def telling(tell: Tell) -> Iterator[None]:
+    """Inside the block, `tell` is told about the first SIGINT, in place of what an outer block names."""
+    listener = _current.get()
+    if listener is None or listener.ended:
+        yield
+        return
+    listener.tells.append(tell)
+    try:
+        yield
+    finally:
+        listener.tells.remove(tell)
+
+
+class _Block:
+    """One block in which models are asked."""
+
+    def __init__(self, stop: Stop, scope: Scope, grace: float) -> None:
+        self.stop, self.scope, self.grace = stop, scope, grace
+        self.over = False
+        loop_thread()  # is there from now on, so that the handler does not have to start it
+
+    def stop_sending(self) -> None:
+        if not self.stop.is_set:
+            self.stop.set()
+            call_soon(self._wait)
+
+    def _wait(self) -> None:
+        asyncio.get_running_loop().call_later(self.grace, self.give_up)
+
+    def give_up(self) -> None:
+        if not self.over:
+            self.scope.cancel()
+
+
+class _Listener:
+    """What SIGINT does, as a handler of it; see NOTE [What Ctrl-C does]."""
+
+    def __init__(self) -> None:
+        self.pressed = self.asked = self.ended = False
+        self.asking: list[_Block] = []
+        self.tells: list[Tell] = []
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.pressed or not self.asked:
+            for block in self.asking:
+                block.give_up()
+            raise KeyboardInterrupt
+        self.pressed = True
+        for block in self.asking:
+            block.stop_sending()
+        if self.tells:
+            self.tells[-1](bool(self.asking))
+
+    def begin(self, block: _Block) -> None:
+        self.asking.append(block)
+        self.asked = True
+        if self.pressed:
+            block.stop_sending()
+
+    def end(self, block: _Block) -> None:
+        block.over = True
+        self.asking.remove(block)
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[_Listener]:
+    """The listener of the block around this one, or a new one."""
+    outer = _current.get()
+    if outer is not None and not outer.ended:
+        yield outer
+        return
+    listener = _Listener()
+    token = _current.set(listener)
+    heard = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if heard else None
+    try:
+        if before is not None:  # None stands for a handler that was not set from Python, and cannot be put back
+            signal.signal(signal.SIGINT, listener)
+        yield listener
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+        listener.ended = True
+        _current.reset(token)
+
+
+_current: ContextVar[_Listener | None] = ContextVar("textgrad_engine_interrupts", default=None)

@@ -43,7 +43,7 @@ from textgrad_engine.train.events import (
     current_phase,
 )
 from textgrad_engine.train.front import front_of
-from textgrad_engine.train.interrupt import stopping_on_interrupt
+from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
 from textgrad_engine.train.objective import Objective, note_lost
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
@@ -138,8 +138,16 @@ class Run:
                 callback.on_event(event)
 
     def run(self) -> TrainResult:
-        """Train until the end, Ctrl-C, or a spent budget."""
+        """Train until the end, Ctrl-C, or a spent budget; what was found then is worked out and told in any case."""
         began = time.monotonic()
+        with finishing_on_interrupt():
+            status, used = self.ask()
+            result = self.result(status, used, time.monotonic() - began)
+            self.emit(RunEnded(status, result))
+        return result
+
+    def ask(self) -> tuple[Status, Meter]:
+        """All of the run that asks models. Returns how it ended and what was used."""
         status: Status = "finished"
         with contextlib.ExitStack() as stack:
             used = stack.enter_context(meter())
@@ -168,9 +176,7 @@ class Run:
                 self.load(self.best)
                 self.optimizer.zero_grad()
             wait_for(used)
-        result = self.result(status, used, time.monotonic() - began)
-        self.emit(RunEnded(status, result))
-        return result
+        return status, used
 
     def started(self) -> RunStarted:
         """The first event."""
