@@ -65,6 +65,40 @@ def test_a_broken_template_is_an_error_that_names_the_file(written, body):
         prompt.render(a="text")
 
 
+def test_an_error_names_the_line_of_the_file_and_no_value(written):
+    """What fills the slots is data, and may be anybody's."""
+    prompt = written(HEADER.format(slots="a") + "# User\nfirst\n{{ a.missing }}")
+    with pytest.raises(TemplateError) as caught:
+        prompt.render(a="a secret")
+    assert str(caught.value).startswith(f"{prompt.path}:9: ")
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+SLOTS = "purpose, score, prediction, target, explanation"
+
+
+@pytest.mark.parametrize(
+    ("slots", "body", "problem"),
+    [
+        ("purpose", "{{ purpose }}", rf"metric\.md: the header must say 'slots: {SLOTS}'"),
+        (SLOTS + ", more", "{{ more }}", "the header must say"),
+        (SLOTS, "{{ scroe }}", rf"metric\.md: there is no slot 'scroe'; there are {SLOTS}"),
+        (SLOTS, "one\n{% if %}", r"metric\.md:9: unexpected end of block"),
+    ],
+)
+def test_prompts_can_be_checked_before_they_are_used(tmp_path, slots, body, problem):
+    """A mistake in one that is filled late would be found when much has been paid for."""
+    (tmp_path / "metric.md").write_text(HEADER.format(slots=slots) + "# User\n" + body)
+    with pytest.raises(TemplateError, match=problem):
+        templates.check_prompts(tmp_path)
+
+
+def test_the_librarys_own_prompts_pass_the_check():
+    """A copy of any of them is a fine place to begin."""
+    templates.check_prompts(Path(__file__).parent.parent / "prompts")
+
+
 def test_an_unknown_prompt_or_folder_is_an_error(tmp_path):
     """A misspelt file name would otherwise override nothing, in silence."""
     with pytest.raises(TemplateError, match="no prompt 'mertic'"):

@@ -21,7 +21,7 @@ from typing import Any
 
 from textgrad_engine.errors import TemplateError
 
-__all__ = ["Prompt", "fence", "fill", "load", "nonce_for", "slots_of", "use_prompts"]
+__all__ = ["Prompt", "check_prompts", "fence", "fill", "load", "nonce_for", "slots_of", "use_prompts"]
 
 _PACKAGED = Path(__file__).parent / "prompts"
 _CHECKOUT = Path(__file__).parent.parent / "prompts"
@@ -69,7 +69,15 @@ class Prompt:
             with _rendering:
                 return str(_environment().render_template(_compiled(self.name, self.user), **slots)).strip()
         except Exception as error:
-            raise TemplateError(f"{self.path}: {error}") from error
+            raise TemplateError(self._broken(error)) from error
+
+    def _broken(self, error: Exception) -> str:
+        """What is wrong, with the line of the file; never the values of the slots, which may be anybody's data."""
+        line, detail = getattr(error, "line", None), getattr(error, "detail", None) or str(error)
+        if line is None:
+            return f"{self.path}: {detail}"
+        text = self.path.read_text(encoding="utf-8")
+        return f"{self.path}:{text[: text.index(self.user)].count(chr(10)) + line}: {detail}"
 
     def _check(self, slots: dict[str, Any]) -> None:
         if missing := [name for name in self.slots if name not in slots]:
@@ -130,6 +138,29 @@ def use_prompts(folder: str | Path) -> Iterator[None]:
         yield
     finally:
         _folder.reset(token)
+
+
+def check_prompts(folder: str | Path) -> None:
+    """Find what would go wrong with a user's own prompts when they are filled, before anything is paid for.
+
+    Raises:
+        TemplateError: `use_prompts` refuses the folder, or a file in it is malformed, names other slots in its header
+            than the library's prompt, or uses what is no slot.
+    """
+    with use_prompts(folder):
+        for file in sorted(Path(folder).glob("*.md")):
+            prompt, shipped = load(file.stem), _shipped(file.stem)
+            slots = ", ".join(shipped.slots)
+            if set(prompt.slots) != set(shipped.slots):
+                raise TemplateError(f"{file}: the header must say 'slots: {slots}'; a slot need not be used")
+            try:
+                with _rendering:
+                    wanted = _environment().undeclared_variables_in_str(prompt.user)
+                    _compiled(prompt.name, prompt.user)
+            except Exception as error:
+                raise TemplateError(prompt._broken(error)) from error
+            if unknown := sorted(set(wanted) - set(prompt.slots)):
+                raise TemplateError(f"{file}: there is no slot {unknown[0]!r}; there are {slots or 'none'}")
 
 
 def fence(text: object, label: str = "text") -> str:

@@ -134,3 +134,8 @@ def test_the_users_own_prompts_are_checked(small: Any, tmp_path: Path) -> None:
     (folder / "mine" / "critik.md").write_text("x", encoding="utf-8")
     with pytest.raises(TemplateError, match="no prompt 'critik'"), build.prompts_of(load_config(folder)):
         pass
+    (folder / "mine" / "critik.md").unlink()
+    own = "---\nname: metric\npurpose: a test\nslots: purpose, score\n---\n# User\n{{ purpose }}"
+    (folder / "mine" / "metric.md").write_text(own, encoding="utf-8")
+    with pytest.raises(TemplateError, match="must say 'slots: purpose"), build.prompts_of(load_config(folder)):
+        pass

@@ -232,6 +232,10 @@ PROBLEMS = {
         change('name = "exact_match"', 'function = "json:__name__"\npurpose = "x"'),
         ":14: .*cannot be called",
     ),
+    "function of one argument": (
+        change('name = "exact_match"', 'function = "json:loads"\npurpose = "x"'),
+        r":14: .*'json:loads' is called with the answer and the target, and takes \(s, .*too many positional arguments",
+    ),
     "no colon": (
         change('name = "exact_match"', 'function = "json.loads"\npurpose = "x"'),
         ':14: .*expected "module:name"',

@@ -51,6 +51,16 @@ def test_a_folder_that_holds_files_is_refused(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
 
+def test_a_place_where_no_folder_can_be_is_refused(tmp_path: Path) -> None:
+    """A file, and what would be below one; the message says to name another place."""
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(RunError, match=r"notes\.txt: this is a file, and a run is a folder; name another place"):
+        RunFolder(tmp_path / "notes.txt")
+    with pytest.raises(RunError, match=r"cannot be written: .*; name another place"):
+        RunFolder(tmp_path / "notes.txt" / "run")
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
 def test_a_folder_is_used_once(tmp_path: Path) -> None:
     """The folder of a run that has just begun is in use."""
     RunFolder(tmp_path / "run")

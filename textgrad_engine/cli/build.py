@@ -212,10 +212,11 @@ def prompts_of(config: Config) -> Iterator[None]:
     """Inside the block, the user's folder of prompts goes before the library's.
 
     Raises:
-        TemplateError: a file in it has a name that the library does not use.
+        TemplateError: a file in it has a name that the library does not use, or could not be filled.
     """
     folder: Any = contextlib.nullcontext()
     if config.prompts is not None:
+        templates.check_prompts(config.file(config.prompts))
         folder = templates.use_prompts(config.file(config.prompts))
     with folder:
         yield

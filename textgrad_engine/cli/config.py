@@ -126,6 +126,19 @@ class Config(Section):
         if not callable(found):
             self.fail(f"[metric] function = {self.metric.function!r} cannot be called: {found!r}", "metric", "function")
         function: Callable[..., Any] = found
+        try:
+            signature = inspect.signature(function)
+        except ValueError:  # what is written in C may not tell what it takes
+            return function
+        try:
+            signature.bind("", "")
+        except TypeError as error:
+            self.fail(
+                f"[metric] function = {self.metric.function!r} is called with the answer and the target, and takes "
+                f"{signature}: {error}",
+                "metric",
+                "function",
+            )
         return function
 
     def input_columns(self) -> tuple[str, ...]:
@@ -220,8 +233,10 @@ def load_config(path: str | Path) -> Config:
         path /= "config.toml"
         if not path.is_file() and others:
             raise ConfigError(f"{path}: there is no such file; name one of {', '.join(others)}, or rename it")
+        if not path.is_file():
+            raise ConfigError(f"{path}: there is no such file; name a folder that holds one, or another .toml file")
     if not path.is_file():
-        raise ConfigError(missing_file(path))
+        raise ConfigError(f"{missing_file(path)}; a config is a .toml file, or a folder that holds config.toml")
     if path.suffix.lower() != ".toml":
         raise ConfigError(f"{path}: a config is a .toml file, or a folder that holds config.toml")
     try:

@@ -32,7 +32,10 @@ def estimate(
     optimizer: OptimizerName = None,
     controls: Controls = False,
     latency: Annotated[
-        float, typer.Option("--latency", min=0, help="Seconds that an answer takes, for the time of a search.")
+        float,
+        typer.Option(
+            "--latency", metavar="SECONDS", min=0, help="Seconds that an answer takes, for the time of a search."
+        ),
     ] = 1.0,
     as_json: Json = False,
 ) -> None:

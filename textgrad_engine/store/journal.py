@@ -73,9 +73,11 @@ class RunFolder:
             if config is not None:
                 write_atomically(self.path / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
         except FileExistsError:
+            if not self.path.is_dir():
+                raise RunError(f"{self.path}: this is a file, and a run is a folder; name another place") from None
             raise _in_use(self.path) from None
         except OSError as error:
-            raise _unwritable(error, self.path) from None
+            raise RunError(f"{_unwritable(error, self.path)}; name another place") from None
 
     def on_event(self, event: Event) -> None:
         """Write an event down.
