@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Evidence, Origin
+from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.report import as_json, one_line, render
 from textgrad_engine.train import Evaluation, TrainResult, compare
 
@@ -53,6 +55,22 @@ Not everything went well
 def test_the_whole_report(result: TrainResult) -> None:
     """What people see, as it stands."""
     assert render(result, title="runs/tickets-1") == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"), [((1.0, 1.0, 0.0), "fails 1 of 3 validation examples"), ((1.0, 0.0, 0.0), ""), ((4.0,), "")]
+)
+def test_too_few_failures_to_win_on_are_named(
+    result: TrainResult, changed: Any, scores: tuple[float, ...], said: str
+) -> None:
+    """With three examples nothing can be shown, and "no change did better" alone would blame the optimizer."""
+    race = RaceRecord("no difference", ("a",), (0.0,), (0.0,), 0.5, 0.0)
+    val = Evaluation(tuple("abc"[: len(scores)]), scores, ("",) * len(scores), {})
+    same = changed(best=result.seed, seed_val=val, best_val=val, steps=(replace(result.steps[0], race=race),))
+    text = " ".join(render(same).split())
+    assert ("a change is kept only if it does better on 2 at least" in text) == bool(said)
+    assert said in text
+    assert "validation examples, and a change" not in render(changed(best=result.seed, seed_val=val, steps=()))
 
 
 def test_without_a_test_set_it_says_what_validation_is_worth(changed: Any) -> None:

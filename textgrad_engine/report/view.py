@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
@@ -249,6 +250,7 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
             f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
             "with the seed prompt, so its score there flatters it."
         )
+    notes += _too_few(result)
     looked = result.openings
     if looked == openings > 1:
         notes.append(
@@ -278,6 +280,19 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
         low, high = (score(bound, True) for bound in found.bounds)
         notes.append(f"Whatever the missing answers would have scored, the difference is between {low} and {high}.")
     return tuple(notes)
+
+
+def _too_few(result: TrainResult) -> Iterator[str]:
+    """Where no change could have won its race, however good it was."""
+    if result.seed != result.best or result.seed_val is None or all(step.race is None for step in result.steps):
+        return
+    scores = [score for score in result.seed_val.scores if score is not None]
+    failed = sum(score < 1.0 for score in scores)
+    if failed < FEWEST and all(0.0 <= score <= 1.0 for score in scores):  # on another scale, who knows the best score
+        yield (
+            f"The seed prompt fails {failed} of {plural(len(scores), 'validation example')}, and a change is kept only "
+            f"if it does better on {FEWEST} at least, so none could be; add validation examples that it fails."
+        )
 
 
 def lost(evaluation: Evaluation) -> str:
