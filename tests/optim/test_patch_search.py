@@ -827,6 +827,31 @@ def test_an_edit_goes_to_the_parameter_that_the_feedback_went_to() -> None:
     assert all("prompt of the drafter" in request.messages[-1].text for request in here.asked("optimizer"))
 
 
+def test_where_there_are_several_texts_the_past_says_which() -> None:
+    """A line that did not help in one text says nothing about another."""
+    here = World("a4", "a16", batch_size=4)
+    here.program = Chain()  # type: ignore[assignment]
+    here.search = PatchSearch(here.program.parameters(), feedback_batch_size=1, lanes=1)
+    here.objective = Objective(here.program, nn.ExactMatch(), here.train, here.val)
+    real = here.answer
+
+    async def answer(request: Request) -> Any:
+        if request.purpose == "forward":
+            return request.messages[-1].text
+        if request.purpose == "backward":
+            fields = request.config.response_format.json_schema["properties"]["case_1"]["properties"]
+            return {"case_1": dict.fromkeys(fields, "Shout a.")}
+        return await real(request)
+
+    here.model._fn = answer
+    here.step()
+    here.search.close()
+    entries = here.search.board.history
+    assert [entry.split(" (in the ")[1].split(")")[0] for entry in entries] == [
+        variable.role for variable in here.program.parameters()
+    ]
+
+
 # saved and taken up again
 
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable
+from textgrad_engine import Variable, templates
 from textgrad_engine.autograd import Source
 from textgrad_engine.errors import AuthenticationFailed, MalformedResponse
 from textgrad_engine.llm import Request, RetryPolicy, resolve
@@ -123,7 +124,7 @@ def test_half_an_answer_is_no_new_text(answer: str) -> None:
     ],
 )
 def test_a_broken_contract_is_asked_about_once_more_then_dropped(bad: dict[str, Any], reason: str) -> None:
-    """The second request has the reason; the text stays, and the change says why."""
+    """The second request has the reason and what it is about; the text stays, and the change says why."""
     text = prompt("Sort.\nThe mail: {mail}", "wrong")
     model = ScriptedModel([bad, bad])
     optimizer = TGD([text], model=model, max_edits=2, max_tokens=40)
@@ -133,6 +134,8 @@ def test_a_broken_contract_is_asked_about_once_more_then_dropped(bad: dict[str, 
     assert "could not be used" not in shown(model, 0)
     (told,) = [line for line in shown(model, 1).splitlines() if "Your last proposal could not be used:" in line]
     assert reason in told
+    assert templates.fence(json.dumps(bad, ensure_ascii=False), "proposal") in shown(model, 1)
+    assert "<proposal-" not in shown(model, 0)
     (change,) = optimizer.changes
     assert reason in change.problem
     assert (change.before, change.after, change.edits) == (text.data, text.data, ())

@@ -508,7 +508,10 @@ class PatchSearch(Searcher):
         """Keep for the proposer what was tried and what became of it."""
         past = templates.load("past_edit")
         for change in changes:
-            self.board.history.extend(past.render(edit=told, outcome=outcome) for told in edits_in_words(change))
+            role = self._named(self._number(change))
+            self.board.history.extend(
+                past.render(edit=told, outcome=outcome, role=role) for told in edits_in_words(change)
+            )
 
     def _remember_removed(self, found: Found, outcome: str) -> None:
         removed = templates.load("edit_removed")
@@ -516,7 +519,13 @@ class PatchSearch(Searcher):
             lines = zip(self.board.texts[entry.parameter].split("\n"), self.board.origins[entry.parameter])
             text = " / ".join(line for line, origin in lines if origin is not None and origin.edit == entry.edit)
             if text:
-                self.board.history.append(removed.render(text=repr(text), outcome=outcome))
+                role = self._named(entry.parameter)
+                self.board.history.append(removed.render(text=repr(text), outcome=outcome, role=role))
+
+    def _named(self, parameter: int) -> str:
+        """Which text the past is about, where there are several."""
+        variables = self._variables()
+        return variables[parameter].role if len(variables) > 1 else ""
 
     def _number(self, change: Change) -> int:
         return next(n for n, variable in enumerate(self._variables()) if variable is change.variable)

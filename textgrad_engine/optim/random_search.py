@@ -28,7 +28,7 @@ from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
-from textgrad_engine.optim.telling import edits_in_words
+from textgrad_engine.optim.telling import edits_in_words, without_what_is_there
 
 __all__ = ["RandomEdits", "RandomSearch"]
 
@@ -264,7 +264,7 @@ class RandomSearch(Searcher):
         number = board.begun
         parameter = number % len(board.texts)
         best = Candidate(board.texts, board.origins)
-        history = tuple(board.history[-self.momentum :]) if self.momentum else ()
+        history = tuple(without_what_is_there(board.history, board.texts)[-self.momentum :]) if self.momentum else ()
         brief = self._desk.brief(best, parameter, step=number, max_edits=self.max_edits, history=history)
         # A further sample each time: the brief may be the same as before.
         (answer,) = self._desk.ask([Job(self.proposer, brief, sample=number)])
@@ -296,4 +296,7 @@ class RandomSearch(Searcher):
         for change in self._desk.changes(draft):
             if not change.edits:  # that a text was written anew says nothing; what it changed does
                 change = replace(change, edits=tuple(edits_between(change.before, change.after)[0]))
-            self.board.history.extend(past.render(edit=told, outcome=outcome) for told in edits_in_words(change))
+            role = change.variable.role if len(self._variables()) > 1 else ""
+            self.board.history.extend(
+                past.render(edit=told, outcome=outcome, role=role) for told in edits_in_words(change)
+            )

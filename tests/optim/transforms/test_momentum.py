@@ -50,7 +50,7 @@ def test_showing_the_past_changes_no_state() -> None:
 
 def test_the_words_are_a_prompt(tmp_path: Path) -> None:
     """A user may say it otherwise."""
-    header = "---\nname: past_edit\npurpose: mine\nversion: 1\nslots: edit, outcome\n---\n# User\n"
+    header = "---\nname: past_edit\npurpose: mine\nversion: 1\nslots: edit, outcome, role\n---\n# User\n"
     (tmp_path / "past_edit.md").write_text(header + "{{ outcome }}: {{ edit }}\n", "utf-8")
     with templates.use_prompts(tmp_path):
         assert history(1, recorded(1, "{{ kept }}"))[0] == "{{ kept }}: added 'Line 0.'"

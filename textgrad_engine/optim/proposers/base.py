@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from textgrad_engine import templates
@@ -51,6 +51,7 @@ class Brief:
         demos: solved examples, for `Demonstrations`.
         queries: inputs of examples that fail, to take demonstrations near to.
         examples: texts that are good of their kind, which `Patch` and `Rewrite` show as models.
+        refused: the model's last answer to this brief, where it is asked again because that could not be used.
     """
 
     role: str
@@ -66,6 +67,7 @@ class Brief:
     demos: tuple[Demo, ...] = ()
     queries: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    refused: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,15 +106,17 @@ class Proposer(Protocol):
 
 
 async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
-    """A proposal that keeps the contracts: one that does not is asked for once more, with the problem, then dropped.
+    """A proposal that keeps the contracts: one that does not is asked for once more, then dropped.
+
+    The second request has the problem and the answer that had it, for the model remembers nothing.
 
     Raises:
         ModelError: there was no answer.
     """
-    problem = ""
+    problem, heard = "", _Heard(model)
     for _ in range(2):
         try:
-            made = await proposer.propose(brief, model, problem)
+            made = await proposer.propose(replace(brief, refused=heard.last), heard, problem)
             if made.text != brief.text and (found := broken(brief.contracts, brief.text, made.text)) is not None:
                 raise ContractError(found)
         except ContractError as error:
@@ -120,6 +124,23 @@ async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
             continue
         return made
     return Proposal(brief.text, brief.origins, problem=problem)
+
+
+class _Heard:
+    """A model whose last answer is kept."""
+
+    def __init__(self, inner: Model) -> None:
+        self._inner = inner
+        self.last = ""
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    async def complete(self, request: Request) -> Completion:
+        completion = await self._inner.complete(request)
+        self.last = completion.text
+        return completion
 
 
 class LateModel:
@@ -194,6 +215,7 @@ def shared_slots(brief: Brief, problem: str) -> dict[str, Any]:
         "constraints": [text for contract in brief.contracts if (text := contract.describe(brief.text))],
         "history": list(brief.history),
         "problem": problem,
+        "refused": brief.refused,
     }
 
 

@@ -44,7 +44,7 @@ class ByScores:
         slots = {
             "tried": [{"text": text, "score": score} for (text, _), score in zip(ranked, scores)],
             "demos": [asdict(demo) for demo in brief.demos],
-            **{name: shared[name] for name in ("role", "constraints", "problem")},
+            **{name: shared[name] for name in ("role", "constraints", "problem", "refused")},
         }
         body = await ask(model, "optimizer_scores", "rewrite", REWRITE_SCHEMA, slots)
         text = str(body["text"]).strip("\n")

@@ -22,7 +22,7 @@ class Paraphrase:
     async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
         """Ask for the text in other words; see `Proposer` for errors."""
         shared = shared_slots(brief, problem)
-        slots = {"text": brief.text, **{name: shared[name] for name in ("role", "constraints", "problem")}}
+        slots = {"text": brief.text, **{name: shared[name] for name in ("role", "constraints", "problem", "refused")}}
         body = await ask(model, "optimizer_paraphrase", "rewrite", REWRITE_SCHEMA, slots)
         text = str(body["text"]).strip("\n")
         if text == brief.text.strip("\n"):  # line ends around the text are no change

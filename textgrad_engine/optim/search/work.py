@@ -37,6 +37,7 @@ from textgrad_engine.optim.search.race import (
 )
 from textgrad_engine.optim.search.sparing import spared
 from textgrad_engine.optim.search.trim import trimmed
+from textgrad_engine.optim.telling import without_what_is_there
 
 __all__ = ["Workshop", "in_edits", "support_of"]
 
@@ -76,7 +77,7 @@ class Workshop:
             feedback=sum(map(len, said.gradients)),
             problems=said.problems,
         )
-        history = tuple(board.history[-self.momentum :]) if self.momentum else ()
+        history = tuple(without_what_is_there(board.history, board.texts)[-self.momentum :]) if self.momentum else ()
         briefs: dict[int, Brief] = {}
         left_out: dict[int, int] = {}
         for n, share in enumerate(shares(credit(said.gradients), max_edits)):

@@ -28,7 +28,7 @@ class Momentum:
         """Put the past behind the history that is there (the prompt ``past_edit``)."""
         prompt = templates.load("past_edit")
         told = [
-            prompt.render(edit=line, outcome=past["outcome"])
+            prompt.render(edit=line, outcome=past["outcome"], role="")
             for past in state["past"][-self.window :]
             for line in past["lines"]
         ]
