@@ -137,6 +137,7 @@ def optimizer_request() -> Callable[..., Request]:
             "constraints": [],
             "history": [],
             "problem": "",
+            "refused": "",
         }
         if kind in ("patch", "crossover"):
             slots["lines"] = "\n".join(f"{number}| {line}" for number, line in enumerate(text.split("\n"), 1))

@@ -16,7 +16,7 @@ SEED = "Sort the mail into billing, shipping, account, technical, returns or tru
 
 
 def asked(prompt: str, **slots: object) -> str:
-    text = templates.load(prompt).render(role="prompt", constraints=[], problem="", **slots)
+    text = templates.load(prompt).render(role="prompt", constraints=[], problem="", refused="", **slots)
     form = ResponseFormat(name="rewrite", json_schema=REWRITE_SCHEMA)
     messages = (Message(role="system", content="You improve."), Message(role="user", content=text))
     request = Request(messages=messages, config=GenerateConfig(response_format=form))
@@ -27,7 +27,7 @@ def asked(prompt: str, **slots: object) -> str:
 def test_what_is_no_such_request_is_read_as_none() -> None:
     """Other prompts are answered as before."""
     user = templates.load("optimizer_rewrite").render(
-        role="prompt", text=SEED, feedback=[], constraints=[], history=[], examples=[], problem=""
+        role="prompt", text=SEED, feedback=[], constraints=[], history=[], examples=[], problem="", refused=""
     )
     assert original_in(user) is None
     assert tried_in(user) is None

@@ -21,6 +21,7 @@ TRIED = templates.load("optimizer_scores").render(
     demos=[{"inputs": [["parcel", "Parcel: glass, tea, wine, 3.1 kg, for Ada Berg"]], "answer": "K4"}],
     constraints=[],
     problem="",
+    refused="",
 )
 CAREFUL = Proposer(seed=0, sloppiness=0.0)
 
