@@ -102,8 +102,8 @@ def test_twice_ends_at_once(tmp_path: Path, optimizer: str) -> None:
             stdout, stderr = process.communicate(timeout=8)  # answers in flight would get ten seconds
     assert (process.returncode, stdout) == (130, ""), stderr
     assert stderr.strip() == (
-        f"interrupted; {run} has the best prompt so far and what was paid for until then, but no result.json; "
-        f"`show {run}` prints what is known"
+        f"interrupted; what was paid for until then is in {run}, with the best prompt so far and without a "
+        f"result.json; `show {run}` prints what is known"
     )
     assert (run / "best_prompt.txt").is_file()
     assert read_run(run).usage().calls == seed_scores

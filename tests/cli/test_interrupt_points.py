@@ -103,10 +103,7 @@ def true_to_the_folder(said: str, run: Path, cli: Callable[..., Any]) -> None:
         whole(run)
         assert (shown.exit_code, "verdict" in shown.stdout) == (0, True)
     else:
-        assert (
-            f"interrupted; {run} has the best prompt so far and what was paid for until then, but no result.json"
-            in last
-        )
+        assert f"interrupted; what was paid for until then is in {run}, with the best prompt so far" in last
         assert not (run / "result.json").exists()
         assert (run / "best_prompt.txt").is_file()
         assert shown.exit_code == 1
@@ -146,7 +143,7 @@ def test_twice_after_the_last_call_ends_at_once_and_says_what_is_there(cli: Any,
             break
         assert result.exit_code == 130
         true_to_the_folder(result.stderr, run, cli)
-        missing.append("no result.json" in result.stderr)
+        missing.append("without a result.json" in result.stderr)
         shutil.rmtree(run)
     assert missing == sorted(missing, reverse=True)
     assert {True, False} == set(missing)

@@ -48,6 +48,24 @@ def test_it_runs_as_a_module(tmp_path: Path) -> None:
     assert done.stderr == "error: nothing: there is no such run folder\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_result_that_cannot_be_printed_is_not_lost(small: Any, tmp_path: Path) -> None:
+    """The disk that stdout goes to is full: the run was paid for, and the message says where its result is."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "textgrad_engine", "train", str(small(rows=3)), "--run-dir", "run", "-q"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=env, cwd=tmp_path, check=False
+        )
+    assert done.returncode != 0
+    assert done.stderr.startswith(
+        "error: the result cannot be printed: no space left on device\n"
+        "  all of the run is in run, and `show run` prints the result\n"
+    )
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "run" / "result.json").is_file()
+
+
 def test_the_library_needs_neither_typer_nor_rich(tmp_path: Path) -> None:
     """They are for people at a terminal; a program that reads run folders pays nothing for them."""
     code = (

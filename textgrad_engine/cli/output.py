@@ -12,7 +12,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from textgrad_engine.errors import BudgetExceeded, TextgradError
+from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.train.interrupt import finishing_on_interrupt
 
 __all__ = [
@@ -118,13 +118,24 @@ def say(message: str, quiet: bool) -> None:
 
 
 def write(text: str) -> None:
-    """Write a result to stdout. What its encoding cannot express is replaced, which is better than dying over it."""
+    """Write a result to stdout. What its encoding cannot express is replaced, which is better than dying over it.
+
+    Raises:
+        RunError: stdout is closed, or what it was redirected to is full.
+    """
     stream: Any = sys.stdout
+    if stream is None:
+        raise RunError("the result cannot be printed: stdout is closed")
     if not text.endswith("\n"):
         text += "\n"
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "replace").decode(encoding, "replace"))
-    stream.flush()
+    try:
+        stream.write(text.encode(encoding, "replace").decode(encoding, "replace"))
+        stream.flush()
+    except BrokenPipeError:  # whoever reads has read enough
+        raise
+    except OSError as error:
+        raise RunError(f"the result cannot be printed: {(error.strerror or str(error)).lower()}") from error
 
 
 def width() -> int:

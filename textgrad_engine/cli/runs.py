@@ -157,8 +157,8 @@ def left_in(path: Path) -> str:
         return f"all of the run is in {path}, and `show {path}` prints the result"
     if begun(path):
         return (
-            f"{path} has the best prompt so far and what was paid for until then, but no result.json; `show {path}` "
-            "prints what is known"
+            f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
+            f"`show {path}` prints what is known"
         )
     return f"nothing was asked, so there is nothing in {path} to go on with"
 

@@ -167,7 +167,7 @@ def _saying_what_is_left(path: Path) -> Iterator[None]:
         yield
     except TextgradError as error:
         if runs.begun(path):
-            error.add_note(f"what was paid for until then is in {path}, and `show {path}` prints what is known")
+            error.add_note(runs.left_in(path))
         raise
     except KeyboardInterrupt as error:
         error.add_note(runs.left_in(path))
