@@ -15,6 +15,7 @@ from textgrad_engine.optim.search.volume import Sizes, Span
 from textgrad_engine.testing import FunctionModel, SimulatedTask, simulated_task
 from textgrad_engine.train import Guards
 from textgrad_engine.train.estimate import estimate
+from textgrad_engine.train.estimated import Placeholder
 
 ROWS = [{"id": str(n), "word": f"word {n}", "target": "yes"} for n in range(20)]
 
@@ -65,6 +66,24 @@ def test_a_run_keeps_to_its_estimate(name: str, seed: int) -> None:
     checked(
         name, simulated_task(rules=6, interactions=2, train=48, val=48, test=24, seed=seed), seed, Trainer(seed=seed)
     )
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_no_proposal_of_the_rehearsal_is_sent_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The placeholder answers with a text that it was shown; a request that repairs one is no usual request."""
+    asked: list[str] = []
+    real = Placeholder.complete
+
+    async def complete(self: Placeholder, request: llm.Request) -> llm.Completion:
+        if request.purpose == "optimizer":
+            asked.append(request.messages[-1].text)
+        return await real(self, request)
+
+    monkeypatch.setattr(Placeholder, "complete", complete)
+    task = simulated_task(flat=True, train=32, val=32, test=16, seed=4)
+    program = task.program()
+    estimate(Trainer(), program, task.loss, SEARCHES[name](program.parameters(), 4), task.train, task.val)
+    assert not [text for text in asked if "could not be used" in text]
 
 
 @pytest.mark.parametrize("name", SEARCHES)

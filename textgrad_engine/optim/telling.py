@@ -34,7 +34,7 @@ def without_what_is_there(history: Iterable[str], texts: Sequence[str]) -> list[
         texts: the texts as they are.
 
     Example:
-        >>> without_what_is_there(["added 'Be kind.' - no", "added 'Be brief.' - no"], ["Sort.\\nBe kind."])
+        >>> without_what_is_there(["added 'Be kind.' - no", "added 'Be brief.' - no"], ["Sort.\nBe kind."])
         ["added 'Be brief.' - no"]
     """
     edit, removed, gap = templates.load("edit_in_words"), templates.load("edit_removed"), "\0"

@@ -37,7 +37,8 @@ WRONG_SHARE = (0.05, 1.0)
 SHRINK = 0.5
 """The share of the trained texts that edits may take away by and by."""
 
-_TEXT = re.compile(r"<text-([0-9a-f]{8})>\n(.*?)\n</text-\1>", re.DOTALL)
+_TEXT = re.compile(r"<((?:text|original|tried)-[0-9a-f]{8})>\n(.*?)\n</\1>", re.DOTALL)
+"""A text that the optimizer is shown, as each of its prompts fences it."""
 
 
 @dataclass(frozen=True)
