@@ -20,7 +20,6 @@ from pydantic import TypeAdapter
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
-from textgrad_engine.func import pmap
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.optimizer import Change
@@ -31,6 +30,7 @@ from textgrad_engine.optim.search.agenda import company, due
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.found import Found, edits_of, with_edits
 from textgrad_engine.optim.search.lanes import Lanes
+from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.patch_volume import patch_volume
 from textgrad_engine.optim.search.race import RaceRecord
@@ -44,9 +44,6 @@ __all__ = ["PatchSearch"]
 
 FEWEST_FAILING = 8
 """With fewer failures than this among the examples of races, more examples are taken in."""
-
-MEASURED = 8
-"""So many examples are run twice with the same texts, to know how much scores differ by themselves."""
 
 MANY_TOGETHER = 3
 """After so many patches were put together, the proposer is asked to remove lines that say the same."""
@@ -286,16 +283,10 @@ class PatchSearch(Searcher):
         self._waiting = [n for n in self._waiting if n not in board.val]  # a race may have run on more of them
         while self._waiting and (not board.val or len(board.failing) < FEWEST_FAILING):
             more, self._waiting = self._waiting[: self.pool], self._waiting[self.pool :]
-            twice = [] if board.val else more[:MEASURED]
-            once, again = pmap(functools.partial(self._sampled, objective))([(more, 0), (twice, 1)])
-            board.val |= {n: score for n, score in zip(more, once) if score is not None}
-            squares = [(b - board.val[n]) ** 2 for n, b in zip(twice, again) if b is not None and n in board.val]
-            if squares:
-                board.noise = sum(squares) / 2 / len(squares)
-
-    def _sampled(self, objective: Objective, asked: tuple[list[int], int]) -> list[float | None]:
-        positions, index = asked
-        return objective.scores(self.board.texts, positions, repeat=index)
+            found = {n: score for n, score in zip(more, objective.scores(board.texts, more)) if score is not None}
+            if not board.val:
+                board.noise = noise_of(objective, board.texts, found, self.seed)
+            board.val |= found
 
     # What to try next. Only the board decides, and it changes in the order of the proposals.
 

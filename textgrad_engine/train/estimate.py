@@ -21,6 +21,7 @@ from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim.search.noise import MEASURED
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.train.estimate_search import estimate_search
 from textgrad_engine.train.estimated import (
@@ -85,7 +86,7 @@ def estimate(
         >>> optimizer = optim.TGD(program.parameters())
         >>> found = estimate(Trainer(batch_size=20), program, nn.ExactMatch(), optimizer, rows, rows[:10])
         >>> found.steps, found.calls["forward"]
-        (2, Range(low=50.0, high=70.0))
+        (2, Range(low=50.0, high=78.0))
     """
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, train, val, test, models, lowest_score)
@@ -148,7 +149,8 @@ class _Plan:
 
         tests = 0 if test is None else len(test)
         trained = Range(trained_in(fewest), trained_in(most))
-        examples = Range(trained.low + len(val) + tests, trained.high + (1 + most) * len(val) + 2 * tests)
+        validated = (1 + most) * len(val) + min(MEASURED, len(val))  # a few are run twice before the first race
+        examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests)
         return cls(batch, Range(fewest, most), trained, examples)
 
 

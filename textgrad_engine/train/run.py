@@ -20,6 +20,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
 from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import Race, RaceRecord, answered, run_race
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
@@ -102,6 +103,7 @@ class Run:
         self.origins = self.origins_now()
         self.seed_val: Evaluation | None = None
         self.best_val: Evaluation | None = None
+        self.noise: float | None = None
         self.seed_test: Evaluation | None = None
         self.best_test: Evaluation | None = None
         self.controls: Controls | None = None
@@ -303,15 +305,18 @@ class Run:
         known = {n: score for n, score in enumerate(self.best_val.scores) if score is not None}
         board = Board(self.objective.texts_of(self.best), (), known)
         texts = self.objective.texts_of(self.texts())
-        race = Race(
-            board.strata((), random.Random(f"{self.trainer.seed}/{number}")),
-            scale=board.scale,
-            until="worse" if self.is_shorter() else "better",
-            reject=DOUBT if self.is_shorter() else None,
-            hopeful=board.failing,
-            handicap=handicap_of(self.objective, board.texts, texts),
-        )
         with self.phase("validate", number, 0):
+            if self.noise is None:
+                self.noise = noise_of(self.objective, board.texts, known, self.trainer.seed)
+            race = Race(
+                board.strata((), random.Random(f"{self.trainer.seed}/{number}")),
+                scale=board.scale,
+                until="worse" if self.is_shorter() else "better",
+                reject=DOUBT if self.is_shorter() else None,
+                hopeful=board.failing,
+                handicap=handicap_of(self.objective, board.texts, texts),
+                noise=self.noise,
+            )
             both = [board.texts, texts]
             scores = answered(lambda some: self.objective.matrix(both, some))
             return run_race(race, self.objective.val, scores, slower_by(self.objective, *both))
