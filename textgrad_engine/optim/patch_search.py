@@ -39,6 +39,7 @@ from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.search.work import Workshop, support_of
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import edits_in_words
+from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["PatchSearch"]
 
@@ -92,6 +93,8 @@ class PatchSearch(Searcher):
         momentum: how many refused or removed edits the model is shown, with what became of them.
         max_tokens: at most so many tokens in a parameter.
         max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
+        transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
+            ``[dedupe()]``. None of them may remember anything, as proposals do not know of each other.
         feedback_batch_size: so many examples may share one feedback call.
         proposer: makes the patches.
         pool: races begin on so many validation examples, and on so many more when few of those are failed any longer.
@@ -140,6 +143,7 @@ class PatchSearch(Searcher):
         momentum: int = 12,
         max_tokens: int = 2000,
         max_feedback_tokens: int = 8000,
+        transforms: Iterable[FeedbackTransform] | None = None,
         feedback_batch_size: int = 8,
         proposer: Proposer | None = None,
         pool: int = 48,
@@ -154,6 +158,7 @@ class PatchSearch(Searcher):
             "constraints": tuple(constraints),
             "max_tokens": max_tokens,
             "max_feedback_tokens": max_feedback_tokens,
+            "transforms": transforms,
         }
         for name, value in (
             ("lanes", lanes),

@@ -84,9 +84,9 @@ def shrink(
     r"""Leave out the lines of a program's texts that it does without; the program holds the short texts afterwards.
 
     Each shorter text is raced against the texts that were given, never against the last short one, or small losses
-    would add up; it is dropped as soon as it is probably worse. A few examples are run twice with the given texts first,
-    to know how much scores differ by themselves. `optim.shrink` says in which order lines are left out. Several texts
-    are shrunk one after the other.
+    would add up; it is dropped as soon as it is probably worse. How much scores differ by themselves is measured before
+    that, on a few examples. `optim.shrink` says in which order lines are left out. Several texts are shrunk one after
+    the other.
 
     Args:
         program: the module.
