@@ -35,6 +35,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.patch_volume import patch_volume
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.search.work import Workshop, support_of
 from textgrad_engine.optim.search.written import Written
@@ -369,9 +370,7 @@ class PatchSearch(Searcher):
         if found.race.outcome == "better":
             self._remember(found.spared, f"refused: {found.spared_for}")
             kept, why, changes = self._settle_winner(objective, found, found.race)
-            if without := _count(found.spared):
-                why += f"; without {without} of its edits, refused: {found.spared_for}"
-            return kept, why + _trimmed(found), changes
+            return kept, why + spared_in_words(found) + _trimmed(found), changes
         why = "worse" if found.race.outcome == "worse" else "no difference shown"
         for change in found.changes if found.kind == "patch" else ():
             n = self._number(change)

@@ -48,7 +48,8 @@ class TGD(Optimizer):
         params: the parameters, or groups of them with settings of their own.
         model: asks this model; None stands for the optimizer of `use_models`.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        momentum: how many past steps the model is shown, with what became of them.
+        momentum: how many past steps the model is shown, with what became of them; one of which guards refused some
+            edits counts twice.
         mode: ``"patch"`` for edits of lines, ``"rewrite"`` for the whole text anew.
         max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time.
         max_tokens: at most so many tokens in a parameter.
