@@ -202,7 +202,7 @@ class RandomSearch(Searcher):
                 most * (2 * race + 2 * sizes.guarded) + MEASURED,
             ),
             asked=Span(least * asks, usual * asks, 2 * most * asks),
-            waits=(Span(0, usual, 6 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
+            waits=(Span(0, 1 + usual, 1 + 6 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
             growth=Span(0, 100, self.room_to_grow()),
             told=Span(0, 60 * self.momentum, 200 * self.momentum),
             rewrites=bool(asks),

@@ -64,7 +64,11 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int
         asked=Span(0, (1.1 + bool(extra)) * tried, (2 + extra) * begun * sizes.parameters),
         shared=min(search.feedback_batch_size, batch),
         waits=(
-            Span(rounded_up(fewest, lanes), 1.6 * usual / at_once, begun * (6 + 4 * batches) * (2 if spared else 1)),
+            Span(
+                rounded_up(fewest, lanes),
+                1 + 1.6 * usual / at_once,  # one to measure the noise
+                1 + begun * (6 + 4 * batches) * (2 if spared else 1),
+            ),
             Span(0, tried / at_once, begun),
             Span(0, (1 + bool(extra)) * tried / at_once, (2 + extra) * begun),
         ),
