@@ -18,6 +18,7 @@ from textgrad_engine.optim.transforms import (
     FeedbackTransform,
     Gathered,
     Stateless,
+    chain,
     cluster,
     momentum,
     summarise,
@@ -108,6 +109,14 @@ def test_what_is_no_transform_or_would_remember_in_vain_is_refused(
         SEARCHES[name]([prompt], transforms=transforms)
     with pytest.raises(error, match=message):
         SEARCHES[name]([{"params": [prompt], "transforms": transforms}])
+
+
+@pytest.mark.parametrize("make", [*SEARCHES.values(), optim.TGD])
+def test_transforms_given_one_by_one_are_those_of_every_group(make: Callable[..., optim.Optimizer]) -> None:
+    """An iterator is gone over once."""
+    groups = [{"params": [nn.Parameter(text, role="prompt")]} for text in ("A", "B")]
+    made = make(groups, transforms=iter([cluster()]))
+    assert [group["transforms"] for group in made.param_groups] == [chain(cluster())] * 2
 
 
 @every_search

@@ -104,7 +104,7 @@ class TGD(Optimizer):
                 "max_feedback_tokens": max_feedback_tokens,
                 "use_feedback": use_feedback,
                 "examples": examples if isinstance(examples, str) else tuple(examples),
-                "transforms": transforms,
+                "transforms": None if transforms is None else chain_of(transforms),
                 "proposer": proposer,
             },
         )

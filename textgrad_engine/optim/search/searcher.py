@@ -67,7 +67,7 @@ class Searcher(Optimizer):
     """
 
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
-        super().__init__(params, defaults)
+        super().__init__(params, self._checked(defaults))
         self.finished = False
         self.decided: Decision | None = None
         self.remaining: int | None = None
@@ -80,9 +80,7 @@ class Searcher(Optimizer):
             ValueError: a setting is unknown, a parameter comes twice, or a feedback transform remembers something.
             TypeError: the transforms are no sequence of transforms.
         """
-        given = group.get("transforms", self.defaults.get("transforms"))
-        own = {} if given is None else {"transforms": forgetful(given, type(self).__name__)}
-        super().add_param_group({**group, **own})
+        super().add_param_group(self._checked(group))
 
     def step(self, closure: Callable[[], Any] | Objective | None = None) -> Decision | None:
         """Decide about one proposal, and change the parameters if it is better.
@@ -165,6 +163,12 @@ class Searcher(Optimizer):
         """Requests to the optimizer that it takes at most to transform the feedback on one parameter."""
         given = (group.get("transforms") for group in self.param_groups)
         return max([0 if each is None else each.most_requests for each in given], default=0)
+
+    def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings with their feedback transforms as a chain, which is checked."""
+        given = settings.get("transforms")
+        own = {} if given is None else {"transforms": forgetful(given, type(self).__name__)}
+        return {**settings, **own}
 
     def _begin(self, objective: Objective) -> None:
         """Take up an objective; a subclass extends it.
