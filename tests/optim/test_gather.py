@@ -7,14 +7,22 @@ from textgrad_engine import Variable
 from textgrad_engine.autograd import Source
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.gather import collect, gather
-from textgrad_engine.optim.transforms import Gathered
+from textgrad_engine.optim.gather import Heard, collect
+from textgrad_engine.optim.gather import gather as gather_all
+from textgrad_engine.optim.transforms import Context, Gathered
 
 
 def item(text: str, example: str = "", output: str = "") -> Variable:
     variable = Variable(text)
     variable.source = Source(example=example, output=output)
     return variable
+
+
+def gather(gradient: list[Variable], limit: int) -> tuple[list[FeedbackItem], int]:
+    """What is shown of one parameter's feedback within a budget, and how many items are left out."""
+    (found,) = gather_all([Heard(gradient, Context("Sort.", "prompt", None, 1), lambda history: limit)])
+    assert isinstance(found, Gathered)
+    return list(found.items), found.left_out
 
 
 def test_an_item_that_does_not_fit_is_left_out_whole_and_counted() -> None:

@@ -33,6 +33,7 @@ from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.gather import Heard, gather
 from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.bandit import BATCH, successive_rejects, ucb
 from textgrad_engine.optim.search.credit import credit
@@ -43,6 +44,7 @@ from textgrad_engine.optim.search.objective import FeedbackOn, Objective
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
+from textgrad_engine.optim.transforms import FeedbackTransform, Gathered
 
 __all__ = ["BeamSearch"]
 
@@ -81,6 +83,8 @@ class BeamSearch(PopulationSearcher):
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
         max_tokens: at most so many tokens in a parameter.
         max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
+        transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
+            ``[dedupe()]``. None of them may remember anything, as proposals do not know of each other.
         seed: of all that is drawn.
 
     Raises:
@@ -128,6 +132,7 @@ class BeamSearch(PopulationSearcher):
         constraints: Iterable[Contract | str] = (),
         max_tokens: int = 2000,
         max_feedback_tokens: int = 8000,
+        transforms: Iterable[FeedbackTransform] | None = None,
         seed: int = 0,
     ) -> None:
         if selection not in ("rejects", "ucb"):
@@ -145,7 +150,8 @@ class BeamSearch(PopulationSearcher):
             "evaluations": evaluations,
             "max_edits": max_edits,
         }
-        super().__init__(params, text_settings(constraints, max_tokens, max_feedback_tokens, **counts), model, seed)
+        settings = text_settings(constraints, max_tokens, max_feedback_tokens, **counts)
+        super().__init__(params, {**settings, "transforms": transforms}, model, seed)
         self.proposer, self.max_edits = proposer or Rewrite(), max_edits
         self.beam, self.rounds, self.batch_size = beam, rounds, batch_size
         self.gradients, self.errors, self.edits, self.paraphrases = gradients, errors, edits, paraphrases
@@ -166,6 +172,8 @@ class BeamSearch(PopulationSearcher):
         arms = self.beam * (1 + self.successors)
         bandit = min(arms * sizes.val, arms * (self.evaluations + BATCH))
         asked = self.beam * (self.gradients * self.edits + self.successors)
+        extra = self.most_asked_by_transforms()
+        merged = self.beam * self.gradients  # what transforms may ask a model about
         return Volume(
             decisions=Span(least, min(most, usual * wide / 2), most),
             examples=Span(
@@ -174,12 +182,12 @@ class BeamSearch(PopulationSearcher):
                 rounds * (self.beam * (batch + wrong) + bandit + wide * 2 * sizes.guarded),
             ),
             feedback=Span(0, usual * self.beam * wrong, rounds * self.beam * wrong),
-            asked=Span(0, usual * 0.6 * asked, rounds * 2 * asked),
+            asked=Span(0, usual * 0.6 * (asked + bool(extra) * merged), rounds * (2 * asked + extra * merged)),
             shared=min(self.errors, wrong),
             waits=(
                 Span(fewest, usual * (2 + self.beam * self.successors / 4), rounds * (2 + arms)),
                 Span(0, usual, rounds),
-                Span(0, 2 * usual, 4 * rounds),
+                Span(0, (2 + bool(extra)) * usual, (4 + extra) * rounds),
             ),
             growth=Span(0, 100, self.room_to_grow()),
             told=Span(0, 40 * self.errors, self.most_told()),
@@ -259,8 +267,9 @@ class BeamSearch(PopulationSearcher):
 
     def _edited(self, groups: list[_Errors], said: list[FeedbackOn], rng: random.Random) -> list[Draft]:
         """New texts from the feedback on each group, all asked for at once."""
-        started: list[tuple[Draft, int, int, Job] | Draft] = []
-        for group, feedback in zip(groups, said):
+        begun: list[Draft] = []
+        heard: list[tuple[int, int, Heard]] = []
+        for place, (group, feedback) in enumerate(zip(groups, said)):
             parent = self.population.candidates[group.parent]
             credited = credit(feedback.gradients)
             stays = Draft(
@@ -272,15 +281,32 @@ class BeamSearch(PopulationSearcher):
                 feedback=sum(map(len, feedback.gradients)),
                 problems=feedback.problems,
             )
-            if not any(credited):
+            begun.append(stays)
+            if any(credited):
+                parameter = rng.choices(range(len(credited)), weights=credited)[0]
+                told = self._desk.heard(feedback.gradients[parameter], parent, parameter, self._round)
+                heard.append((place, parameter, told))
+        shown = {place: (n, each) for (place, n, _), each in zip(heard, gather([told for *_, told in heard]))}
+        started: list[tuple[Draft, int, int, Job] | Draft] = []
+        for place, stays in enumerate(begun):
+            parameter, found = shown.get(place, (0, Gathered(())))
+            if isinstance(found, str):
+                stays, found = replace(stays, problems=(*stays.problems, found)), Gathered(())
+            if not found.items:
                 started.append(replace(stays, number=self._next_number()))
                 continue
-            parameter = rng.choices(range(len(credited)), weights=credited)[0]
-            items, left_out = self._desk.gathered(feedback.gradients[parameter], parent, parameter)
             for sample in range(self.edits):
                 number = self._next_number()
-                brief = self._desk.brief(parent, parameter, step=number, max_edits=self.max_edits, items=items)
-                started.append((replace(stays, number=number), parameter, left_out, Job(self.proposer, brief, sample)))
+                brief = self._desk.brief(
+                    stays.candidate,
+                    parameter,
+                    step=number,
+                    max_edits=self.max_edits,
+                    items=found.items,
+                    history=found.history,
+                )
+                job = Job(self.proposer, brief, sample)
+                started.append((replace(stays, number=number), parameter, found.left_out, job))
         answers = iter(self._desk.ask([each[-1] for each in started if not isinstance(each, Draft)]))
         return [
             each if isinstance(each, Draft) else self._desk.filled(*each[:3], each[3].brief, next(answers))

@@ -1,16 +1,43 @@
-"""The feedback on a parameter as an optimizer sees it: each thing once, whole, within a token budget."""
+"""The feedback on a parameter as an optimizer sees it: collected, transformed, and cut to a budget of tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.feedback import FeedbackItem, item_of
-from textgrad_engine.optim.transforms.base import Gathered
+from textgrad_engine.optim.transforms.base import Chain, Context, Gathered, chain
 from textgrad_engine.optim.transforms.cap import cap
 from textgrad_engine.optim.transforms.dedupe import dedupe
 
-__all__ = ["FeedbackItem", "collect", "gather"]
+__all__ = ["FeedbackItem", "Heard", "collect", "gather", "shown", "usual"]
+
+Room = Callable[[Sequence[str]], int]
+"""How many tokens of feedback may be shown beside a history of what was tried."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """The feedback on one parameter, and how it is to be shown.
+
+    Attributes:
+        gradient: the feedback Variables, in order.
+        context: what transforms may know of the step.
+        room: gives the budget of tokens.
+        transforms: what happens to the feedback; None is `usual`.
+        history: what was tried and what became of it, in words.
+    """
+
+    gradient: Sequence[Variable]
+    context: Context
+    room: Room
+    transforms: Chain | None = None
+    history: tuple[str, ...] = ()
 
 
 def collect(gradient: Iterable[Variable]) -> Gathered:
@@ -24,15 +51,53 @@ def collect(gradient: Iterable[Variable]) -> Gathered:
     return Gathered(tuple(item for item in items if item.text))
 
 
-def gather(gradient: Iterable[Variable], max_tokens: int) -> tuple[list[FeedbackItem], int]:
-    """The items of a gradient: equal texts become one, and what passes the budget is left out whole.
+def usual() -> Chain:
+    """What happens to feedback where nobody says otherwise: equal texts become one."""
+    return chain(dedupe())
+
+
+async def shown(
+    gathered: Gathered, transforms: Chain, state: dict[str, Any], context: Context, room: Room
+) -> tuple[Gathered, dict[str, Any]]:
+    """What an optimizer's model is shown of feedback: transformed, then without what there is no room for.
 
     Args:
-        gradient: the feedback Variables, in order.
-        max_tokens: the budget, as `transforms.cap` has it.
+        gathered: the feedback.
+        transforms: the transforms.
+        state: theirs.
+        context: what they may know of the step.
+        room: gives the budget of tokens, as `transforms.cap` has it.
 
     Returns:
-        The items in the order of the gradient, and how many were left out.
+        What is shown, and the state after it.
     """
-    gathered = cap(max_tokens).apply(dedupe().apply(collect(gradient)))
-    return list(gathered.items), gathered.left_out
+    found, state = await transforms.update(gathered, state, context)
+    return cap(room(found.history)).apply(found), state
+
+
+def gather(heard: Sequence[Heard]) -> list[Gathered | str]:
+    """What a search shows of the feedback on some parameters, all of them at once; nothing is remembered.
+
+    Args:
+        heard: the feedback on each.
+
+    Returns:
+        For each what is shown; in words why nothing is, where a transform asked a model that gave no answer.
+
+    Raises:
+        ModelError: the models cannot be asked at all, or the budget is spent.
+    """
+
+    async def one(each: Heard) -> Gathered | str:
+        begun = collect(each.gradient)
+        transforms = usual() if each.transforms is None else each.transforms
+        try:
+            given = Gathered(begun.items, each.history)
+            return (await shown(given, transforms, transforms.init(), each.context, each.room))[0]
+        except UNANSWERED as error:
+            return f"the feedback was not transformed: {type(error).__name__}: {error}"
+
+    async def every() -> list[Gathered | str]:
+        return await asyncio.gather(*(one(each) for each in heard))
+
+    return dispatch.run(every, label="the feedback for a proposal") if heard else []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.optim.gather import FeedbackItem
 from textgrad_engine.optim.patch import Edit, Origin
@@ -135,6 +135,31 @@ class Optimizer:
         if held is not None and held[0] == text:
             return list(held[1])
         return [None] * len(text.split("\n"))
+
+    def amend(
+        self,
+        changes: Sequence[Change],
+        written: Mapping[Variable, tuple[str, Sequence[Origin | None]]],
+        gone: Sequence[Change] = (),
+        why: str = "",
+    ) -> None:
+        """Have less of the last step than it proposed, such as some of its edits only.
+
+        Args:
+            changes: what the step has done now.
+            written: for each parameter that the step changed its text now, with the origins of its lines.
+            gone: what it has not done after all; the optimizer learns `why` (`record_outcome`).
+            why: in a few words.
+        """
+        if gone:
+            self.changes = list(gone)
+            self.record_outcome(why)
+        self.changes = list(changes)
+        with no_grad():
+            for variable, (text, origins) in written.items():
+                if variable.data != text:
+                    variable.data = text
+                self.state.setdefault(variable, {})["origins"] = (text, list(origins))
 
     def record_outcome(self, outcome: str) -> None:
         """Be told in words what became of the last step; an optimizer without memory does nothing with it."""

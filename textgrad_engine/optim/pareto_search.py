@@ -32,6 +32,7 @@ from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.gather import gather
 from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
@@ -40,6 +41,7 @@ from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, worths
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["ParetoSearch"]
 
@@ -61,6 +63,8 @@ class ParetoSearch(PopulationSearcher):
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
         max_tokens: at most so many tokens in a parameter.
         max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
+        transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
+            ``[dedupe()]``. None of them may remember anything, as proposals do not know of each other.
         feedback_batch_size: so many examples may share one feedback call.
         seed: of the minibatches, of which candidate is drawn, and of the merges.
 
@@ -102,6 +106,7 @@ class ParetoSearch(PopulationSearcher):
         constraints: Iterable[Contract | str] = (),
         max_tokens: int = 2000,
         max_feedback_tokens: int = 8000,
+        transforms: Iterable[FeedbackTransform] | None = None,
         feedback_batch_size: int = 8,
         seed: int = 0,
     ) -> None:
@@ -116,7 +121,7 @@ class ParetoSearch(PopulationSearcher):
             max_edits=max_edits,
             feedback_batch_size=feedback_batch_size,
         )
-        super().__init__(params, settings, model, seed)
+        super().__init__(params, {**settings, "transforms": transforms}, model, seed)
         self.proposer, self.batch_size, self.proposals = proposer or Rewrite(), batch_size, proposals
         self.merges, self.max_edits, self.feedback_batch_size = merges, max_edits, feedback_batch_size
         self._drawn = 0
@@ -132,15 +137,20 @@ class ParetoSearch(PopulationSearcher):
         some = max(0, least - self.merges)  # each merge stands in the place of a minibatch
         usual = sizes.usually(most)
         entered = sizes.val + 2 * sizes.guarded
+        extra = self.most_asked_by_transforms()
         return Volume(
             decisions=Span(least, usual, most),
             examples=Span(
                 some * batch, usual * (1.7 * batch + 0.45 * sizes.val), most * (2 * batch + entered) + merges * GLANCE
             ),
             feedback=Span(some * batch, usual * batch, most * batch),
-            asked=Span(0, 0.8 * usual, 2 * (most + merges * (sizes.parameters - 1))),
+            asked=Span(0, (0.8 + bool(extra)) * usual, 2 * (most + merges * (sizes.parameters - 1)) + extra * most),
             shared=min(self.feedback_batch_size, batch),
-            waits=(Span(some, 1.6 * usual, 4 * most), Span(0, 0.8 * usual, most), Span(0, 0.8 * usual, 2 * most)),
+            waits=(
+                Span(some, 1.6 * usual, 4 * most),
+                Span(0, 0.8 * usual, most),
+                Span(0, (0.8 + bool(extra)) * usual, (2 + extra) * most),
+            ),
             growth=Span(0, 100, self.room_to_grow()),
             told=Span(0, 40 * batch, self.most_told()),
         )
@@ -203,10 +213,16 @@ class ParetoSearch(PopulationSearcher):
         if not any(credited):
             return draft
         parameter = rng.choices(range(len(credited)), weights=credited)[0]
-        items, left_out = self._desk.gathered(said.gradients[parameter], candidate, parameter)
-        brief = self._desk.brief(candidate, parameter, step=number, max_edits=self.max_edits, items=items)
+        (shown,) = gather([self._desk.heard(said.gradients[parameter], candidate, parameter, number)])
+        if isinstance(shown, str):
+            return replace(draft, problems=(*draft.problems, shown))
+        if not shown.items:
+            return draft
+        brief = self._desk.brief(
+            candidate, parameter, step=number, max_edits=self.max_edits, items=shown.items, history=shown.history
+        )
         (answer,) = self._desk.ask([Job(self.proposer, brief)])
-        return self._desk.filled(draft, parameter, left_out, brief, answer)
+        return self._desk.filled(draft, parameter, shown.left_out, brief, answer)
 
     def _minibatch(self, size: int) -> tuple[int, ...]:
         """The next training examples: each epoch goes over all of them in an order of its own."""

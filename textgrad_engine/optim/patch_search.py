@@ -20,7 +20,6 @@ from pydantic import TypeAdapter
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
-from textgrad_engine.func import pmap
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.optimizer import Change
@@ -31,22 +30,22 @@ from textgrad_engine.optim.search.agenda import company, due
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.found import Found, edits_of, with_edits
 from textgrad_engine.optim.search.lanes import Lanes
+from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.patch_volume import patch_volume
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.search.work import Workshop, support_of
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import edits_in_words
+from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["PatchSearch"]
 
 FEWEST_FAILING = 8
 """With fewer failures than this among the examples of races, more examples are taken in."""
-
-MEASURED = 8
-"""So many examples are run twice with the same texts, to know how much scores differ by themselves."""
 
 MANY_TOGETHER = 3
 """After so many patches were put together, the proposer is asked to remove lines that say the same."""
@@ -95,6 +94,8 @@ class PatchSearch(Searcher):
         momentum: how many refused or removed edits the model is shown, with what became of them.
         max_tokens: at most so many tokens in a parameter.
         max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
+        transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
+            ``[dedupe()]``. None of them may remember anything, as proposals do not know of each other.
         feedback_batch_size: so many examples may share one feedback call.
         proposer: makes the patches.
         pool: races begin on so many validation examples, and on so many more when few of those are failed any longer.
@@ -143,6 +144,7 @@ class PatchSearch(Searcher):
         momentum: int = 12,
         max_tokens: int = 2000,
         max_feedback_tokens: int = 8000,
+        transforms: Iterable[FeedbackTransform] | None = None,
         feedback_batch_size: int = 8,
         proposer: Proposer | None = None,
         pool: int = 48,
@@ -157,6 +159,7 @@ class PatchSearch(Searcher):
             "constraints": tuple(constraints),
             "max_tokens": max_tokens,
             "max_feedback_tokens": max_feedback_tokens,
+            "transforms": transforms,
         }
         for name, value in (
             ("lanes", lanes),
@@ -286,16 +289,10 @@ class PatchSearch(Searcher):
         self._waiting = [n for n in self._waiting if n not in board.val]  # a race may have run on more of them
         while self._waiting and (not board.val or len(board.failing) < FEWEST_FAILING):
             more, self._waiting = self._waiting[: self.pool], self._waiting[self.pool :]
-            twice = [] if board.val else more[:MEASURED]
-            once, again = pmap(functools.partial(self._sampled, objective))([(more, 0), (twice, 1)])
-            board.val |= {n: score for n, score in zip(more, once) if score is not None}
-            squares = [(b - board.val[n]) ** 2 for n, b in zip(twice, again) if b is not None and n in board.val]
-            if squares:
-                board.noise = sum(squares) / 2 / len(squares)
-
-    def _sampled(self, objective: Objective, asked: tuple[list[int], int]) -> list[float | None]:
-        positions, index = asked
-        return objective.scores(self.board.texts, positions, repeat=index)
+            found = {n: score for n, score in zip(more, objective.scores(board.texts, more)) if score is not None}
+            if not board.val:
+                board.noise = noise_of(objective, board.texts, found, self.seed)
+            board.val |= found
 
     # What to try next. Only the board decides, and it changes in the order of the proposals.
 
@@ -373,9 +370,7 @@ class PatchSearch(Searcher):
         if found.race.outcome == "better":
             self._remember(found.spared, f"refused: {found.spared_for}")
             kept, why, changes = self._settle_winner(objective, found, found.race)
-            if without := _count(found.spared):
-                why += f"; without {without} of its edits, refused: {found.spared_for}"
-            return kept, why + _trimmed(found), changes
+            return kept, why + spared_in_words(found) + _trimmed(found), changes
         why = "worse" if found.race.outcome == "worse" else "no difference shown"
         for change in found.changes if found.kind == "patch" else ():
             n = self._number(change)

@@ -23,6 +23,7 @@ from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.drafts import Desk, Draft, Job, text_settings
+from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
@@ -195,9 +196,13 @@ class RandomSearch(Searcher):
         return Volume(
             decisions=Span(least, usual, most),
             # The texts of now are run again where they have changed; of guarded examples both are run.
-            examples=Span(0, usual * race / 4, most * (2 * race + 2 * sizes.guarded)),
+            examples=Span(
+                0,
+                usual * race / 4 + min(MEASURED, sizes.val),
+                most * (2 * race + 2 * sizes.guarded) + MEASURED,
+            ),
             asked=Span(least * asks, usual * asks, 2 * most * asks),
-            waits=(Span(0, usual, 6 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
+            waits=(Span(0, 1 + usual, 1 + 6 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
             growth=Span(0, 100, self.room_to_grow()),
             told=Span(0, 60 * self.momentum, 200 * self.momentum),
             rewrites=bool(asks),
@@ -230,6 +235,7 @@ class RandomSearch(Searcher):
         if not board.val:
             found = objective.scores(board.texts, range(len(objective.val)))
             board.val = {n: score for n, score in enumerate(found) if score is not None}
+            board.noise = noise_of(objective, board.texts, board.val, self.seed)
         if board.begun >= self.proposals or board.quiet >= MOST_REPEATED:
             return None
         board.begun += 1
@@ -277,6 +283,7 @@ class RandomSearch(Searcher):
             allowance=self.allowance,
             handicap=handicap_of(objective, board.texts, draft.candidate.texts),
             scale=board.scale,
+            noise=board.noise,
         )
         both = [board.texts, draft.candidate.texts]
         scores = functools.partial(objective.matrix, both)

@@ -17,14 +17,14 @@ from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.choose import Candidate, best_of, scores_of
 from textgrad_engine.optim.contracts import Contract, contracts_for
-from textgrad_engine.optim.gather import collect
+from textgrad_engine.optim.gather import collect, shown, usual
 from textgrad_engine.optim.optimizer import Change, Optimizer
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, propose_many
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.telling import edits_in_words
-from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, cap, chain, dedupe, momentum
-from textgrad_engine.optim.transforms.base import Chain
+from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, chain, momentum
+from textgrad_engine.optim.transforms.base import Chain, chain_of
 
 __all__ = ["TGD"]
 
@@ -48,7 +48,8 @@ class TGD(Optimizer):
         params: the parameters, or groups of them with settings of their own.
         model: asks this model; None stands for the optimizer of `use_models`.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        momentum: how many past steps the model is shown, with what became of them.
+        momentum: how many past steps the model is shown, with what became of them; one of which guards refused some
+            edits counts twice.
         mode: ``"patch"`` for edits of lines, ``"rewrite"`` for the whole text anew.
         max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time.
         max_tokens: at most so many tokens in a parameter.
@@ -103,7 +104,7 @@ class TGD(Optimizer):
                 "max_feedback_tokens": max_feedback_tokens,
                 "use_feedback": use_feedback,
                 "examples": examples if isinstance(examples, str) else tuple(examples),
-                "transforms": transforms,
+                "transforms": None if transforms is None else chain_of(transforms),
                 "proposer": proposer,
             },
         )
@@ -131,10 +132,8 @@ class TGD(Optimizer):
                 raise ValueError(f"{name} must be at least {least}, got {settings[name]}")
         contracts_for(settings["constraints"], settings["max_tokens"])
         given = settings["transforms"]
-        if given is not None and not isinstance(given, Chain):
-            if not isinstance(given, Iterable):
-                raise TypeError(f"transforms is a sequence of feedback transforms; write [{given!r:.80}]")
-            settings["transforms"] = chain(*given)
+        if given is not None:
+            settings["transforms"] = chain_of(given)
         if settings["proposer"] is not None and not callable(getattr(settings["proposer"], "propose", None)):
             raise TypeError(f"a proposer has propose(), such as Patch(); got {settings['proposer']!r:.80}")
         own = {name: settings[name] for name in ("constraints", "examples", "transforms")}
@@ -205,21 +204,24 @@ class TGD(Optimizer):
         before, origins = str(variable.data), tuple(self.origins(variable))
         model, transforms = LateModel(self.model), _transforms_of(group)
         state = self._remembered(variable, transforms)
-        shown = collect(variable.grad)
-        said = bool(shown.items)  # more than white space
+        gathered = collect(variable.grad)
+        said = bool(gathered.items)  # more than white space
         if said:
-            given = shown if group["use_feedback"] else Gathered(())
+            given = gathered if group["use_feedback"] else Gathered(())
             context = Context(before, variable.role, self.model, self.steps)
-            shown, state = await transforms.update(given, state, context)
-            beside = [before, *shown.history, *group["examples"], templates.load("optimizer_patch").system]
-            shown = cap(model.room(group["max_feedback_tokens"], beside)).apply(shown)
-            said = bool(shown.items) or not group["use_feedback"]
+            fixed = [before, *group["examples"], templates.load("optimizer_patch").system]
+
+            def room(history: Sequence[str]) -> int:
+                return model.room(group["max_feedback_tokens"], [*fixed, *history])
+
+            gathered, state = await shown(given, transforms, state, context, room)
+            said = bool(gathered.items) or not group["use_feedback"]
         brief = Brief(
             role=variable.role,
             text=before,
             origins=origins,
-            items=shown.items,
-            history=shown.history,
+            items=gathered.items,
+            history=gathered.history,
             contracts=contracts_for(group["constraints"], group["max_tokens"]),
             max_edits=group["max_edits"],
             step=self.steps,
@@ -231,7 +233,7 @@ class TGD(Optimizer):
             proposer = one if self.candidates == 1 else Several(one, self.candidates)
             many = await propose_many(proposer, brief, model)
         proposed = [
-            (Change(variable, before, made.text, made.edits, brief.items, shown.left_out, made.problem), made)
+            (Change(variable, before, made.text, made.edits, brief.items, gathered.left_out, made.problem), made)
             for made in many
         ]
         return _Found(proposed, transforms, state)
@@ -259,5 +261,5 @@ class TGD(Optimizer):
 
 
 def _transforms_of(group: Mapping[str, Any]) -> Chain:
-    own = chain(dedupe()) if group["transforms"] is None else group["transforms"]
+    own = usual() if group["transforms"] is None else group["transforms"]
     return chain(own, momentum(group["momentum"])) if group["momentum"] else chain(own)

@@ -21,6 +21,7 @@ from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim.search.noise import MEASURED
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.train.estimate_search import estimate_search
 from textgrad_engine.train.estimated import (
@@ -35,6 +36,7 @@ from textgrad_engine.train.estimated import (
     mean_tokens,
     scaled,
 )
+from textgrad_engine.train.sparing import MOST_EDITS
 from textgrad_engine.train.trainer import Trainer
 
 __all__ = ["Estimate", "Range", "estimate"]
@@ -85,11 +87,11 @@ def estimate(
         >>> optimizer = optim.TGD(program.parameters())
         >>> found = estimate(Trainer(batch_size=20), program, nn.ExactMatch(), optimizer, rows, rows[:10])
         >>> found.steps, found.calls["forward"]
-        (2, Range(low=50.0, high=70.0))
+        (2, Range(low=50.0, high=78.0))
     """
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, train, val, test, models, lowest_score)
-    plan = _Plan.of(trainer, train, val, test)
+    plan = _Plan.of(trainer, optimizer, train, val, test)
     sample = min(SAMPLE, len(train))
     used = _rehearsal(trainer, program, loss, optimizer, train, val, sample, lowest_score)
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
@@ -134,7 +136,14 @@ class _Plan:
     examples: Range
 
     @classmethod
-    def of(cls, trainer: Trainer, train: Sequence[Any], val: Sequence[Any], test: Sequence[Any] | None) -> _Plan:
+    def of(
+        cls,
+        trainer: Trainer,
+        optimizer: Optimizer,
+        train: Sequence[Any],
+        val: Sequence[Any],
+        test: Sequence[Any] | None,
+    ) -> _Plan:
         batch = min(trainer.batch_size, len(train))
         an_epoch = -(-len(train) // batch)
         most = trainer.max_epochs * an_epoch
@@ -148,8 +157,20 @@ class _Plan:
 
         tests = 0 if test is None else len(test)
         trained = Range(trained_in(fewest), trained_in(most))
-        examples = Range(trained.low + len(val) + tests, trained.high + (1 + most) * len(val) + 2 * tests)
+        validated = (1 + most) * len(val) + min(MEASURED, len(val))  # a few are run twice before the first race
+        if trainer.guards is not None:  # of a step that is refused the edits are run by themselves, and some raced
+            guarded = len(trainer.guards.on(val).positions)
+            validated += most * (2 * _edits(optimizer) * guarded + len(val))
+        examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests)
         return cls(batch, Range(fewest, most), trained, examples)
+
+
+def _edits(optimizer: Optimizer) -> int:
+    """The most edits of a step that are run by themselves."""
+    if any(group.get("mode", "rewrite") == "rewrite" or group.get("proposer") for group in optimizer.param_groups):
+        return MOST_EDITS
+    edits = [int(group.get("max_edits", 1)) * len(group["params"]) for group in optimizer.param_groups]
+    return min(MOST_EDITS, sum(edits))
 
 
 def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tuple[float, float]:

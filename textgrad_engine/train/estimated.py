@@ -13,6 +13,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.prices import price_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.ops.reduce import MERGE_SCHEMA
 
 __all__ = [
     "ANSWER_TOKENS",
@@ -39,6 +40,8 @@ SHRINK = 0.5
 
 _TEXT = re.compile(r"<((?:text|original|tried)-[0-9a-f]{8})>\n(.*?)\n</\1>", re.DOTALL)
 """A text that the optimizer is shown, as each of its prompts fences it."""
+
+_FEEDBACK = re.compile(r"^<feedback-[0-9a-f]{8}>$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,11 @@ class Placeholder:
             filler = "?"  # feedback that says something, so that the optimizer is asked too
         elif request.purpose == "optimizer" and (shown := _TEXT.search(request.messages[-1].text)):
             filler = shown[2]  # the text as it is keeps its contracts, and is not asked for twice
-        text = "?" if wanted is None else json.dumps(self._least(wanted.json_schema, filler))
+        if wanted is not None and wanted.json_schema == MERGE_SCHEMA:  # one item for all, as each must be in one
+            count = len(_FEEDBACK.findall(request.messages[-1].text))
+            text = json.dumps({"items": [{"text": "?", "numbers": list(range(1, count + 1))}]})
+        else:
+            text = "?" if wanted is None else json.dumps(self._least(wanted.json_schema, filler))
         used = Usage(calls=1, input_tokens=tokens.count_request(request), output_tokens=1)
         return Completion(text=text, usage=used, model=self.name)
 

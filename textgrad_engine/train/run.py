@@ -20,6 +20,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
 from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import Race, RaceRecord, answered, run_race
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
@@ -47,6 +48,7 @@ from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_
 from textgrad_engine.train.objective import Objective, note_lost
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
+from textgrad_engine.train.sparing import spare
 from textgrad_engine.train.splits import warn_of_overlaps
 
 if TYPE_CHECKING:
@@ -102,6 +104,7 @@ class Run:
         self.origins = self.origins_now()
         self.seed_val: Evaluation | None = None
         self.best_val: Evaluation | None = None
+        self.noise: float | None = None
         self.seed_test: Evaluation | None = None
         self.best_test: Evaluation | None = None
         self.controls: Controls | None = None
@@ -225,15 +228,19 @@ class Run:
         race = None
         if self.texts() != self.best:
             try:
-                race = self.race(number)
+                race = self.race(number, self.objective.texts_of(self.texts()))
             except UNANSWERED as error:  # the texts may break the program; others can still be tried
                 problems.append(f"the race was given up: {type(error).__name__}: {error}")
                 self.take_back(held)
                 feedback_used = 0
         self.check_alive(feedback_used, problems, number)
-        refusal = self.refusal(number) if race is not None and self.wins(race) else ""
-        kept = race is not None and self.wins(race) and not refusal
-        val_mean = None if race is None else self.settle(race, kept, held, number)
+        kept = race is not None and self.wins(race, self.objective.texts_of(self.texts()))
+        why = self.refusal(number) if kept else ""
+        if why and race is not None:
+            rest = spare(self, race, number)
+            kept = rest is not None
+            race, why = rest or (race, why)
+        val_mean = None if race is None else self.settle(race, kept, held, number, why)
         assert self.best_val is not None
         ended = StepEnded(
             step=number,
@@ -248,7 +255,7 @@ class Run:
             best_val=self.best_val.mean,
             problems=tuple(problems),
             left_out=left_out,
-            why=refusal,
+            why=why,
             race=race,
         )
         self.steps.append(ended)
@@ -303,28 +310,31 @@ class Run:
                     scores.append(as_score(loss))
         return scores, problems
 
-    def race(self, number: int) -> RaceRecord:
-        """Race the texts of now against the best ones, on the validation examples; `optim.search.Race` says how."""
+    def race(self, number: int, texts: Texts) -> RaceRecord:
+        """Race texts against the best ones, on the validation examples; `optim.search.Race` says how."""
         assert self.best_val is not None
         known = {n: score for n, score in enumerate(self.best_val.scores) if score is not None}
         board = Board(self.objective.texts_of(self.best), (), known)
-        texts = self.objective.texts_of(self.texts())
-        race = Race(
-            board.strata((), random.Random(f"{self.trainer.seed}/{number}")),
-            scale=board.scale,
-            until="worse" if self.is_shorter() else "better",
-            reject=DOUBT if self.is_shorter() else None,
-            hopeful=board.failing,
-            handicap=handicap_of(self.objective, board.texts, texts),
-        )
+        shorter = self.is_shorter(texts)
         with self.phase("validate", number, 0):
+            if self.noise is None:
+                self.noise = noise_of(self.objective, board.texts, known, self.trainer.seed)
+            race = Race(
+                board.strata((), random.Random(f"{self.trainer.seed}/{number}")),
+                scale=board.scale,
+                until="worse" if shorter else "better",
+                reject=DOUBT if shorter else None,
+                hopeful=board.failing,
+                handicap=handicap_of(self.objective, board.texts, texts),
+                noise=self.noise,
+            )
             both = [board.texts, texts]
             scores = answered(lambda some: self.objective.matrix(both, some))
             return run_race(race, self.objective.val, scores, slower_by(self.objective, *both))
 
-    def wins(self, race: RaceRecord) -> bool:
-        """Whether the texts of now replace the best ones: they are better, or shorter and not worse."""
-        return race.outcome == "better" or (race.outcome == "no difference" and self.is_shorter())
+    def wins(self, race: RaceRecord, texts: Texts) -> bool:
+        """Whether the texts of a race replace the best ones: they are better, or shorter and not worse."""
+        return race.outcome == "better" or (race.outcome == "no difference" and self.is_shorter(texts))
 
     def refusal(self, number: int) -> str:
         """Why the guards refuse the texts of now, which won their race; "" when they do not."""
@@ -334,12 +344,12 @@ class Run:
             broken = self.objective.refusal(self.objective.texts_of(self.best), self.objective.texts_of(self.texts()))
         return f"refused: {broken}" if broken else ""
 
-    def is_shorter(self) -> bool:
-        """Whether the texts of now are shorter than the best ones."""
-        return sum(map(len, self.texts().values())) < sum(map(len, self.best.values()))
+    def is_shorter(self, texts: Texts) -> bool:
+        """Whether texts are shorter than the best ones."""
+        return sum(map(len, texts)) < sum(map(len, self.best.values()))
 
-    def settle(self, race: RaceRecord, kept: bool, held: dict[str, Any], number: int) -> float:
-        """Keep the new texts, or go back to the best ones; the optimizer learns what became of its step.
+    def settle(self, race: RaceRecord, kept: bool, held: dict[str, Any], number: int, why: str) -> float:
+        """Keep the new texts, or go back to the best ones; the optimizer learns what became of its step, and why.
 
         Returns:
             The validation score of the new texts: of all examples when they are kept, else put together from the race.
@@ -353,7 +363,7 @@ class Run:
         else:
             self.take_back(held)
             after = before + race.difference
-        word = "kept" if kept else "taken back"
+        word = "kept" if kept else why or "taken back"
         self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {after:.3f}")
         return after
 

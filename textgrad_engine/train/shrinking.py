@@ -17,6 +17,7 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, tokens_of
 from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, run_race
 from textgrad_engine.optim.shrink import Point, pareto
@@ -83,8 +84,9 @@ def shrink(
     r"""Leave out the lines of a program's texts that it does without; the program holds the short texts afterwards.
 
     Each shorter text is raced against the texts that were given, never against the last short one, or small losses
-    would add up; it is dropped as soon as it is probably worse. `optim.shrink` says in which order lines are left out.
-    Several texts are shrunk one after the other.
+    would add up; it is dropped as soon as it is probably worse. How much scores differ by themselves is measured before
+    that, on a few examples. `optim.shrink` says in which order lines are left out. Several texts are shrunk one after
+    the other.
 
     Args:
         program: the module.
@@ -219,7 +221,11 @@ class _Races:
             self.spent = True
             return known
 
-    def _race(self) -> Race:
+    @functools.cached_property
+    def _noise(self) -> float:
+        return noise_of(self.objective, self.start, self.board.val, self.seed)
+
+    def _race(self, noise: float = 0.0) -> Race:
         # A loss shows first where the given texts are right. A race goes on to the end where nothing is lost: a line
         # may be of use for one example in a hundred.
         return Race(
@@ -230,6 +236,7 @@ class _Races:
             fewest=1,
             glance=None,
             scale=self.board.scale,
+            noise=noise,
         )
 
     def _decided(self, texts: Texts) -> bool:
@@ -237,7 +244,9 @@ class _Races:
             return False
         both = [self.start, texts]
         try:
-            found = run_race(self._race(), self.objective.val, lambda some: self.objective.matrix(both, some))
+            found = run_race(
+                self._race(self._noise), self.objective.val, lambda some: self.objective.matrix(both, some)
+            )
             refusal = self.objective.refusal(self.start, texts)
         except BudgetExceeded:
             self.spent = True

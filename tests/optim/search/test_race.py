@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -217,6 +218,20 @@ def test_measured_noise_asks_for_more() -> None:
     assert outcome(flat(ups=8), noise=0.25) == "better"
 
 
+def test_no_example_is_taken_to_be_steadier_than_was_measured() -> None:
+    """Eight that did not change say less where answers change by themselves: it may be luck that none did."""
+
+    def probability(noise: float) -> float:
+        race = Race([range(4), range(4, 12)], noise=noise)
+        raced(race, {n: (0.0, 1.0) if n < 4 else (1.0, 1.0) for n in range(12)})
+        return race.probability
+
+    # By strata of a third and two thirds, with one example of the prior in each.
+    for noise, failing, right in ((0.0, 4.09 / 5 - 0.64, 0.09 / 9), (0.1, 4.2 / 5 - 0.64, 0.1), (0.5, 0.5, 0.5)):
+        spread = math.sqrt(failing / 5 / 9 + right / 9 * 4 / 9)
+        assert probability(noise) == pytest.approx(0.5 * (1 + math.erf(0.8 / 3 / spread / math.sqrt(2))))
+
+
 def test_the_record_tells_all() -> None:
     """In the order of asking, with who gained and who lost; numbers are rounded, so that journals are equal."""
     table = {0: (0.0, 1.0), 1: (0.0, 1.0), 2: (1.0, 0.0), 3: (None, 1.0), 4: (0.0, 1.0), 5: (0.0, 1.0)}
@@ -384,6 +399,43 @@ def test_gains_are_found(gain: float, least: float) -> None:
     """The other side of it: what is better by so much is seen so often, over the same sizes and accuracies."""
     rates = [rate("better", accuracy, min(gain + 0.01, 1 - accuracy), 0.01, size, 80) for accuracy, size in EVERY]
     assert sum(rates) / len(rates) >= least
+
+
+def slipping(accuracy: float, slips: float, gain: float, size: int, measured: bool, runs: int = 100) -> float:
+    """How often a candidate wins where each answer comes out wrong by itself, old and new ones alike.
+
+    Args:
+        accuracy: which part of the examples the texts of now can do.
+        slips: how often an answer comes out the other way.
+        gain: which part of all examples the candidate can do that the texts of now cannot.
+        size: how many examples there are.
+        measured: whether the race is told of the noise.
+        runs: how many races.
+    """
+    wins = 0
+    for seed in range(runs):
+        rng = random.Random(seed)
+        can = [rng.random() < accuracy for _ in range(size)]
+        will = [each or rng.random() < gain / (1 - accuracy) for each in can]
+        old, new = ([float(each is (rng.random() >= slips)) for each in those] for those in (can, will))
+        strata = [[n for n in range(size) if (old[n] > 0) is right] for right in (False, True)]
+        for stratum in strata:
+            rng.shuffle(stratum)
+        race = Race(strata, hopeful=strata[0], noise=slips * (1 - slips) if measured else 0.0)
+        raced(race, dict(enumerate(zip(old, new))))
+        wins += race.outcome == "better"
+    return wins / runs
+
+
+@pytest.mark.parametrize("slips", [0.05, 0.1])
+def test_noise_that_is_measured_is_not_taken_for_a_gain(slips: float) -> None:
+    """A candidate that does the same wins half as often where races know how much answers slip; gains are seen."""
+    told, untold = ([slipping(a, slips, 0.0, size, known) for a, size in EVERY] for known in (True, False))
+    assert max(untold) >= 0.29
+    assert max(told) <= 0.22
+    assert sum(told) <= 0.7 * sum(untold)
+    gains = [slipping(a, slips, 0.08, 200, True) for a in (0.3, 0.6, 0.9)]
+    assert min(gains) >= 0.65
 
 
 def test_harm_is_not_taken_for_a_gain() -> None:

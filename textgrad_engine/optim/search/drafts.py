@@ -13,13 +13,14 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.cache import repeat
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract, broken, contracts_for
-from textgrad_engine.optim.gather import gather
+from textgrad_engine.optim.gather import Heard
 from textgrad_engine.optim.optimizer import Change, Optimizer
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.written import Written
+from textgrad_engine.optim.transforms import Context
 
 __all__ = ["Answer", "Desk", "Draft", "Job", "Written", "text_settings"]
 
@@ -109,10 +110,22 @@ class Desk:
             **more,
         )
 
-    def gathered(self, gradient: Sequence[Variable], candidate: Candidate, parameter: int) -> tuple[Any, int]:
-        """The items of feedback on a parameter that there is room for, and how many there is none for."""
-        items, left_out = gather(gradient, self.room(parameter, [candidate.texts[parameter]]))
-        return tuple(items), left_out
+    def heard(self, gradient: Sequence[Variable], candidate: Candidate, parameter: int, step: int) -> Heard:
+        """The feedback on one parameter of a candidate, for `optim.gather.gather`.
+
+        Args:
+            gradient: the feedback.
+            candidate: whose text it is about.
+            parameter: which one, by position.
+            step: the number of the proposal.
+        """
+        text = candidate.texts[parameter]
+        return Heard(
+            gradient,
+            Context(text, self.variables[parameter].role, self.model, step),
+            lambda history: self.room(parameter, [text, *history]),
+            self.groups[parameter]["transforms"],
+        )
 
     def room(self, parameter: int, beside: Iterable[str]) -> int:
         """How many tokens of feedback, or of what stands in its place, may be shown beside other texts."""

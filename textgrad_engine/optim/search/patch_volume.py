@@ -50,6 +50,7 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int
     spared = raced + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
     most_drawn = min(sizes.train, MOST_DRAWN * batch)
     drawn = min(sizes.train, rounded_up(fewest, 2) * batch)  # some decisions may be about edits that were kept
+    extra = search.most_asked_by_transforms()
     at_once = 0.6 + 0.4 * lanes
     batches = (race // 12 + 1).bit_length() + 1
     return Volume(
@@ -60,12 +61,16 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int
             begun * (most_drawn + raced + spared) + (kept + 1) * sizes.val + measured,
         ),
         feedback=Span(drawn, tried * batch, begun * most_drawn),
-        asked=Span(0, 1.1 * tried, 2 * begun * sizes.parameters),
+        asked=Span(0, (1.1 + bool(extra)) * tried, (2 + extra) * begun * sizes.parameters),
         shared=min(search.feedback_batch_size, batch),
         waits=(
-            Span(rounded_up(fewest, lanes), 1.6 * usual / at_once, begun * (6 + 4 * batches) * (2 if spared else 1)),
+            Span(
+                rounded_up(fewest, lanes),
+                1 + 1.6 * usual / at_once,  # one to measure the noise
+                1 + begun * (6 + 4 * batches) * (2 if spared else 1),
+            ),
             Span(0, tried / at_once, begun),
-            Span(0, tried / at_once, 2 * begun),
+            Span(0, (1 + bool(extra)) * tried / at_once, (2 + extra) * begun),
         ),
         growth=Span(0, min(20 * gained, search.room_to_grow()), search.room_to_grow()),
         told=Span(0, 25 * batch + 10 * search.momentum, search.most_told() + 200 * search.momentum),

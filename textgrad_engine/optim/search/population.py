@@ -111,7 +111,10 @@ class Population:
         return found
 
     def compared(self, number: int, over: int) -> RaceRecord | None:
-        """A candidate beside another on all that it was run on, as a race would put it; None when that is nothing."""
+        """A candidate beside another on all that it was run on, as a race would put it; None when that is nothing.
+
+        It decides nothing, so nobody pays for measuring the noise of scores for it.
+        """
         positions = sorted(self.scores[number])
         if not positions:
             return None

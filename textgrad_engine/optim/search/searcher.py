@@ -12,6 +12,7 @@ from textgrad_engine.optim.optimizer import Change, Optimizer
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.volume import Sizes, Volume
+from textgrad_engine.optim.transforms.base import forgetful
 
 __all__ = ["Decision", "Searcher"]
 
@@ -66,11 +67,20 @@ class Searcher(Optimizer):
     """
 
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
-        super().__init__(params, defaults)
+        super().__init__(params, self._checked(defaults))
         self.finished = False
         self.decided: Decision | None = None
         self.remaining: int | None = None
         self._objective: Objective | None = None
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Train further parameters, with settings of their own.
+
+        Raises:
+            ValueError: a setting is unknown, a parameter comes twice, or a feedback transform remembers something.
+            TypeError: the transforms are no sequence of transforms.
+        """
+        super().add_param_group(self._checked(group))
 
     def step(self, closure: Callable[[], Any] | Objective | None = None) -> Decision | None:
         """Decide about one proposal, and change the parameters if it is better.
@@ -148,6 +158,17 @@ class Searcher(Optimizer):
     def most_told(self) -> float:
         """Tokens of feedback that are shown at once at most."""
         return max([float(group.get("max_feedback_tokens", 0)) for group in self.param_groups], default=0.0)
+
+    def most_asked_by_transforms(self) -> int:
+        """Requests to the optimizer that it takes at most to transform the feedback on one parameter."""
+        given = (group.get("transforms") for group in self.param_groups)
+        return max([0 if each is None else each.most_requests for each in given], default=0)
+
+    def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings with their feedback transforms as a chain, which is checked."""
+        given = settings.get("transforms")
+        own = {} if given is None else {"transforms": forgetful(given, type(self).__name__)}
+        return {**settings, **own}
 
     def _begin(self, objective: Objective) -> None:
         """Take up an objective; a subclass extends it.

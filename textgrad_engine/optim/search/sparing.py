@@ -1,5 +1,7 @@
 """When a guard refuses a patch that won its race: its edits without those that break what must not break.
 
+Searches do it with what a lane brings back, and the Trainer with a step of an optimizer (`train.sparing`).
+
 Which edits these are is found on the broken examples alone: each edit is put into the texts by itself and run there.
 Where no edit breaks them by itself, the patch is tried without each. What is left must keep all that is guarded, and
 win a race of its own, since the patch that won had the other edits in it. So a refused patch of `k` edits, which broke
@@ -16,10 +18,21 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.search.found import Found, Placed, edits_of, left_out, with_edits
 from textgrad_engine.optim.search.objective import Objective
 
-__all__ = ["spared"]
+__all__ = ["is_better", "spared", "spared_in_words"]
 
 
-def spared(objective: Objective, variables: Sequence[Variable], found: Found, race: Callable[[Found], Found]) -> Found:
+def is_better(found: Found) -> bool:
+    """Whether a proposal has won its race by being better."""
+    return found.race is not None and found.race.outcome == "better"
+
+
+def spared(
+    objective: Objective,
+    variables: Sequence[Variable],
+    found: Found,
+    race: Callable[[Found], Found],
+    won: Callable[[Found], bool] = is_better,
+) -> Found:
     """A proposal without the edits that break guarded examples; as it is where none do, or nothing better is left.
 
     Args:
@@ -27,12 +40,13 @@ def spared(objective: Objective, variables: Sequence[Variable], found: Found, ra
         variables: the parameters.
         found: a proposal that was raced.
         race: races a proposal.
+        won: whether a proposal is to be kept by its race.
 
     Raises:
         ModelError: the models cannot be asked at all, or the budget is spent.
     """
     edits = edits_of(found, variables)
-    if found.race is None or found.race.outcome != "better" or len(edits) < 2:
+    if not won(found) or len(edits) < 2:
         return found
     broken = objective.broken(found.base, found.texts, found.number)
     kept = _kept(objective, variables, found, edits, broken) if broken else []
@@ -43,9 +57,15 @@ def spared(objective: Objective, variables: Sequence[Variable], found: Found, ra
     if rest.texts == found.base or objective.refusal(found.base, rest.texts, found.number):
         return found
     raced = race(replace(rest, race=None))
-    if raced.race is None or raced.race.outcome != "better":
+    if not won(raced):
         return found
     return replace(raced, spared=left_out(found, variables, kept), spared_for=refusal)
+
+
+def spared_in_words(found: Found) -> str:
+    """What to say of the edits that a proposal goes without; "" when there is none."""
+    count = sum(len(change.edits) for change in found.spared)
+    return f"; without {count} of its edits, refused: {found.spared_for}" if count else ""
 
 
 def _kept(

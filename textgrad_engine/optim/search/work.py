@@ -15,7 +15,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import broken, contracts_for
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.gather import gather
+from textgrad_engine.optim.gather import Heard, gather
 from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, Evidence, apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
@@ -38,6 +38,7 @@ from textgrad_engine.optim.search.race import (
 from textgrad_engine.optim.search.sparing import spared
 from textgrad_engine.optim.search.trim import trimmed
 from textgrad_engine.optim.telling import without_what_is_there
+from textgrad_engine.optim.transforms import Context
 
 __all__ = ["Workshop", "in_edits", "support_of"]
 
@@ -80,10 +81,14 @@ class Workshop:
         history = tuple(without_what_is_there(board.history, board.texts)[-self.momentum :]) if self.momentum else ()
         briefs: dict[int, Brief] = {}
         left_out: dict[int, int] = {}
-        for n, share in enumerate(shares(credit(said.gradients), max_edits)):
-            if share:
-                items, left_out[n] = gather(said.gradients[n], self._room(n, [board.texts[n], *history]))
-                briefs[n] = self._brief(board, n, tuple(items), history, share, number)
+        wanted = {n: share for n, share in enumerate(shares(credit(said.gradients), max_edits)) if share}
+        heard = [self._heard(board, n, said.gradients[n], history, number) for n in wanted]
+        for (n, share), shown in zip(wanted.items(), gather(heard)):
+            if isinstance(shown, str):
+                found = replace(found, problems=(*found.problems, shown), lost=True)
+            elif shown.items:
+                briefs[n] = self._brief(board, n, shown.items, shown.history, share, number)
+                left_out[n] = shown.left_out
         found = self._ask(found, briefs, left_out)
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support or positions, board.failing)[:GLANCE]
@@ -218,7 +223,7 @@ class Workshop:
             return await asyncio.gather(*(one(brief) for brief in briefs.values()))
 
         if not briefs:
-            return replace(found, lost=bool(found.problems) and not found.feedback)
+            return replace(found, lost=found.lost or (bool(found.problems) and not found.feedback))
         texts, origins = list(found.base), list(found.base_origins)
         changes, problems = [], list(found.problems)
         for (n, brief), made in zip(briefs.items(), dispatch.run(ask, label="the proposals of a search")):
@@ -237,6 +242,18 @@ class Workshop:
             changes=tuple(changes),
             problems=tuple(problems),
             lost=not changes,
+        )
+
+    def _heard(
+        self, board: Board, n: int, gradient: Sequence[Variable], history: tuple[str, ...], number: int
+    ) -> Heard:
+        context = Context(board.texts[n], self.variables[n].role, self.model, number)
+        return Heard(
+            gradient,
+            context,
+            lambda told: self._room(n, [board.texts[n], *told]),
+            self.groups[n]["transforms"],
+            history,
         )
 
     def _room(self, n: int, beside: Sequence[str]) -> int:

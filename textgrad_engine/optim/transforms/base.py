@@ -6,14 +6,24 @@ the state to new ones, and nothing is kept in the object, so that a state is sav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.feedback import FeedbackItem
 
-__all__ = ["Chain", "Context", "FeedbackTransform", "Gathered", "Stateless", "chain", "identity"]
+__all__ = [
+    "Chain",
+    "Context",
+    "FeedbackTransform",
+    "Gathered",
+    "Stateless",
+    "chain",
+    "chain_of",
+    "forgetful",
+    "identity",
+]
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,8 @@ class FeedbackTransform(Protocol):
     """Changes the feedback on a parameter before a proposal is asked for.
 
     A state is plain data that JSON can hold: texts, numbers, lists, and dicts with texts as keys. It is never changed
-    in place.
+    in place. A transform that asks the optimizer's model may have an attribute `most_requests`, how often it does so in
+    one update at most, which estimates count.
     """
 
     def init(self) -> dict[str, Any]:
@@ -94,6 +105,11 @@ class Chain:
     """Transforms one behind the other; see `chain`."""
 
     transforms: tuple[FeedbackTransform, ...]
+
+    @property
+    def most_requests(self) -> int:
+        """How many requests an update makes at most."""
+        return sum(getattr(transform, "most_requests", 0) for transform in self.transforms)
 
     def init(self) -> dict[str, Any]:
         """The states of all, in order."""
@@ -153,6 +169,40 @@ def chain(*transforms: FeedbackTransform) -> Chain:
                 f"a feedback transform has init(), update() and record(), such as dedupe(); got {transform!r:.80}"
             )
     return Chain(tuple(flat))
+
+
+def chain_of(given: Iterable[FeedbackTransform]) -> Chain:
+    """The chain that a setting ``transforms=[...]`` stands for.
+
+    Raises:
+        TypeError: it is no sequence of transforms.
+    """
+    if isinstance(given, Chain):
+        return given
+    if not isinstance(given, Iterable):
+        raise TypeError(f"transforms is a sequence of feedback transforms; write [{given!r:.80}]")
+    return chain(*given)
+
+
+def forgetful(given: Iterable[FeedbackTransform], owner: str) -> Chain:
+    """`chain_of` for an optimizer whose proposals go on side by side, so that none can tell another what to remember.
+
+    Args:
+        given: the setting.
+        owner: whose setting it is, for the error.
+
+    Raises:
+        TypeError: it is no sequence of transforms.
+        ValueError: one of them remembers something from step to step.
+    """
+    found = chain_of(given)
+    for transform in found.transforms:
+        if transform.init():
+            raise ValueError(
+                f"{owner} makes proposals side by side, and {transform!r:.80} remembers the one before; leave it out "
+                "(PatchSearch(momentum=...) shows what was tried), or train with TGD"
+            )
+    return found
 
 
 def identity() -> Chain:

@@ -29,6 +29,11 @@ class Summarise(Stateless):
 
     max_items: int
 
+    @property
+    def most_requests(self) -> int:
+        """How often it asks in one update at most."""
+        return MERGE_ATTEMPTS
+
     async def update(
         self, gathered: Gathered, state: dict[str, Any], context: Context
     ) -> tuple[Gathered, dict[str, Any]]:
