@@ -9,13 +9,13 @@ all at once; of many examples that got worse or better, a few of each are enough
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
-from textgrad_engine.optim.search.found import Found, edits_of, left_out, with_edits
-from textgrad_engine.optim.search.objective import Objective
+from textgrad_engine.optim.search.found import Found, Placed, edits_of, left_out, with_edits
+from textgrad_engine.optim.search.objective import Objective, Texts
 
 __all__ = ["trimmed"]
 
@@ -43,19 +43,29 @@ def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, l
         changes = {n: b - a for n, a, b in zip(looked, before, after) if a is not None and b is not None and a != b}
         if not any(change < 0 for change in changes.values()):
             return None
-        worse, better = ([n for n, change in changes.items() if (change < 0) is which] for which in (True, False))
-        changed = [*worse[:MOST_LOOKED], *better[:MOST_LOOKED]]
         with_all = dict(zip(looked, after))
-        without = [with_edits(found, variables, [other for other in edits if other != edit]) for edit in edits]
-        rows = objective.matrix([each.texts for each in without], changed)
+        worse, better = ([n for n in changes if (changes[n] < 0) is which][:MOST_LOOKED] for which in (True, False))
+        without = {edit: with_edits(found, variables, [e for e in edits if e != edit]).texts for edit in edits}
+        more = _gained(objective, without, worse, with_all)
+        suspects = {edit: texts for edit, texts in without.items() if more[edit] > 0}
+        for edit, gained in _gained(objective, suspects, better, with_all).items():
+            more[edit] += gained
     except UNANSWERED:  # such texts may break the program; a race says so
         return None
-    kept = []
-    for edit, row in zip(edits, rows):
-        known = [(score, with_all[n]) for n, score in zip(changed, row)]
-        if sum(score - old for score, old in known if score is not None and old is not None) <= 0:
-            kept.append(edit)
+    kept = [edit for edit in edits if more[edit] <= 0]
     rest = with_edits(found, variables, kept)
     if not kept or len(kept) == len(edits) or rest.texts == found.base:
         return None
     return replace(rest, race=None, trimmed=(*found.trimmed, *left_out(found, variables, kept)))
+
+
+def _gained(
+    objective: Objective, without: Mapping[Placed, Texts], looked: Sequence[int], with_all: Mapping[int, float | None]
+) -> dict[Placed, float]:
+    """By how much some examples do better without each edit, in all."""
+    rows = objective.matrix([*without.values()], looked) if looked and without else [[] for _ in without]
+    return {
+        edit: sum(score - old for score, old in pairs if score is not None and old is not None)
+        for edit, row in zip(without, rows)
+        for pairs in [[(score, with_all[n]) for n, score in zip(looked, row)]]
+    }
