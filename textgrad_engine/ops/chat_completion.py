@@ -15,8 +15,9 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key
+from textgrad_engine.ops.cases import case_of
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, case_of, feedback_on
+from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, feedback_on
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.what_if import what_if

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Function, Variable, example
@@ -21,23 +22,20 @@ from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm.context import Room, room_of
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.fitting import Shown, View, fitted
-from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, answer_form
+from textgrad_engine.ops.cases import Case, view_of
+from textgrad_engine.ops.fitting import View, fitted
+from textgrad_engine.ops.messages import ChatSettings, answer_form
 from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit
 
 __all__ = [
     "FEEDBACK_BATCH_SIZE",
-    "Case",
     "Extract",
-    "Part",
     "Texts",
-    "case_of",
     "critic",
     "critic_room",
     "feedback_batch_size",
     "feedback_on",
     "object_schema",
-    "view_of",
 ]
 
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
@@ -93,98 +91,6 @@ def critic(instructions: Variable | str) -> Iterator[None]:
 _critic: ContextVar[Variable | str | None] = ContextVar("textgrad_engine_critic", default=None)
 
 
-@dataclass(slots=True)  # these two are not frozen, for which each attribute would be set by a call
-class Part:
-    """An input that wants feedback.
-
-    Attributes:
-        key: its key in the critic's answer.
-        position: its position among the values of the call.
-        role: what it is for.
-        whole: whether it is a whole message; else its text is shown beside the message made of it.
-    """
-
-    key: str
-    position: int
-    role: str
-    whole: bool
-
-
-@dataclass(slots=True)
-class Case:
-    """One call of a model as the critic sees it.
-
-    Attributes:
-        plan: its messages, with holes.
-        values: what is in the holes.
-        parts: the inputs that want feedback.
-        keys: for each message, the keys of the parts in it.
-        answer: what the model answered.
-        feedback: the items of feedback on the answer.
-        example: the example that it belongs to, "" when that is not known.
-    """
-
-    plan: Plan
-    values: list[Any]
-    parts: list[Part]
-    keys: list[list[str]]
-    answer: Variable
-    feedback: list[Variable]
-    example: str = ""
-
-
-def case_of(
-    plan: Plan,
-    values: list[Any],
-    needs: Sequence[bool],
-    answer: Variable,
-    feedback: list[Variable],
-    example: str = "",
-) -> Case:
-    """One call as the critic sees it: one variable in several places is asked about once."""
-    parts: list[Part] = []
-    known: dict[int, str] = {}
-    taken: set[str] = set()
-
-    def key_of(wish: str, position: int, whole: bool) -> str:
-        variable = values[position]
-        same = id(variable if variable._origin is None else variable._origin)
-        key = known.get(same)
-        if key is None:
-            key, n = wish, 1
-            while key in taken:
-                n += 1
-                key = f"{wish}_{n}"
-            known[same] = key
-            taken.add(key)
-            parts.append(Part(key, position, variable.role, whole))
-        return key
-
-    by_input = {name: key_of(name, index, False) for name, index in plan.inputs if needs[index]}
-    names = [name for name, _ in plan.inputs]
-    keys: list[list[str]] = []
-    for role, pieces in plan.messages:
-        inside: list[str] = []
-        for piece in pieces:
-            if not isinstance(piece, Hole):  # a content part, with Variables in it or without
-                inside.extend(_keys_in(piece, needs, functools.partial(key_of, role), len(pieces) == 1))
-                continue
-            # A template with slots is shown as it is, besides the message made of it.
-            filled = [name for name in templates.slots_of(str(values[piece.at])) if name in names]
-            if needs[piece.at]:
-                inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
-            inside.extend(by_input[name] for name in filled if name in by_input)
-        keys.append(list(dict.fromkeys(inside)) if len(inside) > 1 else inside)
-    return Case(plan, values, parts, keys, answer, feedback, example)
-
-
-def _keys_in(part: Any, needs: Sequence[bool], key_of: Callable[[int, bool], str], alone: bool) -> list[str]:
-    """The keys of what wants feedback in a content part; the critic is shown all but the text of a lone text part."""
-    holes = [leaf for leaf in pytree.leaves(part) if isinstance(leaf, Hole)]
-    whole = alone and len(holes) == 1 and part.get("type") == "text" and part.get("text") is holes[0]
-    return [key_of(hole.at, whole) for hole in holes if needs[hole.at]]
-
-
 def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> list[dict[int, Variable]]:
     """Ask the critic once about all cases; for each case its feedback by position of the value, pending.
 
@@ -214,9 +120,9 @@ def _asked(
         user: Variable | str = Compute.apply(render, values, "request to the critic")
     else:
         user = render(data)
-    wanted = tuple([tuple([(part.key, part.role) for part in case.parts]) for case in cases])
+    wanted = tuple([case.questions.wanted for case in cases])
     texts = iter(ask("feedback", user, _texts_for(wanted), system=_critic.get()))
-    return [{part.position: next(texts) for part in case.parts} for case in cases]
+    return [{part.position: next(texts) for part in case.questions.parts} for case in cases]
 
 
 def _data_of(case: Case) -> list[Any] | None:
@@ -229,6 +135,9 @@ def _data_of(case: Case) -> list[Any] | None:
             return None
     return [[data_of(value) for value in case.values], case.answer.data, [item.data for item in case.feedback]]
 
+
+Wanted: TypeAlias = tuple[tuple[str, str], ...]
+"""The key and the role of each input of a case that wants feedback."""
 
 _STRING = {"type": "string"}
 
@@ -257,8 +166,8 @@ class Texts:
 
 
 @functools.lru_cache(maxsize=256)
-def _texts_for(wanted: tuple[tuple[tuple[str, str], ...], ...]) -> Texts:
-    """The texts that the critic is asked for, from the key and the role of each input of each case."""
+def _texts_for(wanted: tuple[Wanted, ...]) -> Texts:
+    """The texts that the critic is asked for."""
     schemas = {f"case_{n}": object_schema({key: _STRING for key, _ in parts}) for n, parts in enumerate(wanted, 1)}
     form = answer_form("feedback", object_schema(schemas))
     return Texts(
@@ -362,50 +271,75 @@ def _render(cases: list[Case], data: list[Any], *, room: Room | None, beside: in
     return fitted(views, functools.partial(_rendered, cases, data), room, beside, what)
 
 
-def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:
-    """A call as the critic sees it, from what is in it: its values, its answer, the feedback on it."""
-    said = [(str(text), item.source) for text, item in zip(feedback, case.feedback) if text]
-    return View(
-        messages=tuple(
-            [
-                Shown(role, ", ".join([f"`{key}`" for key in keys]), text)
-                for (role, _), keys, text in zip(case.plan.messages, case.keys, case.plan.texts(values))
-            ]
-        ),
-        answer=answer,
-        feedback=tuple([text for text, _ in said]),
-        scores=tuple([None if source is None else source.score for _, source in said]),
-    )
-
-
 def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
     """The request about these views of some cases; messages that all cases begin with are shown once."""
-    shown = [view.messages for view in views]
-    common = 0
-    if len(cases) > 1:
-        while all(len(m) > common for m in shown) and all(m[common] == shown[0][common] for m in shown):
-            common += 1
-    inputs: dict[str, dict[str, str | None]] = {}
+    common = _common(views) if len(views) > 1 else 0
+    inputs: dict[str, list[Any]] = {}
     for case, (values, _, _) in zip(cases, data):
-        for part in case.parts:
+        for part in case.questions.parts:
             text = None if part.whole else str(values[part.position])
-            known = inputs.get(part.key)
-            if known is None:
-                inputs[part.key] = {"key": part.key, "role": part.role or "an input", "text": text}
-            elif known["text"] != text:
-                known["text"] = None  # it differs from case to case, and is shown there
-    return templates.load("feedback").render(
-        inputs=list(inputs.values()),
-        shared=[vars(message) for message in shown[0][:common]],
-        cases=[
-            {**vars(view), "messages": [vars(message) for message in view.messages[common:]], "feedback": view.feedback}
-            for view in views
-        ],
-        example=_example_of(tuple([tuple([part.key for part in case.parts]) for case in cases])),
+            known = inputs.setdefault(part.key, [part.key, part.role, text])
+            if known[2] != text:
+                known[2] = None  # it differs from case to case, and is shown there
+    texts = [text for _, _, text in inputs.values() if text is not None] + views[0].texts[:common]
+    for view in views:
+        texts += [*view.texts[common:], view.answer, *view.feedback]
+    form = _form(
+        templates.load("feedback"),
+        tuple([(key, role, text is not None) for key, role, text in inputs.values()]),
+        views[0].heads[:common],
+        tuple([(v.heads[common:], len(v.feedback), v.left_out_messages, v.left_out_feedback) for v in views]),
+        tuple([case.questions.wanted for case in cases]),
     )
+    return form.fill(texts)
+
+
+def _common(views: Sequence[View]) -> int:
+    """How many messages all views begin with."""
+    each = [list(zip(view.heads, view.texts)) for view in views]
+    common = 0
+    while all(len(m) > common and m[common] == each[0][common] for m in each):
+        common += 1
+    return common
 
 
 @functools.lru_cache(maxsize=256)
-def _example_of(keys: tuple[tuple[str, ...], ...]) -> str:
-    """What an answer looks like."""
-    return json.dumps({f"case_{n}": dict.fromkeys(part, "...") for n, part in enumerate(keys, 1)})
+def _form(
+    prompt: templates.Prompt,
+    inputs: tuple[tuple[str, str, bool], ...],
+    shared: tuple[tuple[str, str], ...],
+    cases: tuple[tuple[tuple[tuple[str, str], ...], int, int, int], ...],
+    wanted: tuple[Wanted, ...],
+) -> templates.Form:
+    """The request about cases of one kind, without the texts: those of inputs, of shared messages, of the cases.
+
+    Args:
+        prompt: the prompt.
+        inputs: for each input its key, its role, and whether its text is shown.
+        shared: the heads of the messages that all cases begin with.
+        cases: for each case the heads of its messages, how many pieces of feedback there are, and what is left out.
+        wanted: for each case the keys and roles of the feedback that is wanted.
+    """
+    blanks = map(templates.Blank, itertools.count())
+
+    def messages(heads: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
+        return [{"role": role, "keys": keys, "text": next(blanks)} for role, keys in heads]
+
+    return prompt.form(
+        inputs=[
+            {"key": key, "role": role or "an input", "text": next(blanks) if shown else None}
+            for key, role, shown in inputs
+        ],
+        shared=messages(shared),
+        cases=[
+            {
+                "messages": messages(heads),
+                "answer": next(blanks),
+                "feedback": [next(blanks) for _ in range(pieces)],
+                "left_out_messages": left_out_messages,
+                "left_out_feedback": left_out_feedback,
+            }
+            for heads, pieces, left_out_messages, left_out_feedback in cases
+        ],
+        example=json.dumps({f"case_{n}": {key: "..." for key, _ in parts} for n, parts in enumerate(wanted, 1)}),
+    )

@@ -63,13 +63,21 @@ class Plan:
         messages: for each message its role and its content: holes for texts, and content parts (dicts with holes).
         inputs: for each slot its name and the position of its value.
         gate: the position of a text that must not be empty for the call to be made; None for none.
+        holes: the positions of the texts in the messages, in order.
+        questions: what a critic is asked about calls of this plan, as far as `cases.case_of` has found out.
     """
 
     messages: tuple[tuple[Any, tuple[Any, ...]], ...]
     inputs: tuple[tuple[str, int], ...]
     gate: int | None = None
+    holes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    questions: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     no_variables_inside: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        holes = tuple([part.at for _, parts in self.messages for part in parts if type(part) is Hole])
+        object.__setattr__(self, "holes", holes)
 
     def request(self, data: Sequence[Any], settings: ChatSettings) -> Request:
         """The request, with the data of all values.
@@ -92,7 +100,7 @@ class Plan:
         Raises:
             ValueError: one has none.
         """
-        texts = [str(data[part.at]) for _, parts in self.messages for part in parts if isinstance(part, Hole)]
+        texts = [str(data[at]) for at in self.holes]
         slots = dict.fromkeys(slot for text in texts for slot in templates.slots_of(text))
         if unused := [name for name, _ in self.inputs if name not in slots]:
             raise ValueError(
@@ -121,10 +129,14 @@ class Plan:
     def texts(self, data: Sequence[Any]) -> list[str]:
         """The text of each message as it was sent; images are named, not shown."""
         filled = {name: str(data[index]) for name, index in self.inputs}
-        return [
-            "".join([_filled(data[p.at], filled) if isinstance(p, Hole) else _shown_part(p, data) for p in parts])
-            for _, parts in self.messages
-        ]
+        texts = []
+        for _, parts in self.messages:
+            if len(parts) == 1 and type(parts[0]) is Hole:
+                texts.append(_filled(data[parts[0].at], filled))
+            else:
+                shown = [_filled(data[p.at], filled) if isinstance(p, Hole) else _shown_part(p, data) for p in parts]
+                texts.append("".join(shown))
+        return texts
 
     def _content(self, parts: tuple[Any, ...], data: Sequence[Any], filled: dict[str, str]) -> Any:
         if len(parts) == 1 and isinstance(parts[0], Hole):
