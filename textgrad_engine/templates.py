@@ -86,7 +86,7 @@ class Prompt:
         found, end = _Between([], []), 0
         marked = self.render(**_with_texts(slots, lambda number: f"\0{nonce}{number:0{length}}\0"))
         for match in re.finditer(f"(?:<([^<>]*)-([0-9a-f]{{8}})>\n)?(\0{nonce}([0-9]+)\0)(?:\n</\\1-\\2>)?", marked):
-            label, fenced_with, mark, number = match.groups()
+            label, _, mark, number = match.groups()
             if label is not None and match[0] != fence(mark, label):
                 return None
             found.literals.append(marked[end : match.start()])

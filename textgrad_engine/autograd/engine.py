@@ -43,7 +43,7 @@ from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNo
 from textgrad_engine.autograd.hooks import MultiGradHook, after_accumulation, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, Sorted, run_rule
 from textgrad_engine.autograd.variable import Variable
-from textgrad_engine.autograd.walk import Place, Visit, place_of, postorder
+from textgrad_engine.autograd.walk import Place, Visit, place_of, plan
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
 
@@ -112,9 +112,8 @@ class Pass:
         captures: Sequence[GradientEdge] | None,
     ) -> None:
         self._captured: dict[GradientEdge, Items] = {edge: [] for edge in captures or ()}
-        self._only = None if captures is None else set(captures)
-        self._visits: dict[Node, Visit] = {}
-        self._order, self._example_orders = postorder([edge.node for edge, _ in roots], self._visits)
+        self._all_wanted = captures is None
+        self._visits, self._order, self._example_orders = plan([edge.node for edge, _ in roots], captures)
         self._ready: list[Visit] = []
         self._events: queue.SimpleQueue[tuple[Visit, Any, BaseException | None]] = queue.SimpleQueue()
         self._outstanding = 0
@@ -122,40 +121,17 @@ class Pass:
         self._forgives = _forgiving.get()
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
         self.multi: dict[MultiGradHook, Any] = {}
-        self._mark_needed()
-        self._count(roots)
+        self._begin_at(roots)
 
-    def _wanted(self, edge: GradientEdge | None) -> bool:
-        """Whether a gradient that flows along this edge is of use to anybody."""
-        return edge is not None and (self._visits[edge.node].needed or (self._only is not None and edge in self._only))
-
-    def _mark_needed(self) -> None:
-        for visit in self._order:  # postorder: what a node leads to comes before it
-            if isinstance(visit.node, AccumulateGrad):
-                visit.needed = self._only is None or GradientEdge(visit.node, 0) in self._only
-            else:
-                visit.needed = any(self._wanted(edge) for edge in visit.node.edges)
-
-    def _count(self, roots: Sequence[tuple[GradientEdge, Items]]) -> None:
-        passed = {edge.node for edge in self._captured}  # a captured edge may end at a node that is itself not needed
-        for visit in self._order:
-            if visit.needed or visit.node in passed:
-                visit.gradients = [[] for _ in range(visit.node.num_outputs)]
-        for visit in self._order:
-            if visit.needed:
-                for edge in visit.node.edges:
-                    if edge is not None and self._wanted(edge):
-                        self._visits[edge.node].waits_for += 1
-        for position, (edge, items) in enumerate(roots):
-            visit = self._visits[edge.node]
+    def _begin_at(self, roots: Sequence[tuple[GradientEdge, Items]]) -> None:
+        first: dict[Visit, None] = {}
+        for position, ((node, output_nr), items) in enumerate(roots):
+            visit = self._visits[node]
             if visit.gradients:
-                visit.gradients[edge.output_nr].append(((-1, position, 0), items))
-        seen: set[Node] = set()
-        for edge, _ in roots:
-            visit = self._visits[edge.node]
-            if edge.node in seen or not visit.gradients or visit.waits_for:
-                continue
-            seen.add(edge.node)
+                visit.gradients[output_nr].append(((-1, position, 0), items))
+                if not visit.waits_for:
+                    first[visit] = None
+        for visit in first:
             self._await_forward(visit)
 
     def _await_forward(self, visit: Visit) -> None:
@@ -284,8 +260,8 @@ class Pass:
         node = visit.node
         assert isinstance(node, FunctionNode)
         assert node.ctx is not None
-        wanted = [self._wanted(edge) for edge in node.edges]
-        needs = None if self._only is None else needs_by_argument(node.layout, wanted)
+        wanted = [target is not None for target in visit.targets]
+        needs = None if self._all_wanted else needs_by_argument(node.layout, wanted)
         return RuleCall(node, node.ctx, visit.arrived, wanted, needs)
 
     def _expect(self, call: Call, visit: Visit) -> None:
@@ -352,13 +328,12 @@ class Pass:
     def _deliver(self, visit: Visit) -> None:
         """Hand a node's gradients to the nodes that its inputs came from."""
         returned, visit.returned = visit.returned, ()
-        for position, edge in enumerate(visit.node.edges):
-            if edge is None or not self._wanted(edge):
-                continue
-            target = self._visits[edge.node]
-            if returned[position]:
-                target.gradients[edge.output_nr].append(((visit.rank, position, visit.number), returned[position]))
-            self._has_sent(target)
+        for position, target in enumerate(visit.targets):
+            if target is not None:
+                to, output_nr = target
+                if items := returned[position]:
+                    to.gradients[output_nr].append(((visit.rank, position, visit.number), items))
+                self._has_sent(to)
 
     def _has_sent(self, target: Visit) -> None:
         """One of the nodes that a node waits for has sent its gradients."""
@@ -373,16 +348,16 @@ class Pass:
             for (rank, position, _), items in contributions:
                 pieces = by_place.setdefault((rank, position, visit.number), [[] for _ in sent])
                 pieces[number].extend(items)
-        edges, whole = visit.node.edges, self._rule_call(visit)
+        whole = self._rule_call(visit)
         for place, arrived in by_place.items():
             piece = replace(whole, arrived=arrived)
             returned = run_rule(Backward([piece], together=False))[visit.node]
-            for edge, items in zip(edges, returned):
-                if edge is not None and self._wanted(edge) and items:
-                    self._visits[edge.node].gradients[edge.output_nr].append((place, items))
-        for edge in edges:
-            if edge is not None and self._wanted(edge):
-                self._has_sent(self._visits[edge.node])
+            for target, items in zip(visit.targets, returned):
+                if target is not None and items:
+                    target[0].gradients[target[1]].append((place, items))
+        for target in visit.targets:
+            if target is not None:
+                self._has_sent(target[0])
 
     def _flush_groups(self) -> None:
         """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""
