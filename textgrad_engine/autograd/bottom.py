@@ -13,6 +13,7 @@ from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
@@ -102,21 +103,29 @@ def _dispatch(
 ) -> Any:
     """Hand the forward to the event loop, with its inputs as they are now, and return pending outputs."""
     style, count = cls._style, cls.count_outputs(*args)
-    taken = tuple([value if place is None else _by_value(value) for place, value in zip(layout, args)])
-    outs = tuple([Variable("") for _ in range(count)])
+    taken = args
+    waits_for: list[Call] = []
     label: str | tuple[str, str] = cls.__name__
     roles: tuple[str | None, ...] = (None,) * count
-    if style.roles is not None and None not in [v._role for v in inputs]:  # else only the running inputs can tell
+    known = True
+    if inputs:
+        taken = tuple([value if place is None else _by_value(value) for place, value in zip(layout, args)])
+        for variable in inputs:
+            known = known and variable._role is not None
+            if variable._call is not None:
+                waits_for.append(variable._call)
+    if style.roles is not None and known:  # else only the running inputs can tell
         named = _named(cls, args, count)
         roles, label = named, (named[0], cls.__name__)
+    outs = tuple([Variable("", role) for role in roles])  # type: ignore[arg-type]  # None: not known yet
     call = dispatch.submit(
         functools.partial(_run, cls, ctx, taken, outs),
-        [v._call for v in inputs if v._call is not None],
+        waits_for,
         label=label,
-        where=dispatch.caller_line(),
+        where=dispatch.caller_line(of_pass=cls.of_pass),
     )
-    for number, (out, role) in enumerate(zip(outs, roles)):
-        out._call, out._index, out._role = call, number, role
+    for number, out in enumerate(outs):
+        out._call, out._index = call, number
     if edges:
         if not style.takes_ctx:
             token = GRAD_ENABLED.set(False)

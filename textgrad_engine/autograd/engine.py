@@ -156,6 +156,13 @@ class Pass:
 
     def run(self) -> None:
         """Run every needed node once."""
+        token = dispatch.asked_from.set(dispatch.caller_line())
+        try:
+            self._run()
+        finally:
+            dispatch.asked_from.reset(token)
+
+    def _run(self) -> None:
         while True:
             while self._ready:
                 self._begin(self._ready.pop())

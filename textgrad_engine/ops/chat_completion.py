@@ -245,6 +245,8 @@ def ask_texts(name: str, user: Variable | str, texts: Texts, system: Variable | 
 class ChatTexts(Function):
     """`ChatTexts.apply(texts, system, user)`: `ChatCompletion` and `Extract` in one call, where nothing is recorded."""
 
+    of_pass = True
+
     @staticmethod
     async def forward(texts: Texts, *values: Any) -> Any:
         """Ask, and take the answer apart."""
