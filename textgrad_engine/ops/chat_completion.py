@@ -221,7 +221,9 @@ def ask(
     return result
 
 
-def ask_texts(name: str, user: Variable | str, texts: Texts, system: Variable | str | None) -> tuple[Variable, ...]:
+def ask_texts(
+    name: str, user: Variable | str, texts: Texts, system: Variable | str | None = None
+) -> tuple[Variable, ...]:
     """The texts at some places of the answer to a prompt.
 
     Args:

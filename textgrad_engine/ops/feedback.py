@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from textgrad_engine import pytree, templates
-from textgrad_engine.autograd import Function, Variable, example
+from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm.context import Room, room_of
@@ -25,7 +26,7 @@ from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.cases import Case, view_of
 from textgrad_engine.ops.fitting import View, fitted
 from textgrad_engine.ops.messages import ChatSettings, answer_form
-from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit
+from textgrad_engine.ops.pass_on import Compute, share_of_edit
 
 __all__ = [
     "FEEDBACK_BATCH_SIZE",
@@ -106,34 +107,41 @@ def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> 
     if room is not None and len(cases) > 1 and not _fit_together(cases, room.tokens - beside):
         half = len(cases) // 2
         return [*feedback_on(cases[:half], ask), *feedback_on(cases[half:], ask)]
-    about = ", ".join(dict.fromkeys(case.example for case in cases if case.example))
-    with example(about):
-        return _asked(cases, ask, functools.partial(_render, cases, room=room, beside=beside, about=about))
-
-
-def _asked(
-    cases: list[Case], ask: Callable[..., tuple[Variable, ...]], render: Callable[[list[Any]], str]
-) -> list[dict[int, Variable]]:
-    data = [None] if is_observed() else [_data_of(case) for case in cases]
-    if None in data:
-        values = [[case.values, case.answer, case.feedback] for case in cases]
-        user: Variable | str = Compute.apply(render, values, "request to the critic")
-    else:
-        user = render(data)
-    wanted = tuple([case.questions.wanted for case in cases])
-    texts = iter(ask("feedback", user, _texts_for(wanted), system=_critic.get()))
+    about = cases[0].example if len(cases) == 1 else ", ".join(dict.fromkeys([c.example for c in cases if c.example]))
+    token = EXAMPLE.set(about)
+    try:
+        user: Variable | str
+        if is_observed() or (data := _data_of(cases)) is None:
+            values = [[case.values, case.answer, case.feedback] for case in cases]
+            render = functools.partial(_render, cases, room=room, beside=beside, about=about)
+            user = Compute.apply(render, values, "request to the critic")
+        else:
+            user = _render(cases, data, room=room, beside=beside, about=about)
+        texts = iter(ask("feedback", user, _texts_for(tuple([c.questions.wanted for c in cases])), _critic.get()))
+    finally:
+        EXAMPLE.reset(token)
     return [{part.position: next(texts) for part in case.questions.parts} for case in cases]
 
 
-def _data_of(case: Case) -> list[Any] | None:
-    """What `render` wants of a case; None where some of it is not there, belongs to a transform, or is nested."""
-    for value in (*case.values, case.answer, *case.feedback):
-        if isinstance(value, Variable):
-            if value._layer is not None or not value.done():
+def _data_of(cases: list[Case]) -> list[Any] | None:
+    """What `_render` wants of cases; None where some of it is not there, belongs to a transform, or is nested."""
+    found = []
+    for case in cases:
+        said = []
+        for value in (*case.values, case.answer, *case.feedback):
+            if type(value) is str:
+                said.append(value)
+            elif isinstance(value, Variable):
+                if value._layer is not None or not value.done():
+                    return None
+                said.append(value.data)
+            elif pytree.is_container(value):
                 return None
-        elif pytree.is_container(value):
-            return None
-    return [[data_of(value) for value in case.values], case.answer.data, [item.data for item in case.feedback]]
+            else:
+                said.append(value)
+        count = len(case.values)
+        found.append([said[:count], said[count], said[count + 1 :]])
+    return found
 
 
 Wanted: TypeAlias = tuple[tuple[str, str], ...]
