@@ -301,25 +301,25 @@ def fill(template: str, values: dict[str, str]) -> str:
     """
     if "{" not in template:
         return template
-    parse = _fillable if len(template) <= _REMEMBERED else _fillable.__wrapped__
-    return "".join([piece if name is None else _put(piece, name, values) for piece, name in parse(template)])
+    pieces, slots = (_fillable if len(template) <= _REMEMBERED else _fillable.__wrapped__)(template)
+    filled = pieces.copy()
+    for at, name, doubled in slots:
+        if name in values:
+            filled[at] = f"{{{name}}}" if doubled else values[name]
+    return "".join(filled)
 
 
 @functools.lru_cache(maxsize=256)  # a program fills the same template for every example
-def _fillable(template: str) -> tuple[tuple[str, str | None], ...]:
-    """A template in pieces, each with the name that it is a slot of; None for what is text."""
-    pieces: list[tuple[str, str | None]] = []
+def _fillable(template: str) -> tuple[list[str], list[tuple[int, str, bool]]]:
+    """A template in pieces; and for each slot its place among them, its name, and whether it has two braces."""
+    pieces: list[str] = []
+    slots: list[tuple[int, str, bool]] = []
     end = 0
     for match in _SLOT.finditer(template):
-        pieces += [(template[end : match.start()], None), (match[0], match[1] or match[2])]
+        pieces += [template[end : match.start()], match[0]]
+        slots.append((len(pieces) - 1, match[1] or match[2], match[1] is not None))
         end = match.end()
-    return (*pieces, (template[end:], None))
-
-
-def _put(piece: str, name: str, values: dict[str, str]) -> str:
-    if name not in values:
-        return piece
-    return piece[1:-1] if piece.startswith("{{") else values[name]
+    return [*pieces, template[end:]], slots
 
 
 def _read(path: Path) -> Prompt:

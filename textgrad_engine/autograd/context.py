@@ -66,7 +66,10 @@ class Context:
         """
         if self._freed:
             raise AutogradError(FREED)
-        return tuple([value.unpack(self._node) if isinstance(value, _Saved) else value for value in self._saved])
+        found = []
+        for value in self._saved:
+            found.append(value.unpack(self._node) if type(value) is _Saved else value)
+        return tuple(found)
 
     def saved_data(self, number: int) -> Any:
         """The data of one of the values that were saved, by its place; raises as `saved_variables`."""

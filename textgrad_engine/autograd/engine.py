@@ -128,7 +128,7 @@ class Pass:
         for position, ((node, output_nr), items) in enumerate(roots):
             visit = self._visits[node]
             if visit.gradients:
-                visit.gradients[output_nr].append(((-1, position, 0), items))
+                visit.gradients[output_nr].append(((-1, position, 0), list(items)))
                 if not visit.waits_for:
                     first[visit] = None
         for visit in first:
@@ -204,8 +204,10 @@ class Pass:
             if len(contributions) > 1:
                 contributions.sort(key=place_of)
                 self._order_for_examples(node, contributions)
-            items = without_zeros([item for _, items in contributions for item in items])
-            items = self._hooked(node, number, items)
+                items = [item for _, items in contributions for item in items]
+            else:
+                items = contributions[0][1] if contributions else []
+            items = self._hooked(node, number, without_zeros(items))
             arrived.append(items)
             if self._captured and (edge := GradientEdge(node, number)) in self._captured:
                 self._captured[edge] = items
@@ -283,9 +285,11 @@ class Pass:
         node = visit.node
         assert isinstance(node, FunctionNode)
         visit.returned = returned[node]
-        pending = [
-            call for items in visit.returned for item in items if item._call is not None for call in item._pending()
-        ]
+        pending: list[Call] = []
+        for items in visit.returned:
+            for item in items:
+                if item._call is not None:
+                    pending += item._pending()
         if len(pending) == 1:
             self._outstanding += 1
             pending[0].on_done(functools.partial(self._settled, visit))

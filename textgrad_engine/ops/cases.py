@@ -148,11 +148,9 @@ def _keys_in(part: Any, known: dict[int, Any], key_of: Callable[[int, bool], str
 
 def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:
     """A call as the critic sees it, from what is in it: its values, its answer, the feedback on it."""
-    said = [(str(text), item.source) for text, item in zip(feedback, case.feedback) if text]
-    return View(
-        case.questions.heads,
-        case.plan.texts(values),
-        str(answer),
-        [text for text, _ in said],
-        [None if source is None else source.score for _, source in said],
-    )
+    said, scores = [], []
+    for text, item in zip(feedback, case.feedback):
+        if text:
+            said.append(str(text))
+            scores.append(None if item.source is None else item.source.score)
+    return View(case.questions.heads, case.plan.texts(values), str(answer), said, scores)

@@ -109,11 +109,13 @@ class ChatCompletion(Function):
                     "(nn.ExactMatch, …)."
                 )
             cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, list(grad_out.grad), ctx.example))
-        feedback = feedback_on(cases, ask_texts)
-        return [
-            (None, None, *(by_position.get(position) for position in range(len(case.values))))
-            for case, by_position in zip(cases, feedback)
-        ]
+        gradients = []
+        for case, by_position in zip(cases, feedback_on(cases, ask_texts)):
+            found: list[Variable | None] = [None] * (2 + len(case.values))
+            for position, feedback in by_position.items():
+                found[2 + position] = feedback
+            gradients.append(tuple(found))
+        return gradients
 
     @staticmethod
     def jvp(ctx: Any, settings: None, plan: None, *edits: Variable | None) -> Variable | None:
