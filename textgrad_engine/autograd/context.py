@@ -66,9 +66,9 @@ class Context:
         """
         if self._freed:
             raise AutogradError(FREED)
-        found = []
+        found = []  # by a loop: a comprehension would cost a frame
         for value in self._saved:
-            found.append(value.unpack(self._node) if type(value) is _Saved else value)
+            found.append(value.unpack(self._node) if type(value) is _Saved else value)  # noqa: PERF401
         return tuple(found)
 
     def saved_data(self, number: int) -> Any:

@@ -151,10 +151,7 @@ class RuleCall:
         """What the rule is given for each output."""
         materialize = self.ctx._materialize
         as_one = uncombined if self.node.function.of_batch else combine  # text of a batch is text of each example
-        found = []
-        for items in self.arrived:
-            found.append(as_one(items) if items or materialize else None)
-        return found
+        return [as_one(items) if items or materialize else None for items in self.arrived]
 
     def sorted(self, returned: Any) -> list[Items]:
         """What the rule returned, as items for each edge."""

@@ -181,9 +181,11 @@ class _Gate:
             raise
 
     def enter(self, size: int) -> None:
-        now = self.now()
         self.in_flight += 1
         self._tokens_in_flight += size
+        if self._requests is None and self._tokens is None and self._said is None:
+            return
+        now = self.now()
         if self._requests is not None:
             self._requests.take(1, now)
         if self._tokens is not None:

@@ -20,6 +20,7 @@ from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import MalformedResponse, ModelError
+from textgrad_engine.llm.check import parsed
 from textgrad_engine.llm.context import Room, room_of
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
@@ -194,7 +195,7 @@ class Extract(Function):
     def forward(answer: Variable, paths: tuple[tuple[str, ...], ...], roles: tuple[str, ...]) -> Any:
         """Parse the answer and pick the texts."""
         try:
-            body = json.loads(answer.data)
+            body = parsed(answer.data)
             texts = []
             for path in paths:
                 value = body

@@ -14,6 +14,10 @@ from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Reques
 __all__ = ["ChatSettings", "Hole", "Plan", "answer_form", "plan_of"]
 
 
+_REMEMBERED = 20_000
+"""Characters above which a message is made anew each time, instead of kept for the next call."""
+
+
 @dataclass(frozen=True, eq=False)
 class ChatSettings:
     """What stays the same over the calls of one place in a program.
@@ -64,6 +68,8 @@ class Plan:
         inputs: for each slot its name and the position of its value.
         gate: the position of a text that must not be empty for the call to be made; None for none.
         holes: the positions of the texts in the messages, in order.
+        said: the last message in each place that is text: a system prompt is the same in many calls, and a message
+            takes longer to make than most steps of a call.
         questions: what a critic is asked about calls of this plan, as far as `cases.case_of` has found out.
     """
 
@@ -71,6 +77,7 @@ class Plan:
     inputs: tuple[tuple[str, int], ...]
     gate: int | None = None
     holes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    said: dict[int, Message] = field(init=False, repr=False, compare=False, default_factory=dict)
     questions: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     no_variables_inside: ClassVar[bool] = True
@@ -89,10 +96,16 @@ class Plan:
         filled = {name: str(data[index]) for name, index in self.inputs}
         if settings.strict:
             self.check_inputs(data)
-        messages = tuple(
-            [Message(role=role, content=self._content(parts, data, filled)) for role, parts in self.messages]
-        )
-        return Request(messages=messages, config=settings.config, purpose=settings.purpose)
+        messages = []
+        for number, (role, parts) in enumerate(self.messages):
+            content = self._content(parts, data, filled)
+            message = self.said.get(number)
+            if message is None or message.content != content:
+                message = Message(role=role, content=content)
+                if type(content) is str and len(content) <= _REMEMBERED:
+                    self.said[number] = message
+            messages.append(message)
+        return Request(messages=tuple(messages), config=settings.config, purpose=settings.purpose)
 
     def check_inputs(self, data: Sequence[Any]) -> None:
         """Check that every input has a slot somewhere.
