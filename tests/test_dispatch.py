@@ -13,6 +13,7 @@ from contextvars import ContextVar
 import pytest
 
 from textgrad_engine import dispatch
+from textgrad_engine.dispatch import thread
 from textgrad_engine.errors import CallCancelled, DispatchError
 
 COLOUR = ContextVar("colour", default="grey")
@@ -565,6 +566,39 @@ def test_ten_thousand_calls_at_once():
     assert not any(call.done for call in calls)
     gate.set_result(None)
     assert [call.result() for call in calls] == list(range(10_000))
+
+
+def test_a_burst_of_calls_is_begun_while_it_is_made(monkeypatch):
+    """Who makes thousands of calls lets them begin in between, so that they do not pile up with all that they hold."""
+    monkeypatch.setattr(thread, "TURN_SECONDS", 30)
+    begun = []
+    blocked = Blocked()  # so that nothing begins by the loop's own looking
+    blocked.entered()
+    for number in range(thread.TURN - 1):
+        dispatch.submit(lambda n=number: begun.append(n))
+    blocked.release()
+    for number in range(thread.TURN - 1, 10 * thread.TURN):
+        dispatch.submit(lambda n=number: begun.append(n))
+        assert number - len(begun) <= thread.TURN
+    dispatch.run(lambda: asyncio.sleep(0))
+    assert begun == list(range(10 * thread.TURN))
+
+
+def test_who_makes_calls_under_a_lock_that_the_loop_waits_for_goes_on():
+    """Taking turns must not become a deadlock."""
+    lock, begun = threading.Lock(), []
+
+    def first():
+        with lock:
+            begun.append(-1)
+
+    with lock:
+        dispatch.submit(first)
+        for number in range(3 * thread.TURN):
+            dispatch.submit(lambda n=number: begun.append(n))
+        assert begun == []
+    dispatch.run(lambda: asyncio.sleep(0))
+    assert begun == list(range(-1, 3 * thread.TURN))
 
 
 def test_a_callback_on_a_finished_call_comes_at_once():
