@@ -185,7 +185,8 @@ class Pass:
                     "backward waits for feedback, and this code runs on the event loop that computes it. "
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
-            dispatch.nudge()
+            if self._events.empty():
+                dispatch.nudge()
             self._take(self._next_event())
 
     def _next_event(self) -> tuple[Visit, Any, BaseException | None]:

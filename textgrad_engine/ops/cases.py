@@ -39,11 +39,15 @@ class Questions:
     Attributes:
         parts: the inputs that want feedback.
         wanted: the key and the role of each.
+        inputs: the key and the role of each, and whether its text is shown beside the messages.
+        shown: the positions of those whose text is.
         heads: for each message who said it, and the keys of the parts in it, in words.
     """
 
     parts: tuple[Part, ...]
     wanted: tuple[tuple[str, str], ...]
+    inputs: tuple[tuple[str, str, bool], ...]
+    shown: tuple[int, ...]
     heads: tuple[tuple[str, str], ...]
 
 
@@ -136,7 +140,13 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
             inside += [by_input[name] for name in filled if name in by_input]
         heads.append((role, ", ".join([f"`{key}`" for key in dict.fromkeys(inside)])))
     found = tuple(parts.values())
-    return Questions(found, tuple([(part.key, part.role) for part in found]), tuple(heads))
+    return Questions(
+        parts=found,
+        wanted=tuple([(part.key, part.role) for part in found]),
+        inputs=tuple([(part.key, part.role, not part.whole) for part in found]),
+        shown=tuple([part.position for part in found if not part.whole]),
+        heads=tuple(heads),
+    )
 
 
 def _keys_in(part: Any, known: dict[int, Any], key_of: Callable[[int, bool], str], alone: bool) -> list[str]:

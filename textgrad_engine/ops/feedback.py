@@ -282,25 +282,34 @@ def _render(cases: list[Case], data: list[Any], *, room: Room | None, beside: in
 
 def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
     """The request about these views of some cases; messages that all cases begin with are shown once."""
-    common = _common(views) if len(views) > 1 else 0
-    inputs: dict[str, list[Any]] = {}
+    if len(cases) == 1:
+        inputs, common = cases[0].questions.inputs, 0
+        texts = [str(data[0][0][position]) for position in cases[0].questions.shown]
+    else:
+        inputs, texts = _inputs(cases, data)
+        common = _common(views)
+        texts += views[0].texts[:common]
+    kinds = []
+    for view in views:
+        texts += view.texts[common:]
+        texts.append(view.answer)
+        texts += view.feedback
+        kinds.append((view.heads[common:], len(view.feedback), view.left_out_messages, view.left_out_feedback))
+    wanted = tuple([case.questions.wanted for case in cases])
+    return _form(templates.load("feedback"), inputs, views[0].heads[:common], tuple(kinds), wanted).fill(texts)
+
+
+def _inputs(cases: list[Case], data: list[Any]) -> tuple[tuple[tuple[str, str, bool], ...], list[str]]:
+    """The inputs of all cases, as `Questions.inputs`; and the texts of those that are the same in all."""
+    inputs: dict[str, tuple[str, str | None]] = {}
     for case, (values, _, _) in zip(cases, data):
         for part in case.questions.parts:
             text = None if part.whole else str(values[part.position])
-            known = inputs.setdefault(part.key, [part.key, part.role, text])
-            if known[2] != text:
-                known[2] = None  # it differs from case to case, and is shown there
-    texts = [text for _, _, text in inputs.values() if text is not None] + views[0].texts[:common]
-    for view in views:
-        texts += [*view.texts[common:], view.answer, *view.feedback]
-    form = _form(
-        templates.load("feedback"),
-        tuple([(key, role, text is not None) for key, role, text in inputs.values()]),
-        views[0].heads[:common],
-        tuple([(v.heads[common:], len(v.feedback), v.left_out_messages, v.left_out_feedback) for v in views]),
-        tuple([case.questions.wanted for case in cases]),
-    )
-    return form.fill(texts)
+            role, known = inputs.setdefault(part.key, (part.role, text))
+            if known != text:
+                inputs[part.key] = role, None  # it differs from case to case, and is shown there
+    shown = tuple([(key, role, text is not None) for key, (role, text) in inputs.items()])
+    return shown, [text for _, text in inputs.values() if text is not None]
 
 
 def _common(views: Sequence[View]) -> int:
