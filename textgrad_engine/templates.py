@@ -150,7 +150,8 @@ class Form:
             return self._prompt.render(**_with_texts(self._slots, texts.__getitem__))
         pieces = self._pieces.copy()
         for at, number, label in self._places:
-            pieces[at] = texts[number] if label is None else fence(texts[number], label)
+            text = texts[number]
+            pieces[at] = text if label is None else _fenced(text, label)
         return "".join(pieces).strip()
 
 
@@ -251,9 +252,12 @@ def fence(text: object, label: str = "text") -> str:
         </answer>
         </answer-5086e624>
     """
-    content = str(text)
-    nonce = nonce_for(content, label)
-    return f"<{label}-{nonce}>\n{content}\n</{label}-{nonce}>"
+    return _fenced(str(text), label)
+
+
+def _fenced(text: str, label: str) -> str:
+    nonce = _nonce(label, text) if len(text) <= _REMEMBERED else _nonce.__wrapped__(label, text)
+    return f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
 
 
 def nonce_for(content: str, label: str) -> str:

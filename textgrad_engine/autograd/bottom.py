@@ -117,7 +117,7 @@ def _dispatch(
     if style.roles is not None and known:  # else only the running inputs can tell
         named = _named(cls, args, count)
         roles, label = named, (named[0], cls.__name__)
-    outs = tuple([Variable("", role) for role in roles])  # type: ignore[arg-type]  # None: not known yet
+    outs = (_pending(roles[0]),) if count == 1 else tuple([_pending(role) for role in roles])
     call = dispatch.submit(
         functools.partial(_run, cls, ctx, taken, outs),
         waits_for,
@@ -140,6 +140,13 @@ def _dispatch(
                 out._requires_grad, out._grad_fn, out.output_nr = True, node, number
         ctx._seal(node, outs, outs)
     return outs[0] if count == 1 else outs
+
+
+def _pending(role: str | None) -> Variable:
+    """A Variable whose value is not there yet; nor its role, where that is None."""
+    out = Variable("")
+    out._role = role
+    return out
 
 
 def _named(cls: type[Function], args: tuple[Any, ...], count: int) -> tuple[str, ...]:
@@ -205,9 +212,16 @@ def _finish(
         _refuse_late_constants(cls, ctx, raws)
     if ctx._saved:
         ctx._seal(None, raws, outs)
-    late = cls._style.roles is not None and None in [out._role for out in outs]
-    roles = _named(cls, args, len(outs)) if late else [value.role for value in raws]
-    return tuple([(value.data, role) for value, role in zip(raws, roles)])
+    named = None
+    if cls._style.roles is not None:
+        for out in outs:
+            if out._role is None:
+                named = _named(cls, args, len(outs))
+                break
+    if len(raws) == 1:
+        (value,) = raws
+        return ((value.data, value.role if named is None else named[0]),)
+    return tuple([(value.data, role) for value, role in zip(raws, named or [value.role for value in raws])])
 
 
 def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:
@@ -217,6 +231,8 @@ def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:
             f"{cls.__name__}.forward returned {len(values)} values, but the class declares num_outputs = {count}; "
             "a dispatched Function says beforehand how many it returns"
         )
+    if count == 1 and isinstance(raw, Variable):
+        return (raw,)
     return tuple([value if isinstance(value, Variable) else Variable(value) for value in values])
 
 

@@ -192,13 +192,16 @@ class _Saved:
 
     def _check(self) -> None:
         variable = self.variable
+        now: Variable | None
         if self.output is None:
             assert variable is not None
-            _refuse_change(variable if variable._origin is None else variable._origin, self.version)
+            now, version = variable if variable._origin is None else variable._origin, self.version
         else:
-            _refuse_change(self.out(), self.fresh)
+            now, version = self.out(), self.fresh
             if self.watched is not None:
                 _refuse_change(self.watched(), self.version)
+        if now is not None and now._version != version:
+            _refuse_change(now, version)
 
     def data(self) -> Any:
         self._check()

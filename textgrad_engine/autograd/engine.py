@@ -226,7 +226,9 @@ class Pass:
                 items = [item for _, items in contributions for item in items]
             else:
                 items = contributions[0][1] if contributions else []
-            items = self._hooked(node, number, without_zeros(items))
+            items = without_zeros(items)
+            if node.hooks if type(node) is FunctionNode else node.variable._hooks:  # type: ignore[attr-defined]
+                items = self._hooked(node, number, items)
             arrived.append(items)
             if self._captured and (edge := GradientEdge(node, number)) in self._captured:
                 self._captured[edge] = items
@@ -246,10 +248,11 @@ class Pass:
         if node.function.of_batch:
             self._pass_examples(visit, sent)
             return
-        group = node.function.backward_group(any_context(node.ctx))
+        ctx = any_context(node.ctx)
+        group = node.function.backward_group(ctx)
         if group is None:
             self._call_rule([visit], together=False)
-        elif node.function.backward_group_size(any_context(node.ctx)) == 1:
+        elif node.function.backward_group_size(ctx) == 1:
             self._call_rule([visit], together=True)  # at once: there is nobody to wait for
         else:
             self._groups.setdefault(group, []).append(visit)
@@ -277,7 +280,8 @@ class Pass:
 
     def _call_rule(self, visits: list[Visit], *, together: bool) -> None:
         """Run the rule of a node, or of several that share a call."""
-        outcome = run_rule(Backward([self._rule_call(visit) for visit in visits], together))
+        calls = [self._rule_call(visits[0])] if len(visits) == 1 else [self._rule_call(visit) for visit in visits]
+        outcome = run_rule(Backward(calls, together))
         for visit in visits:
             if isinstance(outcome, Call):
                 self._expect(outcome, visit)
@@ -363,12 +367,15 @@ class Pass:
                 to, output_nr = target
                 if items := returned[position]:
                     to.gradients[output_nr].append(((visit.rank, position, visit.number), items))
-                self._has_sent(to)
+                to.waits_for -= 1
+                if to.waits_for == 0:
+                    self._has_all(to)
 
-    def _has_sent(self, target: Visit) -> None:
-        """One of the nodes that a node waits for has sent its gradients."""
-        target.waits_for -= 1
-        if target.waits_for == 0:
+    def _has_all(self, target: Visit) -> None:
+        """All of the nodes that a node waits for have sent their gradients."""
+        if target.node.call is None:
+            self._ready.append(target)
+        else:
             self._await_forward(target)  # done by now, unless the forward behind it never read its value
 
     def _pass_examples(self, visit: Visit, sent: Sequence[list[tuple[Place, Items]]]) -> None:
@@ -387,7 +394,9 @@ class Pass:
                     target[0].gradients[target[1]].append((place, items))
         for target in visit.targets:
             if target is not None:
-                self._has_sent(target[0])
+                target[0].waits_for -= 1
+                if target[0].waits_for == 0:
+                    self._has_all(target[0])
 
     def _flush_groups(self) -> None:
         """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""

@@ -105,7 +105,9 @@ def combine(items: Items) -> Variable:
             )  # also of one: in a batch, examples may have different numbers of items
             whole._role = role
             return _held(whole, items)
-    return _held(Variable(items[0].data if len(items) == 1 else _text(items), role), items)
+    whole = Variable(items[0].data if len(items) == 1 else _text(items), role)
+    whole._grad, whole._combined = items, True
+    return whole
 
 
 def uncombined(items: Items) -> Variable:

@@ -200,11 +200,12 @@ class Backward(Rule):
         """For each node its items by edge; a Call for them where the rule is asynchronous."""
         function, calls = self.function, self.calls
         if self.together:
+            if len(calls) == 1:
+                (call,) = calls
+                (returned,) = function.backward_many([call.context()], [call.gradients()])
+                return {call.node: call.sorted(returned)}
             many = function.backward_many([call.context() for call in calls], [call.gradients() for call in calls])
-            if len(calls) > 1:
-                return {call.node: call.sorted(returned) for call, returned in zip(calls, many, strict=True)}
-            (call,), (returned,) = calls, many
-            return {call.node: call.sorted(returned)}
+            return {call.node: call.sorted(returned) for call, returned in zip(calls, many, strict=True)}
         (call,) = calls
         ctx, grads = call.context(), call.gradients()
         if not function.backward_is_async:

@@ -70,7 +70,7 @@ class Variable:
     """What ``+`` does; `ops.text` registers it when it is loaded, which the first addition sees to."""
 
     def __init__(self, data: Any, role: str = "", requires_grad: bool = False) -> None:
-        self._data: Any = checked(data)
+        self._data: Any = data if type(data) is str and data.isascii() else checked(data)
         self._role: str | None = role
         self._requires_grad = requires_grad
         self._grad: list[Variable] | None = None

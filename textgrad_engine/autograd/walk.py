@@ -82,7 +82,7 @@ def plan(
                     targets.append(None)
             visit.targets = targets
         if visit.needed or node in passed:
-            visit.gradients = [[] for _ in range(node.num_outputs)]
+            visit.gradients = [[]] if node.num_outputs == 1 else [[] for _ in range(node.num_outputs)]
     return visits, order, orders
 
 
@@ -106,7 +106,8 @@ def _postorder(roots: list[Node], visits: dict[Node, Visit]) -> tuple[list[Visit
             else:
                 stack.pop()
                 visit.number = visit.rank = len(order)
-                batches = batches or _of_batch(visit.node) == "together"
+                node = visit.node
+                batches = batches or (type(node) is FunctionNode and node.function.of_batch == "together")
                 order.append(visit)
     return order, _rank_examples(roots, visits) if batches else None
 

@@ -64,16 +64,18 @@ class Check(Wrapper):
             raise
 
     def _check_request(self, request: Request) -> None:
-        length = 0
+        length, plain = 0, True
         for message in request.messages:
-            length += len(message.text)
+            text = message.content if type(message.content) is str else message.text
+            length += len(text)
+            plain = plain and text.isascii()
         if length > self.max_text:
             error = RequestRefused(
                 f"a request ({request.purpose}) to {self.name!r} has {length:,} characters of text, and the limit is "
                 f"{self.max_text:,}; send less of it"
             )
             raise mark(error, sent=False)
-        if (where := surrogate_in(request)) is not None:
+        if not plain and (where := surrogate_in(request)) is not None:
             error = RequestRefused(f"{where} holds a lone surrogate, which is no text and cannot be sent")
             raise mark(error, sent=False)
 

@@ -201,7 +201,8 @@ class _Gate:
         self._tokens_in_flight -= size
         if self._tokens is not None and used != size:
             self._tokens.correct(used - size)
-        self._admit()
+        if self._queues or self._timer is not None:
+            self._admit()
 
     def succeeded(self, purpose: str, sent: float, completion: Completion) -> None:
         self._pauses = 0

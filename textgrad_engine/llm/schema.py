@@ -37,7 +37,7 @@ def _plainly_fits(value: Any, schema: Any) -> bool:
     for key, below in value.items():
         if key not in properties or not _plainly_fits(below, properties[key]):
             return False
-    return all(key in value for key in schema["required"])
+    return value.keys() >= set(schema["required"])
 
 
 _TEXT = {"type": "string"}

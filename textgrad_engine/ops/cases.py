@@ -88,8 +88,12 @@ def case_of(
             variable = values[position]
             same = id(variable if variable._origin is None else variable._origin)
             asked.append((position, first.setdefault(same, position), variable.role))
-    slots = tuple([templates.slots_of(str(values[at])) for at in plan.holes]) if plan.inputs else ()
-    key = (tuple(asked), slots)
+    slots: list[tuple[str, ...]] = []
+    if plan.inputs:
+        for at in plan.holes:
+            text = values[at]
+            slots.append(templates.slots_of(text if type(text) is str else str(text)))
+    key = (tuple(asked), tuple(slots))
     questions = plan.questions.get(key)
     if questions is None:
         if len(plan.questions) >= _REMEMBERED:

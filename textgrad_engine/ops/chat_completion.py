@@ -235,7 +235,7 @@ def ask_texts(
         system: instructions to use instead of the prompt's system part; None for that.
     """
     instructions = templates.load(name).system if system is None else system
-    if is_observed():
+    if type(user) is not str and is_observed():  # as text it was made where nothing is
         settings = replace(
             texts.settings
         )  # of its own: a node does not share a feedback call with those of other calls

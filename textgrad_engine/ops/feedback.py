@@ -118,10 +118,17 @@ def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> 
             user = Compute.apply(render, values, "request to the critic")
         else:
             user = _render(cases, data, room=room, beside=beside, about=about)
-        texts = iter(ask("feedback", user, _texts_for(tuple([c.questions.wanted for c in cases])), _critic.get()))
+        wanted = (cases[0].questions.wanted,) if len(cases) == 1 else tuple([c.questions.wanted for c in cases])
+        texts = iter(ask("feedback", user, _texts_for(wanted), _critic.get()))
     finally:
         EXAMPLE.reset(token)
-    return [{part.position: next(texts) for part in case.questions.parts} for case in cases]
+    found = []
+    for case in cases:
+        by_position = {}
+        for part in case.questions.parts:
+            by_position[part.position] = next(texts)
+        found.append(by_position)
+    return found
 
 
 def _data_of(cases: list[Case]) -> list[Any] | None:
@@ -133,7 +140,8 @@ def _data_of(cases: list[Case]) -> list[Any] | None:
             if type(value) is str:
                 said.append(value)
             elif isinstance(value, Variable):
-                if value._layer is not None or not value.done():
+                call = value._call
+                if value._layer is not None or (call is not None and not call.done):
                     return None
                 said.append(value.data)
             elif pytree.is_container(value):
@@ -273,7 +281,7 @@ def _fit_together(cases: list[Case], room: int) -> bool:
 
 def _render(cases: list[Case], data: list[Any], *, room: Room | None, beside: int, about: str) -> str:
     """The user part of the request, from the data of each case: its values, its answer, the feedback on it."""
-    views = [view_of(case, *of) for case, of in zip(cases, data)]
+    views = [view_of(cases[0], *data[0])] if len(cases) == 1 else [view_of(c, *of) for c, of in zip(cases, data)]
     if room is None:
         return _rendered(cases, data, views)
     what = f"feedback on {about or 'an answer'}"
@@ -282,10 +290,15 @@ def _render(cases: list[Case], data: list[Any], *, room: Room | None, beside: in
 
 def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
     """The request about these views of some cases; messages that all cases begin with are shown once."""
+    texts: list[str] = []
+    wanted: tuple[Wanted, ...]
     if len(cases) == 1:
-        inputs, common = cases[0].questions.inputs, 0
-        texts = [str(data[0][0][position]) for position in cases[0].questions.shown]
+        questions = cases[0].questions
+        inputs, common, wanted = questions.inputs, 0, (questions.wanted,)
+        for position in questions.shown:
+            texts.append(str(data[0][0][position]))  # noqa: PERF401  a comprehension would cost a frame
     else:
+        wanted = tuple([case.questions.wanted for case in cases])
         inputs, texts = _inputs(cases, data)
         common = _common(views)
         texts += views[0].texts[:common]
@@ -295,7 +308,6 @@ def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
         texts.append(view.answer)
         texts += view.feedback
         kinds.append((view.heads[common:], len(view.feedback), view.left_out_messages, view.left_out_feedback))
-    wanted = tuple([case.questions.wanted for case in cases])
     return _form(templates.load("feedback"), inputs, views[0].heads[:common], tuple(kinds), wanted).fill(texts)
 
 

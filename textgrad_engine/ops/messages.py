@@ -141,7 +141,7 @@ class Plan:
 
     def texts(self, data: Sequence[Any]) -> list[str]:
         """The text of each message as it was sent; images are named, not shown."""
-        filled = {name: str(data[index]) for name, index in self.inputs}
+        filled = {name: str(data[index]) for name, index in self.inputs} if self.inputs else {}
         texts = []
         for _, parts in self.messages:
             if len(parts) == 1 and type(parts[0]) is Hole:
