@@ -285,6 +285,8 @@ def slots_of(template: str) -> tuple[str, ...]:
         >>> slots_of('Answer {question} as {"json": 1}, not as {{question}}.')
         ('question',)
     """
+    if "{" not in template:
+        return ()
     return _slots_of(template) if len(template) <= _REMEMBERED else _slots_of.__wrapped__(template)
 
 

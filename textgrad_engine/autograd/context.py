@@ -219,9 +219,11 @@ class _Saved:
         else:
             assert self.pending is not None
             assert self.output is not None
+            call, role = self.pending
             stand_in = Variable("")
-            stand_in._call, stand_in._role = self.pending
-            stand_in._index = self.output
+            stand_in._call, stand_in._role, stand_in._index = call, role, self.output
+            if call.done and call._error is None:
+                stand_in._settle()
         if self.output is not None and node is not None and (made_by := node()) is not None:
             stand_in._grad_fn, stand_in.output_nr, stand_in._requires_grad = made_by, self.output, True
         return stand_in

@@ -138,7 +138,7 @@ class Pass:
     def _await_forward(self, visit: Visit) -> None:
         """A node may begin when its own forward is done."""
         call = visit.node.call
-        if call is None:
+        if call is None or (call.done and call._error is None):
             self._ready.append(visit)
         elif call.done:
             self._forward_done(visit, call)
@@ -252,7 +252,7 @@ class Pass:
         group = node.function.backward_group(ctx)
         if group is None:
             self._call_rule([visit], together=False)
-        elif node.function.backward_group_size(ctx) == 1:
+        elif group == () or node.function.backward_group_size(ctx) == 1:
             self._call_rule([visit], together=True)  # at once: there is nobody to wait for
         else:
             self._groups.setdefault(group, []).append(visit)
@@ -292,9 +292,10 @@ class Pass:
         node = visit.node
         assert isinstance(node, FunctionNode)
         assert node.ctx is not None
-        wanted = [target is not None for target in visit.targets]
-        needs = None if self._all_wanted else needs_by_argument(node.layout, wanted)
-        return RuleCall(node, node.ctx, visit.arrived, wanted, needs)
+        needs = None
+        if not self._all_wanted:
+            needs = needs_by_argument(node.layout, [target is not None for target in visit.targets])
+        return RuleCall(node, node.ctx, visit.arrived, visit.targets, needs)
 
     def _expect(self, call: Call, visit: Visit) -> None:
         self._outstanding += 1
@@ -311,7 +312,9 @@ class Pass:
         pending: list[Call] = []
         for items in visit.returned:
             for item in items:
-                if item._call is not None:
+                if item._call is not None and item._layer is None:
+                    pending.append(item._call)
+                elif item._call is not None:
                     pending += item._pending()
         if len(pending) == 1:
             self._outstanding += 1
@@ -361,15 +364,16 @@ class Pass:
 
     def _deliver(self, visit: Visit) -> None:
         """Hand a node's gradients to the nodes that its inputs came from."""
-        returned, visit.returned = visit.returned, ()
-        for position, target in enumerate(visit.targets):
+        edges, targets, returned = visit.node.edges, visit.targets, visit.returned
+        visit.targets = visit.returned = ()
+        for position, target in enumerate(targets):
             if target is not None:
-                to, output_nr = target
                 if items := returned[position]:
-                    to.gradients[output_nr].append(((visit.rank, position, visit.number), items))
-                to.waits_for -= 1
-                if to.waits_for == 0:
-                    self._has_all(to)
+                    nr = edges[position].output_nr  # type: ignore[union-attr]  # it leads to the target
+                    target.gradients[nr].append(((visit.rank, position, visit.number), items))
+                target.waits_for -= 1
+                if target.waits_for == 0:
+                    self._has_all(target)
 
     def _has_all(self, target: Visit) -> None:
         """All of the nodes that a node waits for have sent their gradients."""
@@ -389,14 +393,14 @@ class Pass:
         for place, arrived in by_place.items():
             piece = replace(whole, arrived=arrived)
             returned = run_rule(Backward([piece], together=False))[visit.node]
-            for target, items in zip(visit.targets, returned):
-                if target is not None and items:
-                    target[0].gradients[target[1]].append((place, items))
+            for edge, target, items in zip(visit.node.edges, visit.targets, returned):
+                if edge is not None and target is not None and items:
+                    target.gradients[edge.output_nr].append((place, items))
         for target in visit.targets:
             if target is not None:
-                target[0].waits_for -= 1
-                if target[0].waits_for == 0:
-                    self._has_all(target[0])
+                target.waits_for -= 1
+                if target.waits_for == 0:
+                    self._has_all(target)
 
     def _flush_groups(self) -> None:
         """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""

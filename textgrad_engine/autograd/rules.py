@@ -133,14 +133,14 @@ class RuleCall:
         node: the node.
         ctx: what its forward left.
         arrived: for each output the items of feedback on it, in order.
-        wanted: for each edge whether a gradient along it is of use.
+        wanted: for each edge something true if a gradient along it is of use.
         needs: `needs_input_grad` of this pass; None for that of the forward.
     """
 
     node: FunctionNode
     ctx: Context
     arrived: Sequence[Items]
-    wanted: list[bool]
+    wanted: Sequence[object]
     needs: tuple[bool, ...] | None = None
 
     def context(self) -> Context:
@@ -151,7 +151,10 @@ class RuleCall:
         """What the rule is given for each output."""
         materialize = self.ctx._materialize
         as_one = uncombined if self.node.function.of_batch else combine  # text of a batch is text of each example
-        return [as_one(items) if items or materialize else None for items in self.arrived]
+        found: list[Variable | None] = []
+        for items in self.arrived:
+            found.append(as_one(items) if items or materialize else None)  # noqa: PERF401  it would cost a frame
+        return found
 
     def sorted(self, returned: Any) -> list[Items]:
         """What the rule returned, as items for each edge."""

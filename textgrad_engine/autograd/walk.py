@@ -27,8 +27,7 @@ class Visit:
         rank: its number, or that of the node that does the same for an earlier example of a batch.
         waits_for: how many nodes have not sent their gradients yet.
         needed: whether a gradient that somebody wants passes through it.
-        targets: for each edge the node at its end and the number of that one's output; None where nobody wants what
-            flows along it.
+        targets: for each edge the visit of the node at its end; None where nobody wants what flows along it.
         gradients: for each output, what has been sent so far, with the place that it came from; empty where nobody
             wants it.
         arrived: for each output the items, in order, when all have been sent.
@@ -42,7 +41,7 @@ class Visit:
         self.number = self.rank = -1
         self.waits_for = 0
         self.needed = False
-        self.targets: Sequence[tuple[Visit, int] | None] = ()
+        self.targets: Sequence[Visit | None] = ()
         self.gradients: Sequence[list[tuple[Place, Items]]] = ()
         self.arrived: Sequence[Items] = ()
         self.returned: Sequence[Items] = ()
@@ -70,12 +69,11 @@ def plan(
         if isinstance(node, AccumulateGrad):
             visit.needed = only is None or GradientEdge(node, 0) in only
         else:
-            targets: list[tuple[Visit, int] | None] = []
+            targets: list[Visit | None] = []
             for edge in node.edges:
                 target = None if edge is None else visits[edge.node]
                 if target is not None and (target.needed or (only is not None and edge in only)):
-                    assert edge is not None
-                    targets.append((target, edge.output_nr))
+                    targets.append(target)
                     target.waits_for += 1
                     visit.needed = True
                 else:

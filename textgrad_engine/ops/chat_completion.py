@@ -31,7 +31,9 @@ class ChatCompletion(Function):
     @staticmethod
     async def forward(settings: ChatSettings, plan: Plan, *values: Any) -> Variable:
         """Send the messages and wait for the answer."""
-        data = [value.data if isinstance(value, Variable) else value for value in values]
+        data = []
+        for value in values:
+            data.append(value.data if isinstance(value, Variable) else value)  # noqa: PERF401  it would cost a frame
         if plan.gate is not None and not data[plan.gate]:
             return Variable(settings.silence, role=settings.role)
         request = plan.request(data, settings)

@@ -92,8 +92,9 @@ class Plan:
         Raises:
             ValueError: a text is a batch; or the settings are strict, and no message has a slot for an input.
         """
-        self._refuse_batches(data)
-        filled = {name: str(data[index]) for name, index in self.inputs}
+        if list in map(type, data):
+            self._refuse_batches(data)
+        filled = self._filled_with(data)
         if settings.strict:
             self.check_inputs(data)
         messages = []
@@ -122,8 +123,6 @@ class Plan:
             )
 
     def _refuse_batches(self, data: Sequence[Any]) -> None:
-        if list not in map(type, data):
-            return
         for name, index in self.named_values():
             if isinstance(data[index], list):
                 raise ValueError(
@@ -141,7 +140,7 @@ class Plan:
 
     def texts(self, data: Sequence[Any]) -> list[str]:
         """The text of each message as it was sent; images are named, not shown."""
-        filled = {name: str(data[index]) for name, index in self.inputs} if self.inputs else {}
+        filled = self._filled_with(data)
         texts = []
         for _, parts in self.messages:
             if len(parts) == 1 and type(parts[0]) is Hole:
@@ -150,6 +149,12 @@ class Plan:
                 shown = [_filled(data[p.at], filled) if isinstance(p, Hole) else _shown_part(p, data) for p in parts]
                 texts.append("".join(shown))
         return texts
+
+    def _filled_with(self, data: Sequence[Any]) -> dict[str, str]:
+        filled = {}
+        for name, index in self.inputs:
+            filled[name] = str(data[index])
+        return filled
 
     def _content(self, parts: tuple[Any, ...], data: Sequence[Any], filled: dict[str, str]) -> Any:
         if len(parts) == 1 and isinstance(parts[0], Hole):
