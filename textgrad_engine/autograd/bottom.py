@@ -122,7 +122,7 @@ def _dispatch(
         functools.partial(_run, cls, ctx, taken, outs),
         waits_for,
         label=label,
-        where=dispatch.caller_line(of_pass=cls.of_pass),
+        where=dispatch.caller_line(),
     )
     for number, out in enumerate(outs):
         out._call, out._index = call, number

@@ -58,8 +58,6 @@ class Function:
     collects: ClassVar[bool] = False
     of_batch: ClassVar[Literal["", "apart", "together"]] = ""
     """What only a `vmap` level does with its own values: takes them apart, or puts them together."""
-    of_pass: ClassVar[bool] = False
-    """Called by nobody but this package's own backward rules; see `dispatch.caller_line`."""
     backward_is_async: ClassVar[bool] = False
     _style: ClassVar[_Style]
 

@@ -6,7 +6,7 @@ import asyncio
 import copy
 import importlib
 import weakref
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from typing import Any, ClassVar
 
@@ -390,6 +390,16 @@ class Variable:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     # inner workings, shared with function.py, engine.py and the transforms
+
+    @staticmethod
+    def _of_call(call: Call, roles: Sequence[str]) -> tuple[Variable, ...]:
+        """The values that a call will give, each with its role; nothing is recorded of them."""
+        found = []
+        for number, role in enumerate(roles):
+            value = Variable("", role)
+            value._call, value._index = call, number
+            found.append(value)
+        return tuple(found)
 
     def _pending(self, edits: bool = True) -> list[Call]:
         """The calls that the value waits for, whether it is computed or not; of a batch, those of all entries.

@@ -38,6 +38,7 @@ __all__ = [
     "feedback_batch_size",
     "feedback_on",
     "object_schema",
+    "texts_at",
 ]
 
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
@@ -194,6 +195,27 @@ def _texts_for(wanted: tuple[Wanted, ...]) -> Texts:
     )
 
 
+def texts_at(answer: Any, paths: Sequence[Sequence[str]], role: str) -> list[str]:
+    """The texts at some places of a JSON answer, stripped.
+
+    Raises:
+        MalformedResponse: it has no text there; the message names the answer's role.
+    """
+    try:
+        body = parsed(answer)
+        texts = []
+        for path in paths:
+            value = body
+            for key in path:
+                value = value[key]
+            texts.append(value.strip())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MalformedResponse(
+            f"{role or 'the answer'} is no JSON object with the keys that were asked for ({error!r}): {answer!r:.200}"
+        ) from error
+    return texts
+
+
 class Extract(Function):
     """`Extract.apply(answer, paths, roles)`: the texts at some places of a JSON answer."""
 
@@ -202,19 +224,7 @@ class Extract(Function):
     @staticmethod
     def forward(answer: Variable, paths: tuple[tuple[str, ...], ...], roles: tuple[str, ...]) -> Any:
         """Parse the answer and pick the texts."""
-        try:
-            body = parsed(answer.data)
-            texts = []
-            for path in paths:
-                value = body
-                for key in path:
-                    value = value[key]
-                texts.append(value.strip())
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise MalformedResponse(
-                f"{answer.role or 'the answer'} is no JSON object with the keys that were asked for ({error!r}): "
-                f"{answer.data!r:.200}"
-            ) from error
+        texts = texts_at(answer.data, paths, answer.role)
         values = tuple([Variable(text, role=role) for text, role in zip(texts, roles)])
         return values if len(values) > 1 else values[0]
 
