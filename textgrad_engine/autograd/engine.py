@@ -98,7 +98,7 @@ def run_on_tape(
     roots: Sequence[tuple[GradientEdge, Items]], targets: Sequence[GradientEdge]
 ) -> dict[GradientEdge, Items]:
     """The gradients at some edges of the tape of a transform; the grad mode stays, so that an outer one records."""
-    work = Pass(roots, targets)
+    work = Pass([(edge, list(items)) for edge, items in roots], targets)
     work.run()
     return work.commit(accumulate=False, retain_graph=True, retained=True)
 
@@ -129,7 +129,7 @@ class Pass:
         for position, ((node, output_nr), items) in enumerate(roots):
             visit = self._visits[node]
             if visit.gradients:
-                visit.gradients[output_nr].append(((-1, position, 0), list(items)))
+                visit.gradients[output_nr].append(((-1, position, 0), items))
                 if not visit.waits_for:
                     first[visit] = None
         for visit in first:
@@ -364,8 +364,11 @@ class Pass:
 
     def _deliver(self, visit: Visit) -> None:
         """Hand a node's gradients to the nodes that its inputs came from."""
-        edges, targets, returned = visit.node.edges, visit.targets, visit.returned
-        visit.targets = visit.returned = ()
+        node, targets, returned = visit.node, visit.targets, visit.returned
+        edges = node.edges
+        visit.targets = visit.returned = ()  # of a large graph the collector has then less to look at
+        if type(node) is FunctionNode and node.retained is None:
+            visit.arrived = ()
         for position, target in enumerate(targets):
             if target is not None:
                 if items := returned[position]:
