@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -239,15 +240,18 @@ def ask_texts(
 
 def _texts_later(texts: Texts, data: list[str]) -> tuple[Variable, ...]:
     """What `ChatCompletion` and `Extract` would give, as one call."""
-
-    async def ask_and_extract() -> tuple[tuple[str, str], ...]:
-        answer = await _answer(texts.settings, _SYSTEM_AND_USER, data)
-        return tuple(zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles))
-
     call = dispatch.submit(
-        ask_and_extract, label=(texts.roles[0], "ChatCompletion"), where=dispatch.caller_line(of_pass=True)
+        functools.partial(_texts_of, texts, data),
+        label=(texts.roles[0], "ChatCompletion"),
+        where=dispatch.caller_line(of_pass=True),
     )
     return Variable._of_call(call, texts.roles)
+
+
+async def _texts_of(texts: Texts, data: list[str]) -> tuple[tuple[str, str], ...]:
+    """Ask, and take the answer apart: each text with its role."""
+    answer = await _answer(texts.settings, _SYSTEM_AND_USER, data)
+    return tuple(zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles))
 
 
 async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
