@@ -26,17 +26,16 @@ NOTE [All or nothing]
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import queue
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd.arguments import needs_by_argument
 from textgrad_engine.autograd.context import FREED, any_context
+from textgrad_engine.autograd.forgiving import FORGIVING
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
 from textgrad_engine.autograd.gradient import Items, is_start, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
@@ -47,25 +46,7 @@ from textgrad_engine.autograd.walk import Place, Visit, place_of, plan
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
 
-__all__ = ["Pass", "forgiving", "run_backward", "run_on_tape"]
-
-_forgiving: ContextVar[Callable[[Node, BaseException], bool] | None] = ContextVar(
-    "textgrad_engine_forgiving", default=None
-)
-
-
-@contextlib.contextmanager
-def forgiving(handler: Callable[[Node, BaseException], bool]) -> Iterator[None]:
-    """Inside the block, a dispatched backward rule, or the forward of a root, that fails need not end its pass.
-
-    Args:
-        handler: called with the node and the error; True goes on as if the rule had nothing to say, False raises.
-    """
-    token = _forgiving.set(handler)
-    try:
-        yield
-    finally:
-        _forgiving.reset(token)
+__all__ = ["Pass", "run_backward", "run_on_tape"]
 
 
 def run_backward(
@@ -119,7 +100,7 @@ class Pass:
         self._outstanding = 0
         self._failure: tuple[Visit, BaseException] | None = None
         self._groups: dict[Any, list[Visit]] = {}
-        self._forgives = _forgiving.get()
+        self._forgives = FORGIVING.get()
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
         self.multi: dict[MultiGradHook, Any] = {}
         self._begin_at(roots)
