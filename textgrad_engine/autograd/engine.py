@@ -34,15 +34,15 @@ from typing import Any
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd.arguments import needs_by_argument
-from textgrad_engine.autograd.context import FREED, any_context
+from textgrad_engine.autograd.context import FREED, Context, any_context
 from textgrad_engine.autograd.forgiving import FORGIVING
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
-from textgrad_engine.autograd.gradient import Items, is_start, without_zeros
+from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
-from textgrad_engine.autograd.hooks import MultiGradHook, after_accumulation, after_rule, before_rule, on_gradient
+from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, Sorted, run_rule
-from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.autograd.walk import Place, Visit, place_of, plan
+from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
 
@@ -229,7 +229,7 @@ class Pass:
         if node.function.of_batch:
             self._pass_examples(visit, sent)
             return
-        ctx = any_context(node.ctx)
+        ctx = node.ctx if type(node.ctx) is Context else any_context(node.ctx)
         group = node.function.backward_group(ctx)
         if group is None:
             self._call_rule([visit], together=False)
@@ -400,26 +400,9 @@ class Pass:
                 self._call_rule(visits[start : start + size], together=True)
 
     def commit(self, *, accumulate: bool, retain_graph: bool, retained: bool) -> dict[GradientEdge, Items]:
-        """Write what the pass found, in graph order; then call the hooks of the leaves."""
-        hooked: list[tuple[Variable, Items]] = []
-        for visit in self._order:
-            node = visit.node
-            if isinstance(node, AccumulateGrad):
-                items = [item for item in visit.arrived[0] if not is_start(item)] if visit.arrived else []
-                if accumulate and visit.needed and items:
-                    node.variable._grad = [*node.variable.grad, *items]
-                    if node.variable._post_hooks:
-                        hooked.append((node.variable, items))
-            elif isinstance(node, FunctionNode):
-                if retained and node.retained is not None and visit.arrived:
-                    arrived = self._before_prehooks.get(node, visit.arrived)
-                    for number, kept in node.retained.items():
-                        if (variable := kept()) is not None:
-                            variable._grad = [*variable.grad, *arrived[number]]
-                if not retain_graph and visit.needed and node.ctx is not None:
-                    node.ctx._freed = True
-                    node.ctx = None
-        after_accumulation(hooked)
+        """Write what the pass found; returns what was captured."""
+        prehooked = self._before_prehooks
+        write(self._order, prehooked, accumulate=accumulate, retain_graph=retain_graph, retained=retained)
         return self._captured
 
 

@@ -129,7 +129,7 @@ class Value:
         if self._layer is not None:
             parts = self._inner if isinstance(self._inner, list) else [self._primal()]
             return all(part._says_nothing() for part in parts)
-        data = self.data
+        data = self._data if self._call is None else self.data
         return not any(part != "" for part in data) if type(data) is list else data == ""
 
     def _primal(self) -> Self:

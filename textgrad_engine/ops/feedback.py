@@ -144,7 +144,7 @@ def _data_of(cases: list[Case]) -> list[Any] | None:
                 call = value._call
                 if value._layer is not None or (call is not None and not call.done):
                     return None
-                said.append(value.data)
+                said.append(value._data if call is None else value.data)
             elif pytree.is_container(value):
                 return None
             else:
