@@ -317,6 +317,19 @@ def test_calls_of_one_place_may_ask_about_inputs_with_different_roles() -> None:
     assert {item.role for word in words for item in word.grad} == {f"feedback on the {name}" for name in names}
 
 
+def test_the_order_of_questions_does_not_depend_on_how_quick_answers_are() -> None:
+    """Of many examples some are answered while others are still asked about: these have their turn first."""
+    model = FunctionModel(answering)
+    first = program(nn.Parameter("Be first.", role="system prompt"))
+    second = program(nn.Parameter("Be second.", role="system prompt"))
+    with tg.use_models(forward=model):
+        losses = [nn.ExactMatch()(second(word=first(word=str(number))), "right") for number in range(400)]
+        assert sum(loss.data for loss in losses) == 0
+        tg.backward(losses)
+    order = ["Be second." in user_of(request) for request in asked(model)]
+    assert order == [True] * 400 + [False] * 400
+
+
 def test_a_critic_that_is_down_is_asked_about_all_examples_and_leaves_nothing_behind() -> None:
     """Answers are taken in while the rest is still asked about; how far that was must not decide what is asked."""
     seen: list[str] = []

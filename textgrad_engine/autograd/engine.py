@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import functools
 import queue
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -98,7 +99,7 @@ class Pass:
         self._ready: list[Visit] = []
         self._events: queue.SimpleQueue[tuple[Visit, Any, BaseException | None]] = queue.SimpleQueue()
         self._outstanding = 0
-        self._failure: tuple[Visit, BaseException] | None = None
+        self._taken: deque[tuple[Visit, Any, BaseException | None]] = deque()
         self._groups: dict[Any, list[Visit]] = {}
         self._forgives = FORGIVING.get()
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
@@ -148,53 +149,54 @@ class Pass:
         while True:
             while self._ready:
                 self._begin(self._ready.pop())
-                if self._failure is None and not self._events.empty():  # else its answer waits in memory for its turn
-                    self._take(self._events.get())
+                if not self._events.empty():
+                    self._take_in()
             if self._outstanding == 0:
                 if not self._groups:
                     return
                 self._flush_groups()
-                continue
-            if self._failure is not None:
-                visit, error = self._failure
-                self._failure = None
-                self._outstanding -= 1
-                self._failed(visit, error)
                 continue
             if dispatch.in_loop_thread():
                 raise DispatchError(
                     "backward waits for feedback, and this code runs on the event loop that computes it. "
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
-            if self._events.empty():
-                dispatch.nudge()
-            self._take(self._next_event())
+            visit, outcome, error = self._next_event()
+            self._outstanding -= 1
+            if error is not None:
+                self._failed(visit, error)
+            elif outcome is _BEGIN:
+                assert visit.node.call is not None
+                self._forward_done(visit, visit.node.call)
+            elif outcome is _SETTLED:
+                self._pass_on(visit)
+            else:
+                self._receive(visit, outcome)
+
+    def _take_in(self) -> None:
+        """Take an event out of the queue while rules are still to begin.
+
+        It has its turn when all have begun, so that their order does not depend on how quick an answer was; but what is
+        answered is taken over, so that the call behind it need not stay in memory.
+        """
+        event = visit, outcome, error = self._events.get()
+        self._taken.append(event)
+        if outcome is _SETTLED and error is None:
+            for items in visit.returned:
+                for item in items:
+                    if item._layer is None:
+                        item._settle()
 
     def _next_event(self) -> tuple[Visit, Any, BaseException | None]:
+        if self._taken:
+            return self._taken.popleft()
+        if self._events.empty():
+            dispatch.nudge()
         while True:
             try:
                 return self._events.get(timeout=dispatch.LOOK_UP_SECONDS)
             except queue.Empty:
                 continue
-
-    def _take(self, event: tuple[Visit, Any, BaseException | None]) -> None:
-        """Go on with what an event brings; a failure waits until all rules that can run have begun."""
-        visit, outcome, error = event
-        if error is not None:
-            self._failure = visit, error
-            return
-        self._outstanding -= 1
-        if outcome is _BEGIN:
-            assert visit.node.call is not None
-            self._forward_done(visit, visit.node.call)
-        elif outcome is _SETTLED:
-            for items in visit.returned:
-                for item in items:
-                    if item._layer is None:
-                        item._settle()  # the feedback goes on, and its call may be forgotten
-            self._pass_on(visit)
-        else:
-            self._receive(visit, outcome)
 
     def _begin(self, visit: Visit) -> None:
         """All feedback on a node's outputs has arrived: put it in order, then run the node's rule or pass it by."""
