@@ -13,6 +13,7 @@ from contextvars import ContextVar
 import pytest
 
 from textgrad_engine import dispatch
+from textgrad_engine.dispatch.thread import TURN
 from textgrad_engine.errors import CallCancelled, DispatchError
 
 COLOUR = ContextVar("colour", default="grey")
@@ -567,6 +568,39 @@ def test_ten_thousand_calls_at_once():
     assert [call.result() for call in calls] == list(range(10_000))
 
 
+def test_a_burst_of_calls_is_begun_while_it_is_made(monkeypatch):
+    """Who makes thousands of calls lets them begin in between, so that they do not pile up with all that they hold."""
+    monkeypatch.setattr("textgrad_engine.dispatch.thread.TURN_SECONDS", 30)
+    begun = []
+    blocked = Blocked()  # so that nothing begins by the loop's own looking
+    blocked.entered()
+    for number in range(TURN - 1):
+        dispatch.submit(lambda n=number: begun.append(n))
+    blocked.release()
+    for number in range(TURN - 1, 10 * TURN):
+        dispatch.submit(lambda n=number: begun.append(n))
+        assert number - len(begun) <= TURN
+    dispatch.run(lambda: asyncio.sleep(0))
+    assert begun == list(range(10 * TURN))
+
+
+def test_who_makes_calls_under_a_lock_that_the_loop_waits_for_goes_on():
+    """Taking turns must not become a deadlock."""
+    lock, begun = threading.Lock(), []
+
+    def first():
+        with lock:
+            begun.append(-1)
+
+    with lock:
+        dispatch.submit(first)
+        for number in range(3 * TURN):
+            dispatch.submit(lambda n=number: begun.append(n))
+        assert begun == []
+    dispatch.run(lambda: asyncio.sleep(0))
+    assert begun == list(range(-1, 3 * TURN))
+
+
 def test_a_callback_on_a_finished_call_comes_at_once():
     """In the caller's thread, exactly once."""
     call = dispatch.submit(lambda: 1)
@@ -581,6 +615,17 @@ def test_the_callers_line_is_the_users():
     file, line = str(dispatch.caller_line()).rsplit(":", 1)
     assert file == __file__
     assert int(line) == test_the_callers_line_is_the_users.__code__.co_firstlineno + 2
+
+
+def test_the_line_of_a_pass_is_found_where_there_is_none():
+    """Who vouches for the frames up to the pass gets a line also outside of one."""
+    file, line = str(dispatch.caller_line(of_pass=True)).rsplit(":", 1)
+    assert file == __file__
+    assert int(line) == test_the_line_of_a_pass_is_found_where_there_is_none.__code__.co_firstlineno + 2
+    token = dispatch.asked_from.set(dispatch.Line("program.py", 3))
+    assert str(dispatch.caller_line(of_pass=True)) == "program.py:3"
+    assert dispatch.caller_line().file == __file__
+    dispatch.asked_from.reset(token)
 
 
 # processes

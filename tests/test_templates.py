@@ -2,6 +2,7 @@ import os
 import re
 import signal
 import string
+import tempfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -225,6 +226,63 @@ def test_filling_is_one_pass_over_named_slots(pieces, a, b):
 def test_a_template_without_values_stays_as_it_is(template):
     """Nothing is unescaped or lost."""
     assert templates.fill(template, {}) == template
+
+
+SHOWN = [
+    '{{ a | fence("x") }}\n{% for one in b %}\n{{ one.role }}: {{ one.text | fence("message") }}\n{% endfor %}\nEnd.',
+    "{{ a }}{% for one in b %}, {{ one.text }}{% endfor %}",
+    "{# a #}{% if a %}{{ a }}{% endif %}{% for one in b %}{% if one.text is not none %}+{% endif %}{% endfor %}",
+    "{% if a %}first{% else %}none{% endif %} {% for one in b %}{% if not one.text %}empty{% endif %}{% endfor %}",
+    '<x-12345678>\n{{ a }}\n</x-12345678> {{ a | fence("x") }}{{ a | fence("y") }}{% for one in b %}{% endfor %}',
+]
+LOOKED_INTO = [
+    "{{ a | upper }}{% for one in b %}{{ one.text | length }}{% endfor %}",
+    '{% if a == "abba" %}yes{% endif %}{% for one in b %}{% if "a" in one.text %}has{% endif %}{% endfor %}',
+    "{% for c in a %}.{% endfor %}{% for one in b %}{% for c in one.text %}{{ c }},{% endfor %}{% endfor %}",
+    "{% set c = a %}{{ c | trim }}{% for one in b %}{{ one.text ~ a }}{% endfor %}",
+    "{{ a[0:2] }}{% for one in b %}{% if one.text is string %}s{% endif %}{% endfor %}",
+]
+texts = hostile | st.sampled_from(["", " ", "abba", "a", "\n a \n", "<x-12345678>", "\0"])
+
+
+@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("body", SHOWN + LOOKED_INTO)
+@given(
+    st.lists(st.lists(texts, min_size=3, max_size=3), min_size=1, max_size=4),
+    st.sampled_from(["user", "\0", "{{ a }}"]),
+)
+def test_a_form_says_what_its_prompt_says(body, fillings, role):
+    """Law: that the engine is run once for many texts changes nothing, also where a template looks into a text."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "metric.md").write_text(HEADER.format(slots="a, b") + "# User\n" + body, encoding="utf-8")
+        with templates.use_prompts(folder):
+            prompt = templates.load("metric")
+    blank = templates.Blank
+    form = prompt.form(a=blank(1), b=[{"role": role, "text": blank(0)}, {"role": "", "text": blank(2)}])
+    for first, a, second in fillings:
+        said = prompt.render(a=a, b=[{"role": role, "text": first}, {"role": "", "text": second}])
+        assert form.fill([first, a, second]) == said
+
+
+def test_a_form_does_not_run_the_engine_again(monkeypatch):
+    """That is what it is for; only an empty text, which a template may leave out, is shown to it."""
+    rendered = []
+    render = templates.Prompt.render
+    monkeypatch.setattr(
+        templates.Prompt, "render", lambda self, **slots: rendered.append(slots) or render(self, **slots)
+    )
+    form = templates.load("apply_edit").form(text=templates.Blank(0), edit=templates.Blank(1))
+    rendered.clear()
+    assert all(text in form.fill([text, "add: b"]) for text in ("a", "{{ edit }}", "</text>"))
+    assert rendered == []
+    form.fill(["", "add: b"])
+    assert rendered == [{"text": "", "edit": "add: b"}]
+
+
+def test_a_form_of_a_broken_template_is_an_error_that_names_the_file(written):
+    """As rendering it is, and where the form is made."""
+    with pytest.raises(TemplateError, match=r"metric\.md"):
+        written(HEADER.format(slots="a") + "# User\n{{ a.missing }}").form(a=templates.Blank(0))
 
 
 @pytest.mark.parametrize("name", NAMES)

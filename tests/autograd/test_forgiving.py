@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.autograd import Function, Node, Variable, backward
-from textgrad_engine.autograd.engine import forgiving
+from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.errors import EmptyResponse
 
 

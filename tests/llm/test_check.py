@@ -15,7 +15,7 @@ from textgrad_engine.errors import (
     TruncatedResponse,
 )
 from textgrad_engine.llm import Check, Completion, GenerateConfig, Message, Request, ResponseFormat, Usage
-from textgrad_engine.llm.check import MAX_TEXT, check_json
+from textgrad_engine.llm.check import MAX_TEXT, check_json, parsed
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.testing import ScriptedModel
 
@@ -28,6 +28,22 @@ VERDICT = ResponseFormat(
         "additionalProperties": False,
     },
 )
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.booleans(), st.integers(0, 2)), max_size=8))
+def test_the_value_of_an_answer_is_its_own_whatever_was_checked_before(steps):
+    """The value that was found when an answer was checked is handed out once, and for that answer only."""
+    anything = ResponseFormat(name="any", json_schema={"type": "object"})
+    for name, checks, reads in steps:
+        text = json.dumps({"name": name, "list": []})
+        if checks:
+            check_json(text, anything)
+        values = [parsed(text) for _ in range(reads)]
+        for value in values:
+            assert value == {"name": name, "list": []}
+            value["list"].append("changed")
+    with pytest.raises(ValueError, match="Expecting"):
+        parsed("no JSON")
 
 
 @pytest.mark.parametrize(

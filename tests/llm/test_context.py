@@ -66,6 +66,19 @@ def test_a_model_of_ones_own_can_state_its_context():
     assert context_window(Budgeted(model)) == 300
 
 
+def test_of_a_stack_the_outermost_statement_counts_also_one_that_is_made_later():
+    """Where a stack states its context is found when it is made; what is stated there may change."""
+    model = ScriptedModel([])
+    stack = Budgeted(Sized(Budgeted(Sized(model, 300)), 200))
+    assert context_window(stack) == 200
+    stack.inner.context = 150
+    assert context_window(stack) == 150
+    plain = Budgeted(Budgeted(model))
+    assert context_window(plain) is None
+    model.context = 100
+    assert context_window(plain) == 100
+
+
 def test_a_stated_context_changes_nothing_of_the_call(run, ask):
     """It is for those who write requests."""
     model = ScriptedModel(["yes"])

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from textgrad_engine.llm import ResponseFormat
+from textgrad_engine.llm import schema as schemas
 from textgrad_engine.llm.schema import is_strict, schema_problem
 
 
@@ -56,6 +57,41 @@ def test_a_problem_names_its_place(value, problem):
 def test_what_does_not_fit_is_found(value, schema):
     """Each keyword that is understood is also enforced."""
     assert schema_problem({"x": value}, {"properties": {"x": schema}}) is not None
+
+
+KEYS = st.sampled_from(["a", "b", "c"])
+PLAIN = st.recursive(
+    st.just({"type": "string"}) | st.just({"type": "integer"}) | st.just({"type": "string", "minLength": 1}),
+    lambda below: st.builds(
+        lambda properties, required, more: {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": more,
+        },
+        st.dictionaries(KEYS, below, max_size=3),
+        st.lists(KEYS, max_size=3, unique=True),
+        st.booleans(),
+    ),
+    max_leaves=4,
+)
+VALUES = st.recursive(st.text("xy", max_size=2) | st.integers(0, 1), lambda v: st.dictionaries(KEYS, v, max_size=3))
+
+
+@given(VALUES, PLAIN)
+def test_what_fits_at_first_sight_fits(value, schema):
+    """Law: the short way through, which most answers take, finds nothing good that the long way does not."""
+    if schemas._plainly_fits(value, schema):
+        assert next(schemas._problems(value, schema, "$", schema), None) is None
+
+
+def test_an_object_of_texts_fits_at_first_sight():
+    """Else the short way is none."""
+    text = {"type": "string"}
+    inner = {"type": "object", "properties": {"system": text}, "required": ["system"], "additionalProperties": False}
+    outer = {"type": "object", "properties": {"case_1": inner}, "required": ["case_1"], "additionalProperties": False}
+    assert schemas._plainly_fits({"case_1": {"system": "shorter"}}, outer)
+    assert not schemas._plainly_fits({"case_1": {"system": 1}}, outer)
 
 
 def test_a_schema_that_is_broken_is_an_error_of_the_caller():

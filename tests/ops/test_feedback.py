@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, nn, ops, templates
+from textgrad_engine import Variable, dispatch, nn, ops, templates
 from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm import Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
@@ -289,6 +290,67 @@ def test_feedback_has_role_and_source() -> None:
     (item,) = asker.system.grad
     assert item.role == "feedback on the system prompt"
     assert (item.source.example, item.source.output, item.source.score) == ("t1", "wrong: Say a.", 0.0)
+
+
+def test_a_prompt_of_the_users_may_look_into_what_it_shows(tmp_path: Any) -> None:
+    """The request is put together from pieces that were found once; for such a prompt they are not."""
+    own = (
+        "---\nname: feedback\npurpose: mine\nslots: inputs, shared, cases, example\n---\n# User\n"
+        "{% for case in cases %}{% if 'Say b.' in case.answer %}b: {% endif %}{{ case.answer | upper }}{% endfor %}"
+    )
+    (tmp_path / "feedback.md").write_text(own)
+    with templates.use_prompts(tmp_path):
+        requests = run(program(), FunctionModel(answering), ["a", "b", "a"])
+    assert sorted(requests) == ["WRONG: SAY A.", "WRONG: SAY A.", "b: WRONG: SAY B."]
+
+
+def test_calls_of_one_place_may_ask_about_inputs_with_different_roles() -> None:
+    """What is asked is remembered for a place in a program, and what differs from call to call is not mixed up."""
+    model = FunctionModel(answering)
+    asker = program()
+    names = [f"word {number}" for number in range(150)]
+    words = [Variable("a", role=name, requires_grad=True) for name in names]
+    with tg.use_models(forward=model):
+        tg.backward([nn.ExactMatch()(asker(word=word), "right") for word in words * 2])
+    shown = [match[1] for request in asked(model) if (match := re.search(r"`word`: (.*), which", user_of(request)))]
+    assert sorted(shown) == sorted(names * 2)
+    assert {item.role for word in words for item in word.grad} == {f"feedback on the {name}" for name in names}
+
+
+def test_the_order_of_questions_does_not_depend_on_how_quick_answers_are() -> None:
+    """Of many examples some are answered while others are still asked about: these have their turn first."""
+    model = FunctionModel(answering)
+    first = program(nn.Parameter("Be first.", role="system prompt"))
+    second = program(nn.Parameter("Be second.", role="system prompt"))
+    with tg.use_models(forward=model):
+        losses = [nn.ExactMatch()(second(word=first(word=str(number))), "right") for number in range(400)]
+        assert sum(loss.data for loss in losses) == 0
+        tg.backward(losses)
+    order = ["Be second." in user_of(request) for request in asked(model)]
+    assert order == [True] * 400 + [False] * 400
+
+
+def test_a_critic_that_is_down_is_asked_about_all_examples_and_leaves_nothing_behind() -> None:
+    """Answers are taken in while the rest is still asked about; how far that was must not decide what is asked."""
+    seen: list[str] = []
+
+    def model(request: Request) -> Any:
+        if request.purpose != "backward":
+            return answering(request)
+        seen.append(user_of(request))
+        if "Say word 0." in user_of(request):
+            raise ModelError("the critic is down")
+        return critic(request)
+
+    asker = program()
+    with tg.use_models(forward=FunctionModel(model)):
+        losses = [nn.ExactMatch()(asker(word=f"word {number}"), "right") for number in range(400)]
+        assert sum(loss.data for loss in losses) == 0  # waits: what has no answer yet is not asked about
+        with pytest.raises(ModelError, match="the critic is down"):
+            tg.backward(list(reversed(losses)))
+        dispatch.run(lambda: asyncio.sleep(0))  # what was asked before the error was raised is through then
+    assert len(seen) == 400
+    assert asker.system.grad == []
 
 
 def test_the_words_said_to_the_critic_can_be_replaced(tmp_path: Any) -> None:

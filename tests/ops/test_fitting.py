@@ -17,7 +17,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.llm.context import LeftOut, Room, on_left_out
 from textgrad_engine.llm.simulated.reading import read_feedback_request
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.fitting import Shown, View, fitted
+from textgrad_engine.ops.fitting import View, fitted
 from textgrad_engine.testing import FunctionModel
 
 
@@ -172,13 +172,17 @@ def test_a_question_about_an_edit_is_fitted_too() -> None:
 
 
 WORDS = st.integers(0, 60).map(lambda n: "word " * n)
-MESSAGE = st.builds(Shown, st.sampled_from(["user", "assistant"]), st.sampled_from(["", "", "`system`"]), WORDS)
+HEAD = st.tuples(st.sampled_from(["user", "assistant"]), st.sampled_from(["", "", "`system`"]))
 SCORED = st.lists(st.tuples(WORDS, st.none() | st.floats(0, 1)), min_size=1, max_size=5)
 VIEW = st.builds(
     lambda messages, answer, said: View(
-        tuple(messages), answer, tuple(text for text, _ in said), tuple(score for _, score in said)
+        tuple(head for head, _ in messages),
+        [text for _, text in messages],
+        answer,
+        [text for text, _ in said],
+        [score for _, score in said],
     ),
-    st.lists(MESSAGE, min_size=1, max_size=6),
+    st.lists(st.tuples(HEAD, WORDS), min_size=1, max_size=6),
     WORDS,
     SCORED,
 )
@@ -192,7 +196,7 @@ def test_what_is_shown_is_whole_in_order_and_as_much_as_fits(views: list[View], 
 
     def render(views: Any) -> str:
         seen.append(list(views))
-        texts = [text for v in views for text in (*[m.text for m in v.messages], v.answer, *v.feedback)]
+        texts = [text for v in views for text in (*v.texts, v.answer, *v.feedback)]
         return "\n".join(texts)
 
     room = Room("small", 2 * tokens, tokens, 2 * tokens)
@@ -209,12 +213,13 @@ def test_what_is_shown_is_whole_in_order_and_as_much_as_fits(views: list[View], 
         assert shown == views
     for old, new in zip(views, shown):
         assert new.answer == old.answer
-        assert new.messages[-1] == old.messages[-1]
-        assert [m for m in new.messages if m.keys] == [m for m in old.messages if m.keys]
-        assert len(new.messages) + new.left_out_messages == len(old.messages)
+        before_it, after_it = list(zip(old.heads, old.texts)), list(zip(new.heads, new.texts))
+        assert after_it[-1] == before_it[-1]
+        assert [m for m in after_it if m[0][1]] == [m for m in before_it if m[0][1]]
+        assert len(after_it) + new.left_out_messages == len(before_it)
         assert len(new.feedback) + new.left_out_feedback == len(old.feedback)
         assert new.feedback
-        rest = iter(old.messages)
-        assert all(message in rest for message in new.messages)
-    droppable = any(len(v.feedback) > 1 or any(not m.keys for m in v.messages[:-1]) for v in shown)
+        rest = iter(before_it)
+        assert all(message in rest for message in after_it)
+    droppable = any(len(v.feedback) > 1 or any(not keys for _, keys in v.heads[:-1]) for v in shown)
     assert count(text) + 10 <= room.tokens or not droppable

@@ -134,7 +134,7 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[Gra
                 f"{root._name()} is a value inside vmap, where no pass begins. Return it and call backward on the "
                 "batch that vmap gives, or use func.grad inside."
             )
-        if not root.requires_grad:
+        if not root._requires_grad:
             raise AutogradError(
                 f"{root._name()} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
                 "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad()."

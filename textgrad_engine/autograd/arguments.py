@@ -32,7 +32,9 @@ def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
     layout: list[Any] = []
     flat = True
     for value in args:
-        if isinstance(value, Variable):
+        if type(value) in _PLAIN:
+            layout.append(None)
+        elif isinstance(value, Variable):
             layout.append(len(inputs))
             inputs.append(value)
         elif pytree.is_container(value):
@@ -74,6 +76,8 @@ def _refuse_hidden(value: Any, position: int) -> None:
         inside = _INSIDE[kind]
     except KeyError:
         inside = _INSIDE[kind] = _inside(kind)
+        if inside is None and not pytree.is_container(value):
+            _PLAIN.add(kind)
     if inside is not None and any(isinstance(part, Variable) for part in inside(value)):
         raise TypeError(
             f"argument {position} of the call holds a Variable inside a {kind.__name__}, where feedback cannot find "
@@ -81,6 +85,9 @@ def _refuse_hidden(value: Any, position: int) -> None:
             "argument of its own."
         )
 
+
+_PLAIN: set[type] = set()
+"""Classes whose values are no Variables and hold none, as far as they have been seen."""
 
 _INSIDE: dict[type, Callable[[Any], Iterable[Any]] | None] = {}
 """What gives the parts of a value, by its class; None for a class whose values have none."""

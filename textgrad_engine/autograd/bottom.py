@@ -13,6 +13,7 @@ from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
@@ -102,21 +103,29 @@ def _dispatch(
 ) -> Any:
     """Hand the forward to the event loop, with its inputs as they are now, and return pending outputs."""
     style, count = cls._style, cls.count_outputs(*args)
-    taken = tuple([value if place is None else _by_value(value) for place, value in zip(layout, args)])
-    outs = tuple([Variable("") for _ in range(count)])
+    taken = args
+    waits_for: list[Call] = []
     label: str | tuple[str, str] = cls.__name__
     roles: tuple[str | None, ...] = (None,) * count
-    if style.roles is not None and None not in [v._role for v in inputs]:  # else only the running inputs can tell
+    known = True
+    if inputs:
+        taken = tuple([value if place is None else _by_value(value) for place, value in zip(layout, args)])
+        for variable in inputs:
+            known = known and variable._role is not None
+            if variable._call is not None:
+                waits_for.append(variable._call)
+    if style.roles is not None and known:  # else only the running inputs can tell
         named = _named(cls, args, count)
         roles, label = named, (named[0], cls.__name__)
+    outs = (_pending(roles[0]),) if count == 1 else tuple([_pending(role) for role in roles])
     call = dispatch.submit(
         functools.partial(_run, cls, ctx, taken, outs),
-        [v._call for v in inputs if v._call is not None],
+        waits_for,
         label=label,
         where=dispatch.caller_line(),
     )
-    for number, (out, role) in enumerate(zip(outs, roles)):
-        out._call, out._index, out._role = call, number, role
+    for number, out in enumerate(outs):
+        out._call, out._index = call, number
     if edges:
         if not style.takes_ctx:
             token = GRAD_ENABLED.set(False)
@@ -131,6 +140,13 @@ def _dispatch(
                 out._requires_grad, out._grad_fn, out.output_nr = True, node, number
         ctx._seal(node, outs, outs)
     return outs[0] if count == 1 else outs
+
+
+def _pending(role: str | None) -> Variable:
+    """A Variable whose value is not there yet; nor its role, where that is None."""
+    out = Variable("")
+    out._role = role
+    return out
 
 
 def _named(cls: type[Function], args: tuple[Any, ...], count: int) -> tuple[str, ...]:
@@ -196,9 +212,16 @@ def _finish(
         _refuse_late_constants(cls, ctx, raws)
     if ctx._saved:
         ctx._seal(None, raws, outs)
-    late = cls._style.roles is not None and None in [out._role for out in outs]
-    roles = _named(cls, args, len(outs)) if late else [value.role for value in raws]
-    return tuple([(value.data, role) for value, role in zip(raws, roles)])
+    named = None
+    if cls._style.roles is not None:
+        for out in outs:
+            if out._role is None:
+                named = _named(cls, args, len(outs))
+                break
+    if len(raws) == 1:
+        (value,) = raws
+        return ((value.data, value.role if named is None else named[0]),)
+    return tuple([(value.data, role) for value, role in zip(raws, named or [value.role for value in raws])])
 
 
 def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:
@@ -208,6 +231,8 @@ def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:
             f"{cls.__name__}.forward returned {len(values)} values, but the class declares num_outputs = {count}; "
             "a dispatched Function says beforehand how many it returns"
         )
+    if count == 1 and isinstance(raw, Variable):
+        return (raw,)
     return tuple([value if isinstance(value, Variable) else Variable(value) for value in values])
 
 

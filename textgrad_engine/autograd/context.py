@@ -66,7 +66,10 @@ class Context:
         """
         if self._freed:
             raise AutogradError(FREED)
-        return tuple([value.unpack(self._node) if isinstance(value, _Saved) else value for value in self._saved])
+        found = []  # by a loop: a comprehension would cost a frame
+        for value in self._saved:
+            found.append(value.unpack(self._node) if type(value) is _Saved else value)  # noqa: PERF401
+        return tuple(found)
 
     def saved_data(self, number: int) -> Any:
         """The data of one of the values that were saved, by its place; raises as `saved_variables`."""
@@ -165,13 +168,14 @@ class _Saved:
     node holds must not hold the node.
     """
 
-    __slots__ = ("fresh", "out", "output", "pending", "variable", "version", "watched")
+    __slots__ = ("call", "fresh", "out", "output", "role", "variable", "version", "watched")
 
     def __init__(self, variable: Variable) -> None:
         self.variable: Variable | None = variable
         self.version = variable._version
         self.output: int | None = None
-        self.pending: tuple[Call, str | None] | None = None
+        self.call: Call | None = None  # of an output that was dispatched, instead of the variable; and its role
+        self.role: str | None = None
 
     def make_output(self, number: int, out: Variable, fresh: int) -> None:
         given = self.variable
@@ -181,7 +185,7 @@ class _Saved:
             self.out, self.fresh = weakref.ref(out), fresh
             self.watched = None if origin is out else weakref.ref(origin)  # a forward may hand back what it was given
             if given is out and out._call is not None and out._layer is None:
-                self.variable, self.pending = None, (out._call, out._role)  # all that there is of it so far
+                self.variable, self.call, self.role = None, out._call, out._role  # all that there is of it so far
                 return
             held = given._alias()
             held._grad_fn, held._requires_grad, held._origin = None, False, None
@@ -189,21 +193,24 @@ class _Saved:
 
     def _check(self) -> None:
         variable = self.variable
+        now: Variable | None
         if self.output is None:
             assert variable is not None
-            _refuse_change(variable if variable._origin is None else variable._origin, self.version)
+            now, version = variable if variable._origin is None else variable._origin, self.version
         else:
-            _refuse_change(self.out(), self.fresh)
+            now, version = self.out(), self.fresh
             if self.watched is not None:
                 _refuse_change(self.watched(), self.version)
+        if now is not None and now._version != version:
+            _refuse_change(now, version)
 
     def data(self) -> Any:
         self._check()
         if self.variable is not None:
             return self.variable.data
-        assert self.pending is not None
+        assert self.call is not None
         assert self.output is not None
-        return self.pending[0].result()[self.output][0]
+        return self.call.result()[self.output][0]
 
     def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
         self._check()
@@ -211,11 +218,13 @@ class _Saved:
         if variable is not None:
             stand_in = variable._alias()
         else:
-            assert self.pending is not None
+            call = self.call
+            assert call is not None
             assert self.output is not None
             stand_in = Variable("")
-            stand_in._call, stand_in._role = self.pending
-            stand_in._index = self.output
+            stand_in._call, stand_in._role, stand_in._index = call, self.role, self.output
+            if call.done and call._error is None:
+                stand_in._settle()
         if self.output is not None and node is not None and (made_by := node()) is not None:
             stand_in._grad_fn, stand_in.output_nr, stand_in._requires_grad = made_by, self.output, True
         return stand_in

@@ -26,46 +26,28 @@ NOTE [All or nothing]
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import queue
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd.arguments import needs_by_argument
-from textgrad_engine.autograd.context import FREED, any_context
+from textgrad_engine.autograd.context import FREED, Context, any_context
+from textgrad_engine.autograd.forgiving import FORGIVING
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
-from textgrad_engine.autograd.gradient import Items, is_start, without_zeros
+from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
-from textgrad_engine.autograd.hooks import MultiGradHook, after_accumulation, after_rule, before_rule, on_gradient
+from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, Sorted, run_rule
-from textgrad_engine.autograd.variable import Variable
-from textgrad_engine.autograd.walk import Place, Visit, place_of, postorder
+from textgrad_engine.autograd.walk import Place, Visit, place_of, plan
+from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
 
-__all__ = ["Pass", "forgiving", "run_backward", "run_on_tape"]
-
-_forgiving: ContextVar[Callable[[Node, BaseException], bool] | None] = ContextVar(
-    "textgrad_engine_forgiving", default=None
-)
-
-
-@contextlib.contextmanager
-def forgiving(handler: Callable[[Node, BaseException], bool]) -> Iterator[None]:
-    """Inside the block, a dispatched backward rule, or the forward of a root, that fails need not end its pass.
-
-    Args:
-        handler: called with the node and the error; True goes on as if the rule had nothing to say, False raises.
-    """
-    token = _forgiving.set(handler)
-    try:
-        yield
-    finally:
-        _forgiving.reset(token)
+__all__ = ["Pass", "run_backward", "run_on_tape"]
 
 
 def run_backward(
@@ -98,7 +80,7 @@ def run_on_tape(
     roots: Sequence[tuple[GradientEdge, Items]], targets: Sequence[GradientEdge]
 ) -> dict[GradientEdge, Items]:
     """The gradients at some edges of the tape of a transform; the grad mode stays, so that an outer one records."""
-    work = Pass(roots, targets)
+    work = Pass([(edge, list(items)) for edge, items in roots], targets)
     work.run()
     return work.commit(accumulate=False, retain_graph=True, retained=True)
 
@@ -112,56 +94,33 @@ class Pass:
         captures: Sequence[GradientEdge] | None,
     ) -> None:
         self._captured: dict[GradientEdge, Items] = {edge: [] for edge in captures or ()}
-        self._only = None if captures is None else set(captures)
-        self._visits: dict[Node, Visit] = {}
-        self._order, self._example_orders = postorder([edge.node for edge, _ in roots], self._visits)
+        self._all_wanted = captures is None
+        self._visits, self._order, self._example_orders = plan([edge.node for edge, _ in roots], captures)
         self._ready: list[Visit] = []
         self._events: queue.SimpleQueue[tuple[Visit, Any, BaseException | None]] = queue.SimpleQueue()
         self._outstanding = 0
+        self._taken: deque[tuple[Visit, Any, BaseException | None]] = deque()
         self._groups: dict[Any, list[Visit]] = {}
-        self._forgives = _forgiving.get()
+        self._forgives = FORGIVING.get()
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
         self.multi: dict[MultiGradHook, Any] = {}
-        self._mark_needed()
-        self._count(roots)
+        self._begin_at(roots)
 
-    def _wanted(self, edge: GradientEdge | None) -> bool:
-        """Whether a gradient that flows along this edge is of use to anybody."""
-        return edge is not None and (self._visits[edge.node].needed or (self._only is not None and edge in self._only))
-
-    def _mark_needed(self) -> None:
-        for visit in self._order:  # postorder: what a node leads to comes before it
-            if isinstance(visit.node, AccumulateGrad):
-                visit.needed = self._only is None or GradientEdge(visit.node, 0) in self._only
-            else:
-                visit.needed = any(self._wanted(edge) for edge in visit.node.edges)
-
-    def _count(self, roots: Sequence[tuple[GradientEdge, Items]]) -> None:
-        passed = {edge.node for edge in self._captured}  # a captured edge may end at a node that is itself not needed
-        for visit in self._order:
-            if visit.needed or visit.node in passed:
-                visit.gradients = [[] for _ in range(visit.node.num_outputs)]
-        for visit in self._order:
-            if visit.needed:
-                for edge in visit.node.edges:
-                    if edge is not None and self._wanted(edge):
-                        self._visits[edge.node].waits_for += 1
-        for position, (edge, items) in enumerate(roots):
-            visit = self._visits[edge.node]
+    def _begin_at(self, roots: Sequence[tuple[GradientEdge, Items]]) -> None:
+        first: dict[Visit, None] = {}
+        for position, ((node, output_nr), items) in enumerate(roots):
+            visit = self._visits[node]
             if visit.gradients:
-                visit.gradients[edge.output_nr].append(((-1, position, 0), items))
-        seen: set[Node] = set()
-        for edge, _ in roots:
-            visit = self._visits[edge.node]
-            if edge.node in seen or not visit.gradients or visit.waits_for:
-                continue
-            seen.add(edge.node)
+                visit.gradients[output_nr].append(((-1, position, 0), items))
+                if not visit.waits_for:
+                    first[visit] = None
+        for visit in first:
             self._await_forward(visit)
 
     def _await_forward(self, visit: Visit) -> None:
         """A node may begin when its own forward is done."""
         call = visit.node.call
-        if call is None:
+        if call is None or (call.done and call._error is None):
             self._ready.append(visit)
         elif call.done:
             self._forward_done(visit, call)
@@ -180,9 +139,18 @@ class Pass:
 
     def run(self) -> None:
         """Run every needed node once."""
+        token = dispatch.asked_from.set(dispatch.caller_line())
+        try:
+            self._run()
+        finally:
+            dispatch.asked_from.reset(token)
+
+    def _run(self) -> None:
         while True:
             while self._ready:
                 self._begin(self._ready.pop())
+                if not self._events.empty():
+                    self._take_in()
             if self._outstanding == 0:
                 if not self._groups:
                     return
@@ -193,7 +161,6 @@ class Pass:
                     "backward waits for feedback, and this code runs on the event loop that computes it. "
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
-            dispatch.nudge()
             visit, outcome, error = self._next_event()
             self._outstanding -= 1
             if error is not None:
@@ -206,7 +173,25 @@ class Pass:
             else:
                 self._receive(visit, outcome)
 
+    def _take_in(self) -> None:
+        """Take an event out of the queue while rules are still to begin.
+
+        It has its turn when all have begun, so that their order does not depend on how quick an answer was; but what is
+        answered is taken over, so that the call behind it need not stay in memory.
+        """
+        event = visit, outcome, error = self._events.get()
+        self._taken.append(event)
+        if outcome is _SETTLED and error is None:
+            for items in visit.returned:
+                for item in items:
+                    if item._layer is None:
+                        item._settle()
+
     def _next_event(self) -> tuple[Visit, Any, BaseException | None]:
+        if self._taken:
+            return self._taken.popleft()
+        if self._events.empty():
+            dispatch.nudge()
         while True:
             try:
                 return self._events.get(timeout=dispatch.LOOK_UP_SECONDS)
@@ -221,8 +206,12 @@ class Pass:
             if len(contributions) > 1:
                 contributions.sort(key=place_of)
                 self._order_for_examples(node, contributions)
-            items = without_zeros([item for _, items in contributions for item in items])
-            items = self._hooked(node, number, items)
+                items = [item for _, items in contributions for item in items]
+            else:
+                items = contributions[0][1] if contributions else []
+            items = without_zeros(items)
+            if node.hooks if type(node) is FunctionNode else node.variable._hooks:  # type: ignore[attr-defined]
+                items = self._hooked(node, number, items)
             arrived.append(items)
             if self._captured and (edge := GradientEdge(node, number)) in self._captured:
                 self._captured[edge] = items
@@ -242,10 +231,11 @@ class Pass:
         if node.function.of_batch:
             self._pass_examples(visit, sent)
             return
-        group = node.function.backward_group(any_context(node.ctx))
+        ctx = node.ctx if type(node.ctx) is Context else any_context(node.ctx)
+        group = node.function.backward_group(ctx)
         if group is None:
             self._call_rule([visit], together=False)
-        elif node.function.backward_group_size(any_context(node.ctx)) == 1:
+        elif group == () or node.function.backward_group_size(ctx) == 1:
             self._call_rule([visit], together=True)  # at once: there is nobody to wait for
         else:
             self._groups.setdefault(group, []).append(visit)
@@ -273,7 +263,8 @@ class Pass:
 
     def _call_rule(self, visits: list[Visit], *, together: bool) -> None:
         """Run the rule of a node, or of several that share a call."""
-        outcome = run_rule(Backward([self._rule_call(visit) for visit in visits], together))
+        calls = [self._rule_call(visits[0])] if len(visits) == 1 else [self._rule_call(visit) for visit in visits]
+        outcome = run_rule(Backward(calls, together))
         for visit in visits:
             if isinstance(outcome, Call):
                 self._expect(outcome, visit)
@@ -284,9 +275,10 @@ class Pass:
         node = visit.node
         assert isinstance(node, FunctionNode)
         assert node.ctx is not None
-        wanted = [self._wanted(edge) for edge in node.edges]
-        needs = None if self._only is None else needs_by_argument(node.layout, wanted)
-        return RuleCall(node, node.ctx, visit.arrived, wanted, needs)
+        needs = None
+        if not self._all_wanted:
+            needs = needs_by_argument(node.layout, [target is not None for target in visit.targets])
+        return RuleCall(node, node.ctx, visit.arrived, visit.targets, needs)
 
     def _expect(self, call: Call, visit: Visit) -> None:
         self._outstanding += 1
@@ -300,9 +292,13 @@ class Pass:
         node = visit.node
         assert isinstance(node, FunctionNode)
         visit.returned = returned[node]
-        pending = [
-            call for items in visit.returned for item in items if item._call is not None for call in item._pending()
-        ]
+        pending: list[Call] = []
+        for items in visit.returned:
+            for item in items:
+                if item._call is not None and item._layer is None:
+                    pending.append(item._call)
+                elif item._call is not None:
+                    pending += item._pending()
         if len(pending) == 1:
             self._outstanding += 1
             pending[0].on_done(functools.partial(self._settled, visit))
@@ -351,19 +347,25 @@ class Pass:
 
     def _deliver(self, visit: Visit) -> None:
         """Hand a node's gradients to the nodes that its inputs came from."""
-        returned, visit.returned = visit.returned, ()
-        for position, edge in enumerate(visit.node.edges):
-            if edge is None or not self._wanted(edge):
-                continue
-            target = self._visits[edge.node]
-            if returned[position]:
-                target.gradients[edge.output_nr].append(((visit.rank, position, visit.number), returned[position]))
-            self._has_sent(target)
+        node, targets, returned = visit.node, visit.targets, visit.returned
+        edges = node.edges
+        visit.targets = visit.returned = ()  # of a large graph the collector has then less to look at
+        if type(node) is FunctionNode and node.retained is None:
+            visit.arrived = ()
+        for position, target in enumerate(targets):
+            if target is not None:
+                if items := returned[position]:
+                    nr = edges[position].output_nr  # type: ignore[union-attr]  # it leads to the target
+                    target.gradients[nr].append(((visit.rank, position, visit.number), items))
+                target.waits_for -= 1
+                if target.waits_for == 0:
+                    self._has_all(target)
 
-    def _has_sent(self, target: Visit) -> None:
-        """One of the nodes that a node waits for has sent its gradients."""
-        target.waits_for -= 1
-        if target.waits_for == 0:
+    def _has_all(self, target: Visit) -> None:
+        """All of the nodes that a node waits for have sent their gradients."""
+        if target.node.call is None:
+            self._ready.append(target)
+        else:
             self._await_forward(target)  # done by now, unless the forward behind it never read its value
 
     def _pass_examples(self, visit: Visit, sent: Sequence[list[tuple[Place, Items]]]) -> None:
@@ -373,16 +375,18 @@ class Pass:
             for (rank, position, _), items in contributions:
                 pieces = by_place.setdefault((rank, position, visit.number), [[] for _ in sent])
                 pieces[number].extend(items)
-        edges, whole = visit.node.edges, self._rule_call(visit)
+        whole = self._rule_call(visit)
         for place, arrived in by_place.items():
             piece = replace(whole, arrived=arrived)
             returned = run_rule(Backward([piece], together=False))[visit.node]
-            for edge, items in zip(edges, returned):
-                if edge is not None and self._wanted(edge) and items:
-                    self._visits[edge.node].gradients[edge.output_nr].append((place, items))
-        for edge in edges:
-            if edge is not None and self._wanted(edge):
-                self._has_sent(self._visits[edge.node])
+            for edge, target, items in zip(visit.node.edges, visit.targets, returned):
+                if edge is not None and target is not None and items:
+                    target.gradients[edge.output_nr].append((place, items))
+        for target in visit.targets:
+            if target is not None:
+                target.waits_for -= 1
+                if target.waits_for == 0:
+                    self._has_all(target)
 
     def _flush_groups(self) -> None:
         """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""
@@ -398,26 +402,9 @@ class Pass:
                 self._call_rule(visits[start : start + size], together=True)
 
     def commit(self, *, accumulate: bool, retain_graph: bool, retained: bool) -> dict[GradientEdge, Items]:
-        """Write what the pass found, in graph order; then call the hooks of the leaves."""
-        hooked: list[tuple[Variable, Items]] = []
-        for visit in self._order:
-            node = visit.node
-            if isinstance(node, AccumulateGrad):
-                items = [item for item in visit.arrived[0] if not is_start(item)] if visit.arrived else []
-                if accumulate and visit.needed and items:
-                    node.variable._grad = [*node.variable.grad, *items]
-                    if node.variable._post_hooks:
-                        hooked.append((node.variable, items))
-            elif isinstance(node, FunctionNode):
-                if retained and node.retained is not None and visit.arrived:
-                    arrived = self._before_prehooks.get(node, visit.arrived)
-                    for number, kept in node.retained.items():
-                        if (variable := kept()) is not None:
-                            variable._grad = [*variable.grad, *arrived[number]]
-                if not retain_graph and visit.needed and node.ctx is not None:
-                    node.ctx._freed = True
-                    node.ctx = None
-        after_accumulation(hooked)
+        """Write what the pass found; returns what was captured."""
+        prehooked = self._before_prehooks
+        write(self._order, prehooked, accumulate=accumulate, retain_graph=retain_graph, retained=retained)
         return self._captured
 
 

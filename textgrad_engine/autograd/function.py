@@ -116,7 +116,8 @@ class Function:
     def backward_group(ctx: Any) -> Any:
         """Which other nodes this one may share a backward call with: nodes with an equal key; None for none.
 
-        Nodes of one group must not depend on each other. They are run together by `backward_many`.
+        Nodes of one group must not depend on each other. They are run together by `backward_many`; so is a node whose
+        key is ``()``, alone and at once.
         """
         return None
 

@@ -66,8 +66,11 @@ def is_seed(gradient: Variable) -> bool:
 
 
 def without_zeros(items: Items) -> Items:
-    """The items that say something."""
-    return [item for item in items if not item._says_nothing()]
+    """The items that say something; the list itself where all do."""
+    for item in items:
+        if item._says_nothing():
+            return [item for item in items if not item._says_nothing()]
+    return items
 
 
 class _Join(Function):
@@ -94,16 +97,17 @@ class _Join(Function):
 
 def combine(items: Items) -> Variable:
     """One Variable for a list of items: `data` their texts in order, `grad` the list; recorded if anything is."""
-    if any(item._layer is not None for item in items) or (
-        GRAD_ENABLED.get() and any(item._requires_grad for item in items)
-    ):
-        whole: Variable = _Join.apply(items)  # also of one: in a batch, examples may have different numbers of items
-    elif len(items) == 1:
-        whole = Variable(items[0].data)
-    else:
-        whole = Variable(_text(items))
-    whole._role = items[0].role if len(items) == 1 else "feedback"
-    return _held(whole, items)
+    role = items[0].role if len(items) == 1 else "feedback"
+    for item in items:
+        if item._layer is not None or (item._requires_grad and GRAD_ENABLED.get()):
+            whole: Variable = _Join.apply(
+                items
+            )  # also of one: in a batch, examples may have different numbers of items
+            whole._role = role
+            return _held(whole, items)
+    whole = Variable(items[0].data if len(items) == 1 else _text(items), role)
+    whole._grad, whole._combined = items, True
+    return whole
 
 
 def uncombined(items: Items) -> Variable:

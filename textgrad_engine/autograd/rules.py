@@ -133,14 +133,14 @@ class RuleCall:
         node: the node.
         ctx: what its forward left.
         arrived: for each output the items of feedback on it, in order.
-        wanted: for each edge whether a gradient along it is of use.
+        wanted: for each edge something true if a gradient along it is of use.
         needs: `needs_input_grad` of this pass; None for that of the forward.
     """
 
     node: FunctionNode
     ctx: Context
     arrived: Sequence[Items]
-    wanted: list[bool]
+    wanted: Sequence[object]
     needs: tuple[bool, ...] | None = None
 
     def context(self) -> Context:
@@ -151,16 +151,18 @@ class RuleCall:
         """What the rule is given for each output."""
         materialize = self.ctx._materialize
         as_one = uncombined if self.node.function.of_batch else combine  # text of a batch is text of each example
-        return [as_one(items) if items or materialize else None for items in self.arrived]
+        found: list[Variable | None] = []
+        for items in self.arrived:
+            found.append(as_one(items) if items or materialize else None)  # noqa: PERF401  it would cost a frame
+        return found
 
     def sorted(self, returned: Any) -> list[Items]:
         """What the rule returned, as items for each edge."""
-        function = self.node.function
-        giver = f"{function.__name__}.backward"
-        grads = gradients_by_variable(self.node, returned)
-        found = [as_items(grad, giver) if wanted else [] for grad, wanted in zip(grads, self.wanted)]
+        found: list[Items] = []
         source = None
-        for items in found:
+        for grad, wanted in zip(gradients_by_variable(self.node, returned), self.wanted):
+            items = as_items(grad, f"{self.node.function.__name__}.backward") if wanted and grad is not None else []
+            found.append(items)
             for item in items:
                 if (item.source is None or not item.source.node) and not is_start(item):
                     source = source or self._source()
@@ -169,13 +171,16 @@ class RuleCall:
         return found
 
     def _source(self) -> Source:
-        because = tuple([item for items in self.arrived for item in items if not is_start(item)])
-        score = next(
-            (item.source.score for item in because if item.source is not None and item.source.score is not None), None
-        )
+        because: list[Variable] = []
+        score = None
+        for items in self.arrived:
+            for item in items:
+                if not is_start(item):
+                    because.append(item)
+                    if score is None and item.source is not None:
+                        score = item.source.score
         node, ctx = self.node, self.ctx
-        output = node.function.describe_output(ctx)
-        return Source(example=ctx.example, node=node.name(), output=output, score=score, because=because)
+        return Source(ctx.example, node.name(), node.function.describe_output(ctx), score, tuple(because))
 
 
 class Backward(Rule):
@@ -198,6 +203,10 @@ class Backward(Rule):
         """For each node its items by edge; a Call for them where the rule is asynchronous."""
         function, calls = self.function, self.calls
         if self.together:
+            if len(calls) == 1:
+                (call,) = calls
+                (returned,) = function.backward_many([call.context()], [call.gradients()])
+                return {call.node: call.sorted(returned)}
             many = function.backward_many([call.context() for call in calls], [call.gradients() for call in calls])
             return {call.node: call.sorted(returned) for call, returned in zip(calls, many, strict=True)}
         (call,) = calls

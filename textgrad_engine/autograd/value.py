@@ -1,12 +1,146 @@
-"""What a Variable may hold: text, numbers, and batches of them."""
+"""What a Variable holds: text, numbers, and batches of them, there or still on their way."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Generator, Iterator
+from typing import Any, Self, TypeAlias
 
-__all__ = ["Scalar", "checked", "checked_entries"]
+from textgrad_engine.dispatch import Call
+from textgrad_engine.errors import AutogradError
+
+__all__ = ["Scalar", "Value", "checked", "checked_entries"]
 
 Scalar: TypeAlias = str | int | float
+
+
+class Value:
+    """The part of a `Variable` that knows no graph: a value that may still be on its way, and its role.
+
+    It belongs to the layer `_layer` of a transform, where it stands for `_inner` one level below.
+    """
+
+    __slots__ = ("__weakref__", "_call", "_data", "_index", "_inner", "_layer", "_role", "_version")
+    _call: Call | None
+    _data: Any
+    _index: int
+    _inner: Any
+    _layer: Any
+    _role: str | None
+    _version: int
+
+    @property
+    def data(self) -> Any:
+        """The value; waits while it is being computed, and raises what the computation raised."""
+        if self._call is None:
+            return self._data
+        return self._settle()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if self._layer is not None:
+            raise AutogradError(
+                f"the data of {self._name()} cannot be set inside a transform of func, where the value belongs to one "
+                "of its levels. Compute a new value, or take one over with v.copy_(other)."
+            )
+        if isinstance(value, Value):
+            value = value.data
+        data = checked(value)
+        if self._role is None:
+            self._role = self.role  # waits, and takes over what was computed; so the new value comes after it
+        self._data, self._call = data, None
+        self._version += 1
+
+    @property
+    def role(self) -> str:
+        """What the value is for; waits when only the running computation can tell."""
+        if self._role is None and isinstance(self._inner, list):  # one for each example of a `vmap`
+            roles = dict.fromkeys(entry.role for entry in self._inner)
+            self._role = next(iter(roles)) if len(roles) == 1 else ""
+        elif self._role is None and self._layer is not None:
+            self._role = self._primal().role
+        elif self._role is None:
+            self._settle()
+        return self._role or ""
+
+    @role.setter
+    def role(self, value: str) -> None:
+        self._role = value
+
+    def done(self) -> bool:
+        """Whether the value (or the error instead of it) is there."""
+        return self._call is None or self._call.done
+
+    def _settle(self) -> Any:
+        call = self._call
+        if call is not None:
+            value, role = call.result()[self._index]
+            self._data = value
+            if self._role is None:
+                self._role = role
+            self._call = None  # last: other threads may be reading
+        return self._data
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        if self._call is not None:
+            yield from self._call.__await__()
+            self._settle()
+        return self
+
+    def __str__(self) -> str:
+        return str(self.data)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.data, spec)
+
+    def __int__(self) -> int:
+        return int(self.data)
+
+    def __float__(self) -> float:
+        return float(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(
+            f"{self._name()} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph"
+        )
+
+    def _pending(self, edits: bool = True) -> list[Call]:
+        """The calls that the value waits for, whether it is computed or not; of a batch, those of all entries.
+
+        Args:
+            edits: also those that an edit of the value (in `jvp`) waits for.
+        """
+        if self._layer is None:
+            return [] if self._call is None else [self._call]
+        parts = (
+            self._inner
+            if isinstance(self._inner, list) or (edits and isinstance(self._inner, tuple))
+            else [self._primal()]
+        )
+        return [call for part in parts if isinstance(part, Value) for call in part._pending(edits)]
+
+    def _says_nothing(self) -> bool:
+        """Whether it is empty text; of a batch, whether all entries are."""
+        if self._layer is not None:
+            parts = self._inner if isinstance(self._inner, list) else [self._primal()]
+            return all(part._says_nothing() for part in parts)
+        data = self._data if self._call is None else self.data
+        return not any(part != "" for part in data) if type(data) is list else data == ""
+
+    def _primal(self) -> Self:
+        """What a value of a transform stands for one level below."""
+        inner: Self = self._inner[0] if isinstance(self._inner, tuple) else self._inner
+        assert isinstance(inner, Value)
+        return inner
+
+    def _name(self) -> str:
+        role = self._role
+        return f"{type(self).__name__} {role!r}" if role else f"a {type(self).__name__} without a role"
 
 
 def checked(data: Any) -> Any:

@@ -6,21 +6,21 @@ import asyncio
 import copy
 import importlib
 import weakref
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from typing import Any, ClassVar
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Handle, Source, add_hook
-from textgrad_engine.autograd.value import Scalar, checked, checked_entries
+from textgrad_engine.autograd.value import Scalar, Value, checked, checked_entries
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
 __all__ = ["Variable"]
 
 
-class Variable:
+class Variable(Value):
     """A string, a number, or a list of either (a batch), with a role in words.
 
     Args:
@@ -44,22 +44,14 @@ class Variable:
     """
 
     __slots__ = (
-        "__weakref__",
         "_accumulator",
-        "_call",
         "_combined",
-        "_data",
         "_grad",
         "_grad_fn",
         "_hooks",
-        "_index",
-        "_inner",
-        "_layer",
         "_origin",
         "_post_hooks",
         "_requires_grad",
-        "_role",
-        "_version",
         "output_nr",
         "source",
     )
@@ -70,7 +62,7 @@ class Variable:
     """What ``+`` does; `ops.text` registers it when it is loaded, which the first addition sees to."""
 
     def __init__(self, data: Any, role: str = "", requires_grad: bool = False) -> None:
-        self._data: Any = checked(data)
+        self._data: Any = data if type(data) is str and data.isascii() else checked(data)
         self._role: str | None = role
         self._requires_grad = requires_grad
         self._grad: list[Variable] | None = None
@@ -87,68 +79,6 @@ class Variable:
         self._inner: Any = None
         self.output_nr: int = 0
         self.source: Source | None = None
-
-    # values
-
-    @property
-    def data(self) -> Any:
-        """The value; waits while it is being computed, and raises what the computation raised."""
-        if self._call is None:
-            return self._data
-        return self._settle()
-
-    @data.setter
-    def data(self, value: Any) -> None:
-        if self._layer is not None:
-            raise AutogradError(
-                f"the data of {self._name()} cannot be set inside a transform of func, where the value belongs to one "
-                "of its levels. Compute a new value, or take one over with v.copy_(other)."
-            )
-        if isinstance(value, Variable):
-            value = value.data
-        data = checked(value)
-        if self._role is None:
-            self._role = self.role  # waits, and takes over what was computed; so the new value comes after it
-        self._data, self._call = data, None
-        self._version += 1
-
-    @property
-    def role(self) -> str:
-        """What the value is for; waits when only the running computation can tell."""
-        if self._role is None and isinstance(self._inner, list):  # one for each example of a `vmap`
-            roles = dict.fromkeys(entry.role for entry in self._inner)
-            self._role = next(iter(roles)) if len(roles) == 1 else ""
-        elif self._role is None and self._layer is not None:
-            self._role = self._primal().role
-        elif self._role is None:
-            self._settle()
-        return self._role or ""
-
-    @role.setter
-    def role(self, value: str) -> None:
-        self._role = value
-
-    def done(self) -> bool:
-        """Whether the value (or the error instead of it) is there."""
-        return self._call is None or self._call.done
-
-    def _settle(self) -> Any:
-        call = self._call
-        if call is not None:
-            value, role = call.result()[self._index]
-            self._data = value
-            if self._role is None:
-                self._role = role
-            self._call = None  # last: other threads may be reading
-        return self._data
-
-    def __await__(self) -> Generator[Any, None, Variable]:
-        if self._call is not None:
-            yield from self._call.__await__()
-            self._settle()
-        return self
-
-    # autograd
 
     @property
     def requires_grad(self) -> bool:
@@ -344,29 +274,6 @@ class Variable:
         self._refuse_in_place("+=")
         return self._become(Variable.add_rule(self._alias(), other))
 
-    def __str__(self) -> str:
-        return str(self.data)
-
-    def __format__(self, spec: str) -> str:
-        return format(self.data, spec)
-
-    def __int__(self) -> int:
-        return int(self.data)
-
-    def __float__(self) -> float:
-        return float(self.data)
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def __bool__(self) -> bool:
-        return bool(self.data)
-
-    def __iter__(self) -> Iterator[Any]:
-        raise TypeError(
-            f"{self._name()} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph"
-        )
-
     def __repr__(self) -> str:
         inner = self
         while inner._layer is not None and not isinstance(inner._inner, list):
@@ -391,38 +298,15 @@ class Variable:
 
     # inner workings, shared with function.py, engine.py and the transforms
 
-    def _pending(self, edits: bool = True) -> list[Call]:
-        """The calls that the value waits for, whether it is computed or not; of a batch, those of all entries.
-
-        Args:
-            edits: also those that an edit of the value (in `jvp`) waits for.
-        """
-        if self._layer is None:
-            return [] if self._call is None else [self._call]
-        parts = (
-            self._inner
-            if isinstance(self._inner, list) or (edits and isinstance(self._inner, tuple))
-            else [self._primal()]
-        )
-        return [call for part in parts if isinstance(part, Variable) for call in part._pending(edits)]
-
-    def _says_nothing(self) -> bool:
-        """Whether it is empty text; of a batch, whether all entries are."""
-        if self._layer is not None:
-            parts = self._inner if isinstance(self._inner, list) else [self._primal()]
-            return all(part._says_nothing() for part in parts)
-        data = self.data
-        return not any(part != "" for part in data) if type(data) is list else data == ""
-
-    def _primal(self) -> Variable:
-        """What a value of a transform stands for one level below."""
-        inner = self._inner[0] if isinstance(self._inner, tuple) else self._inner
-        assert isinstance(inner, Variable)
-        return inner
-
-    def _name(self) -> str:
-        role = self._role
-        return f"{type(self).__name__} {role!r}" if role else f"a {type(self).__name__} without a role"
+    @staticmethod
+    def _of_call(call: Call, roles: Sequence[str]) -> tuple[Variable, ...]:
+        """The values that a call will give, each with its role; nothing is recorded of them."""
+        found = []
+        for number, role in enumerate(roles):
+            value = Variable("", role)
+            value._call, value._index = call, number
+            found.append(value)
+        return tuple(found)
 
     def _alias(self) -> Variable:
         """The same value now, on the same place of the graph, in an object of its own: what a call takes "by value"."""

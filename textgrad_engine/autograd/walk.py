@@ -1,4 +1,4 @@
-"""The nodes behind the roots of a pass, in the order that decides the order of feedback."""
+"""The plan of a pass: the nodes behind its roots in the order of their feedback, and which of them wait for which."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.gradient import Items
-from textgrad_engine.autograd.graph import FunctionNode, Node
+from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
 
-__all__ = ["ExampleOrders", "Inside", "Place", "Visit", "place_of", "postorder"]
+__all__ = ["ExampleOrders", "Inside", "Place", "Visit", "place_of", "plan"]
 
 Place = tuple[int, int, int]
 """Where a gradient came from: the rank of the node that sent it, the position of the edge, the node's number."""
 
 
-@dataclass(slots=True)
 class Visit:
     """What one pass knows about one node.
 
@@ -27,47 +27,85 @@ class Visit:
         rank: its number, or that of the node that does the same for an earlier example of a batch.
         waits_for: how many nodes have not sent their gradients yet.
         needed: whether a gradient that somebody wants passes through it.
-        gradients: for each output, what has been sent so far, with the place that it came from.
+        targets: for each edge the visit of the node at its end; None where nobody wants what flows along it.
+        gradients: for each output, what has been sent so far, with the place that it came from; empty where nobody
+            wants it.
         arrived: for each output the items, in order, when all have been sent.
         returned: for each edge what the node's rule gave.
     """
 
-    node: Node
-    number: int
-    rank: int = -1
-    waits_for: int = 0
-    needed: bool = False
-    gradients: Sequence[list[tuple[Place, Items]]] = ()
-    arrived: Sequence[Items] = ()
-    returned: Sequence[Items] = ()
+    __slots__ = ("arrived", "gradients", "needed", "node", "number", "rank", "returned", "targets", "waits_for")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.number = self.rank = -1
+        self.waits_for = 0
+        self.needed = False
+        self.targets: Sequence[Visit | None] = ()
+        self.gradients: Sequence[list[tuple[Place, Items]]] = ()
+        self.arrived: Sequence[Items] = ()
+        self.returned: Sequence[Items] = ()
 
 
-def place_of(contribution: tuple[Place, Items]) -> Place:
-    """What contributions to one place are sorted by."""
-    return contribution[0]
+place_of = itemgetter(0)
+"""What contributions to one place are sorted by."""
 
 
-def postorder(roots: list[Node], visits: dict[Node, Visit]) -> tuple[list[Visit], ExampleOrders | None]:
+def plan(
+    roots: list[Node], captures: Sequence[GradientEdge] | None
+) -> tuple[dict[Node, Visit], list[Visit], ExampleOrders | None]:
+    """The nodes behind the roots, by node and in order; and for batches the orders of examples, see NOTE [Rank].
+
+    Args:
+        roots: where the pass begins.
+        captures: only what leads to these edges is needed; None stands for all leaves.
+    """
+    visits: dict[Node, Visit] = {}
+    order, orders = _postorder(roots, visits)
+    only = None if captures is None else set(captures)
+    passed = set() if only is None else {edge.node for edge in only}  # may end at a node that is itself not needed
+    for visit in order:  # postorder: what a node leads to comes before it
+        node = visit.node
+        if isinstance(node, AccumulateGrad):
+            visit.needed = only is None or GradientEdge(node, 0) in only
+        else:
+            targets: list[Visit | None] = []
+            for edge in node.edges:
+                target = None if edge is None else visits[edge.node]
+                if target is not None and (target.needed or (only is not None and edge in only)):
+                    targets.append(target)
+                    target.waits_for += 1
+                    visit.needed = True
+                else:
+                    targets.append(None)
+            visit.targets = targets
+        if visit.needed or node in passed:
+            visit.gradients = [[]] if node.num_outputs == 1 else [[] for _ in range(node.num_outputs)]
+    return visits, order, orders
+
+
+def _postorder(roots: list[Node], visits: dict[Node, Visit]) -> tuple[list[Visit], ExampleOrders | None]:
     """Number all nodes behind the roots; see NOTE [Order of feedback], and for what comes second NOTE [Rank]."""
     order: list[Visit] = []
     batches = False
     for root in roots:
         if root in visits:
             continue
-        visits[root] = Visit(root, -1)
-        stack = [(root, iter(root.edges))]
+        visit = visits[root] = Visit(root)
+        stack = [(visit, iter(root.edges))]
         while stack:
-            node, edges = stack[-1]
+            visit, edges = stack[-1]
             for edge in edges:
                 if edge is not None and edge.node not in visits:
-                    visits[edge.node] = Visit(edge.node, -1)
-                    stack.append((edge.node, iter(edge.node.edges)))
+                    node = edge.node
+                    below = visits[node] = Visit(node)
+                    stack.append((below, iter(node.edges)))
                     break
             else:
                 stack.pop()
-                visit = visits[node]
                 visit.number = visit.rank = len(order)
-                batches = batches or _of_batch(node) == "together"
+                node = visit.node
+                batches = batches or (type(node) is FunctionNode and node.function.of_batch == "together")
                 order.append(visit)
     return order, _rank_examples(roots, visits) if batches else None
 

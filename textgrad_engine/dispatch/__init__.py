@@ -8,7 +8,7 @@ web handler).
 from __future__ import annotations
 
 from textgrad_engine.dispatch.calls import LOOK_UP_SECONDS, Call, Scope, joint, run, submit, times_waited
-from textgrad_engine.dispatch.lines import Line, caller_line
+from textgrad_engine.dispatch.lines import Line, asked_from, caller_line
 from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Call",
     "Line",
     "Scope",
+    "asked_from",
     "call_soon",
     "caller_line",
     "in_loop_thread",

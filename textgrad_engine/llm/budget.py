@@ -159,7 +159,7 @@ class Budgeted(Wrapper):
     def _with_price(self, usage: Usage, request: Request) -> Usage:
         if usage.dollars:  # the endpoint said so itself
             return usage
-        dollars = price_of(self.inner, usage, self._tier(request))
+        dollars = 0.0 if is_free(self.inner) else price_of(self.inner, usage, self._tier(request))
         return usage if usage.dollars == dollars else usage.model_copy(update={"dollars": dollars})
 
     def _warn(self, usage: Usage, amount: Amount, budgets: tuple[Budget, ...]) -> None:

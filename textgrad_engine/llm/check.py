@@ -20,7 +20,7 @@ from textgrad_engine.llm.schema import schema_problem
 from textgrad_engine.llm.stream import void
 from textgrad_engine.llm.usage import is_estimated, mark
 
-__all__ = ["MAX_TEXT", "Check", "check_json", "strip_fence", "surrogate_in"]
+__all__ = ["MAX_TEXT", "Check", "check_json", "parsed", "strip_fence", "surrogate_in"]
 
 MAX_TEXT = 5_000_000
 """Characters of text that a request or an answer may have; more than any model reads (a million tokens are about four
@@ -64,14 +64,18 @@ class Check(Wrapper):
             raise
 
     def _check_request(self, request: Request) -> None:
-        length = sum([len(message.text) for message in request.messages])
+        length, plain = 0, True
+        for message in request.messages:
+            text = message.content if type(message.content) is str else message.text
+            length += len(text)
+            plain = plain and text.isascii()
         if length > self.max_text:
             error = RequestRefused(
                 f"a request ({request.purpose}) to {self.name!r} has {length:,} characters of text, and the limit is "
                 f"{self.max_text:,}; send less of it"
             )
             raise mark(error, sent=False)
-        if (where := surrogate_in(request)) is not None:
+        if not plain and (where := surrogate_in(request)) is not None:
             error = RequestRefused(f"{where} holds a lone surrogate, which is no text and cannot be sent")
             raise mark(error, sent=False)
 
@@ -133,9 +137,11 @@ def strip_fence(text: str) -> str:
     """
     # No pattern does it in linear time: models that lose the thread fill an answer with white space.
     bare = text.strip()
+    if not bare.startswith("```"):
+        return text
     head, line_end, inside = bare[3:-3].partition("\n")
     kind = head.removesuffix("\r").rstrip(" \t")
-    if not (bare.startswith("```") and bare.endswith("```") and line_end and kind in ("", "json", "JSON")):
+    if not (bare.endswith("```") and line_end and kind in ("", "json", "JSON")):
         return text
     return inside.rstrip(" \t").removesuffix("\n").removesuffix("\r")
 
@@ -153,7 +159,9 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
     """
     bare = strip_fence(text).strip()
     try:
-        value: Any = _DECODER.decode(bare)
+        value, end = _DECODER.raw_decode(bare)
+        if end != len(bare):
+            _DECODER.decode(bare)  # says what is wrong about the rest
     except (ValueError, RecursionError) as error:
         raise MalformedResponse(
             f"{who} was asked for JSON ({wanted.name}) and answered something else: {error}; it began {bare[:80]!r}",
@@ -166,7 +174,9 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
             answer=text,
             problem="it is JSON, but no JSON object",
         )
-    if "\\ud" in bare.lower() and (where := _surrogate_inside(value)):  # escaped, it is no surrogate of the text itself
+    if ("\\ud" in bare or "\\uD" in bare) and (
+        where := _surrogate_inside(value)
+    ):  # escaped, it is no surrogate of the text itself
         raise MalformedResponse(
             f"the JSON of {who} ({wanted.name}) holds a lone surrogate, which is no text: {where}",
             answer=text,
@@ -178,7 +188,25 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
             answer=text,
             problem=f"it does not fit the schema: {problem}",
         )
+    _last[:] = [(bare, value)]
     return bare
+
+
+def parsed(text: str) -> Any:
+    """The value of an answer that is JSON; of one that was just checked, the one that was found then.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    try:
+        known, value = _last.pop()
+    except IndexError:
+        return json.loads(text)
+    return value if known == text else json.loads(text)
+
+
+_last: list[tuple[str, Any]] = []
+"""The last answer that was checked, and its value, until somebody asks for that: mostly at once, and only once."""
 
 
 def _surrogate_inside(value: Any) -> str:

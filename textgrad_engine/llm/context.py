@@ -12,6 +12,7 @@ NOTE [What is left out]
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextvars import ContextVar
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.errors import ContextOverflow
-from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
+from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free, sized
 from textgrad_engine.llm.prices import known_context
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -90,13 +91,11 @@ def context_window(model: Model) -> int | None:
         >>> context_window(OpenAIModel("gpt-4o")), context_window(OpenAIModel("gpt-4o", context=8192))
         (128000, 8192)
     """
-    while True:
-        stated = getattr(model, "context", None)
-        if isinstance(stated, int):
-            return stated
-        if not isinstance(model, Wrapper):
-            return None if is_free(model) else known_context(model.name)
-        model = model.inner
+    says = sized(model)
+    stated = getattr(says, "context", None)
+    if isinstance(stated, int):
+        return stated
+    return None if is_free(says) else known_context(says.name)
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,12 @@ def room_of(model: Model) -> Room | None:
     context = context_window(model)
     if context is None:
         return None
-    answer = defaults_of(model).max_tokens or 0
-    return Room(model.name, context, max(1, min(context // 2, (context - answer) * 3 // 4)), max(1, context - answer))
+    return _room(model.name, context, defaults_of(model).max_tokens or 0)
+
+
+@functools.lru_cache(maxsize=64)
+def _room(name: str, context: int, answer: int) -> Room:
+    return Room(name, context, max(1, min(context // 2, (context - answer) * 3 // 4)), max(1, context - answer))
 
 
 def room_for(model: Model, at_most: int, beside: Iterable[str] = ()) -> int:

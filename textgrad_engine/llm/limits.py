@@ -181,9 +181,11 @@ class _Gate:
             raise
 
     def enter(self, size: int) -> None:
-        now = self.now()
         self.in_flight += 1
         self._tokens_in_flight += size
+        if self._requests is None and self._tokens is None and self._said is None:
+            return
+        now = self.now()
         if self._requests is not None:
             self._requests.take(1, now)
         if self._tokens is not None:
@@ -199,7 +201,8 @@ class _Gate:
         self._tokens_in_flight -= size
         if self._tokens is not None and used != size:
             self._tokens.correct(used - size)
-        self._admit()
+        if self._queues or self._timer is not None:
+            self._admit()
 
     def succeeded(self, purpose: str, sent: float, completion: Completion) -> None:
         self._pauses = 0

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion
 
-__all__ = ["Model", "Wrapper", "defaults_of", "innermost", "is_free"]
+__all__ = ["Model", "Wrapper", "defaults_of", "innermost", "is_free", "sized"]
 
 _NOTHING = GenerateConfig()
 
@@ -39,6 +39,8 @@ class Wrapper:
 
     def __init__(self, inner: Model) -> None:
         self.inner = inner
+        self._core: Model = innermost(inner)  # looked for once: both are asked for in every call
+        self._sized: Model = sized(inner)
 
     @property
     def name(self) -> str:
@@ -55,8 +57,13 @@ class Wrapper:
 
 def innermost(model: Model) -> Model:
     """The model inside all wrappers: the one that really answers."""
-    while isinstance(model, Wrapper):
-        model = model.inner
+    return model._core if isinstance(model, Wrapper) else model
+
+
+def sized(model: Model) -> Model:
+    """The outermost model of a stack that states its ``context``, else the innermost."""
+    if isinstance(model, Wrapper) and not isinstance(getattr(model, "context", None), int):
+        return model._sized
     return model
 
 

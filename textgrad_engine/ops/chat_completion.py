@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from textgrad_engine import templates
+from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
-from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key
+from textgrad_engine.ops.cases import case_of
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, case_of, feedback_on
+from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, feedback_on, texts_at
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.what_if import what_if
@@ -31,16 +32,7 @@ class ChatCompletion(Function):
     async def forward(settings: ChatSettings, plan: Plan, *values: Any) -> Variable:
         """Send the messages and wait for the answer."""
         data = [value.data if isinstance(value, Variable) else value for value in values]
-        if plan.gate is not None and not data[plan.gate]:
-            return Variable(settings.silence, role=settings.role)
-        request = plan.request(data, settings)
-        model = model_for(settings.purpose, settings.model)
-        token = call_key.set(EXAMPLE.get())
-        try:
-            completion = await model.complete(request)
-        finally:
-            call_key.reset(token)
-        return Variable(completion.text, role=settings.role)
+        return Variable(await _answer(settings, plan, data), role=settings.role)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -108,11 +100,13 @@ class ChatCompletion(Function):
                     "(nn.ExactMatch, …)."
                 )
             cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, list(grad_out.grad), ctx.example))
-        feedback = feedback_on(cases, ask_texts)
-        return [
-            (None, None, *(by_position.get(position) for position in range(len(case.values))))
-            for case, by_position in zip(cases, feedback)
-        ]
+        gradients = []
+        for case, by_position in zip(cases, feedback_on(cases, ask_texts)):
+            found: list[Variable | None] = [None] * (2 + len(case.values))
+            for position, feedback in by_position.items():
+                found[2 + position] = feedback
+            gradients.append(tuple(found))
+        return gradients
 
     @staticmethod
     def jvp(ctx: Any, settings: None, plan: None, *edits: Variable | None) -> Variable | None:
@@ -220,7 +214,9 @@ def ask(
     return result
 
 
-def ask_texts(name: str, user: Variable | str, texts: Texts, system: Variable | str | None) -> tuple[Variable, ...]:
+def ask_texts(
+    name: str, user: Variable | str, texts: Texts, system: Variable | str | None = None
+) -> tuple[Variable, ...]:
     """The texts at some places of the answer to a prompt.
 
     Args:
@@ -230,40 +226,46 @@ def ask_texts(name: str, user: Variable | str, texts: Texts, system: Variable | 
         system: instructions to use instead of the prompt's system part; None for that.
     """
     instructions = templates.load(name).system if system is None else system
-    if is_observed():
-        settings = replace(
-            texts.settings
-        )  # of its own: a node does not share a feedback call with those of other calls
-        answer = ChatCompletion.apply(settings, _SYSTEM_AND_USER, instructions, user)
-        found = Extract.apply(answer, texts.paths, texts.roles)
+    if isinstance(instructions, Variable) and instructions._layer is None and instructions.done():
+        known = instructions.data
     else:
-        found = ChatTexts.apply(texts, instructions, user)
+        known = instructions
+    if type(user) is str and type(known) is str:  # so nothing is recorded, and nobody watches
+        return _texts_later(texts, [known, user])
+    settings = replace(texts.settings)  # of its own: a node does not share a feedback call with those of other calls
+    answer = ChatCompletion.apply(settings, _SYSTEM_AND_USER, instructions, user)
+    found = Extract.apply(answer, texts.paths, texts.roles)
     return found if isinstance(found, tuple) else (found,)
 
 
-class ChatTexts(Function):
-    """`ChatTexts.apply(texts, system, user)`: `ChatCompletion` and `Extract` in one call, where nothing is recorded."""
+def _texts_later(texts: Texts, data: list[str]) -> tuple[Variable, ...]:
+    """What `ChatCompletion` and `Extract` would give, as one call."""
+    call = dispatch.submit(
+        functools.partial(_texts_of, texts, data),
+        label=(texts.roles[0], "ChatCompletion"),
+        where=dispatch.caller_line(of_pass=True),
+    )
+    return Variable._of_call(call, texts.roles)
 
-    @staticmethod
-    async def forward(texts: Texts, *values: Any) -> Any:
-        """Ask, and take the answer apart."""
-        answer = await ChatCompletion.forward(texts.settings, _SYSTEM_AND_USER, *values)
-        return Extract.forward(answer, texts.paths, texts.roles)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Nobody goes backward through it."""
+async def _texts_of(texts: Texts, data: list[str]) -> tuple[tuple[str, str], ...]:
+    """Ask, and take the answer apart: each text with its role."""
+    answer = await _answer(texts.settings, _SYSTEM_AND_USER, data)
+    return tuple(zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles))
 
-    @classmethod
-    def count_outputs(cls, *args: Any) -> int:
-        """One for each text."""
-        texts: Texts = args[0]
-        return len(texts.paths)
 
-    @staticmethod
-    def output_role(texts: Texts, *_: Any) -> tuple[str, ...]:
-        """The roles that were given."""
-        return texts.roles
+async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
+    """Send the messages of a plan with these values, and wait for what is answered."""
+    if plan.gate is not None and not data[plan.gate]:
+        return settings.silence
+    request = plan.request(data, settings)
+    model = model_for(settings.purpose, settings.model)
+    token = call_key.set(EXAMPLE.get())
+    try:
+        completion = await model.complete(request)
+    finally:
+        call_key.reset(token)
+    return completion.text
 
 
 _SYSTEM_AND_USER = Plan((("system", (Hole(0),)), ("user", (Hole(1),))), ())

@@ -8,36 +8,37 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from textgrad_engine import pytree, templates
-from textgrad_engine.autograd import Function, Variable, example
+from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import MalformedResponse, ModelError
+from textgrad_engine.llm.check import parsed
 from textgrad_engine.llm.context import Room, room_of
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.fitting import Shown, View, fitted
-from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, answer_form
-from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit
+from textgrad_engine.ops.cases import Case, view_of
+from textgrad_engine.ops.fitting import View, fitted
+from textgrad_engine.ops.messages import ChatSettings, answer_form
+from textgrad_engine.ops.pass_on import Compute, share_of_edit
 
 __all__ = [
     "FEEDBACK_BATCH_SIZE",
-    "Case",
     "Extract",
-    "Part",
     "Texts",
-    "case_of",
     "critic",
     "critic_room",
     "feedback_batch_size",
     "feedback_on",
     "object_schema",
-    "view_of",
+    "texts_at",
 ]
 
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
@@ -93,98 +94,6 @@ def critic(instructions: Variable | str) -> Iterator[None]:
 _critic: ContextVar[Variable | str | None] = ContextVar("textgrad_engine_critic", default=None)
 
 
-@dataclass(slots=True)  # these two are not frozen, for which each attribute would be set by a call
-class Part:
-    """An input that wants feedback.
-
-    Attributes:
-        key: its key in the critic's answer.
-        position: its position among the values of the call.
-        role: what it is for.
-        whole: whether it is a whole message; else its text is shown beside the message made of it.
-    """
-
-    key: str
-    position: int
-    role: str
-    whole: bool
-
-
-@dataclass(slots=True)
-class Case:
-    """One call of a model as the critic sees it.
-
-    Attributes:
-        plan: its messages, with holes.
-        values: what is in the holes.
-        parts: the inputs that want feedback.
-        keys: for each message, the keys of the parts in it.
-        answer: what the model answered.
-        feedback: the items of feedback on the answer.
-        example: the example that it belongs to, "" when that is not known.
-    """
-
-    plan: Plan
-    values: list[Any]
-    parts: list[Part]
-    keys: list[list[str]]
-    answer: Variable
-    feedback: list[Variable]
-    example: str = ""
-
-
-def case_of(
-    plan: Plan,
-    values: list[Any],
-    needs: Sequence[bool],
-    answer: Variable,
-    feedback: list[Variable],
-    example: str = "",
-) -> Case:
-    """One call as the critic sees it: one variable in several places is asked about once."""
-    parts: list[Part] = []
-    known: dict[int, str] = {}
-    taken: set[str] = set()
-
-    def key_of(wish: str, position: int, whole: bool) -> str:
-        variable = values[position]
-        same = id(variable if variable._origin is None else variable._origin)
-        key = known.get(same)
-        if key is None:
-            key, n = wish, 1
-            while key in taken:
-                n += 1
-                key = f"{wish}_{n}"
-            known[same] = key
-            taken.add(key)
-            parts.append(Part(key, position, variable.role, whole))
-        return key
-
-    by_input = {name: key_of(name, index, False) for name, index in plan.inputs if needs[index]}
-    names = [name for name, _ in plan.inputs]
-    keys: list[list[str]] = []
-    for role, pieces in plan.messages:
-        inside: list[str] = []
-        for piece in pieces:
-            if not isinstance(piece, Hole):  # a content part, with Variables in it or without
-                inside.extend(_keys_in(piece, needs, functools.partial(key_of, role), len(pieces) == 1))
-                continue
-            # A template with slots is shown as it is, besides the message made of it.
-            filled = [name for name in templates.slots_of(str(values[piece.at])) if name in names]
-            if needs[piece.at]:
-                inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
-            inside.extend(by_input[name] for name in filled if name in by_input)
-        keys.append(list(dict.fromkeys(inside)) if len(inside) > 1 else inside)
-    return Case(plan, values, parts, keys, answer, feedback, example)
-
-
-def _keys_in(part: Any, needs: Sequence[bool], key_of: Callable[[int, bool], str], alone: bool) -> list[str]:
-    """The keys of what wants feedback in a content part; the critic is shown all but the text of a lone text part."""
-    holes = [leaf for leaf in pytree.leaves(part) if isinstance(leaf, Hole)]
-    whole = alone and len(holes) == 1 and part.get("type") == "text" and part.get("text") is holes[0]
-    return [key_of(hole.at, whole) for hole in holes if needs[hole.at]]
-
-
 def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> list[dict[int, Variable]]:
     """Ask the critic once about all cases; for each case its feedback by position of the value, pending.
 
@@ -200,35 +109,53 @@ def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> 
     if room is not None and len(cases) > 1 and not _fit_together(cases, room.tokens - beside):
         half = len(cases) // 2
         return [*feedback_on(cases[:half], ask), *feedback_on(cases[half:], ask)]
-    about = ", ".join(dict.fromkeys(case.example for case in cases if case.example))
-    with example(about):
-        return _asked(cases, ask, functools.partial(_render, cases, room=room, beside=beside, about=about))
+    about = cases[0].example if len(cases) == 1 else ", ".join(dict.fromkeys([c.example for c in cases if c.example]))
+    token = EXAMPLE.set(about)
+    try:
+        user: Variable | str
+        if is_observed() or (data := _data_of(cases)) is None:
+            values = [[case.values, case.answer, case.feedback] for case in cases]
+            render = functools.partial(_render, cases, room=room, beside=beside, about=about)
+            user = Compute.apply(render, values, "request to the critic")
+        else:
+            user = _render(cases, data, room=room, beside=beside, about=about)
+        wanted = (cases[0].questions.wanted,) if len(cases) == 1 else tuple([c.questions.wanted for c in cases])
+        texts = iter(ask("feedback", user, _texts_for(wanted), _critic.get()))
+    finally:
+        EXAMPLE.reset(token)
+    found = []
+    for case in cases:
+        by_position = {}
+        for part in case.questions.parts:
+            by_position[part.position] = next(texts)
+        found.append(by_position)
+    return found
 
 
-def _asked(
-    cases: list[Case], ask: Callable[..., tuple[Variable, ...]], render: Callable[[list[Any]], str]
-) -> list[dict[int, Variable]]:
-    data = [None] if is_observed() else [_data_of(case) for case in cases]
-    if None in data:
-        values = [[case.values, case.answer, case.feedback] for case in cases]
-        user: Variable | str = Compute.apply(render, values, "request to the critic")
-    else:
-        user = render(data)
-    wanted = tuple([tuple([(part.key, part.role) for part in case.parts]) for case in cases])
-    texts = iter(ask("feedback", user, _texts_for(wanted), system=_critic.get()))
-    return [{part.position: next(texts) for part in case.parts} for case in cases]
-
-
-def _data_of(case: Case) -> list[Any] | None:
-    """What `render` wants of a case; None where some of it is not there, belongs to a transform, or is nested."""
-    for value in (*case.values, case.answer, *case.feedback):
-        if isinstance(value, Variable):
-            if value._layer is not None or not value.done():
+def _data_of(cases: list[Case]) -> list[Any] | None:
+    """What `_render` wants of cases; None where some of it is not there, belongs to a transform, or is nested."""
+    found = []
+    for case in cases:
+        said = []
+        for value in (*case.values, case.answer, *case.feedback):
+            if type(value) is str:
+                said.append(value)
+            elif isinstance(value, Variable):
+                call = value._call
+                if value._layer is not None or (call is not None and not call.done):
+                    return None
+                said.append(value._data if call is None else value.data)
+            elif pytree.is_container(value):
                 return None
-        elif pytree.is_container(value):
-            return None
-    return [[data_of(value) for value in case.values], case.answer.data, [item.data for item in case.feedback]]
+            else:
+                said.append(value)
+        count = len(case.values)
+        found.append([said[:count], said[count], said[count + 1 :]])
+    return found
 
+
+Wanted: TypeAlias = tuple[tuple[str, str], ...]
+"""The key and the role of each input of a case that wants feedback."""
 
 _STRING = {"type": "string"}
 
@@ -257,8 +184,8 @@ class Texts:
 
 
 @functools.lru_cache(maxsize=256)
-def _texts_for(wanted: tuple[tuple[tuple[str, str], ...], ...]) -> Texts:
-    """The texts that the critic is asked for, from the key and the role of each input of each case."""
+def _texts_for(wanted: tuple[Wanted, ...]) -> Texts:
+    """The texts that the critic is asked for."""
     schemas = {f"case_{n}": object_schema({key: _STRING for key, _ in parts}) for n, parts in enumerate(wanted, 1)}
     form = answer_form("feedback", object_schema(schemas))
     return Texts(
@@ -266,6 +193,27 @@ def _texts_for(wanted: tuple[tuple[tuple[str, str], ...], ...]) -> Texts:
         tuple([(f"case_{n}", key) for n, parts in enumerate(wanted, 1) for key, _ in parts]),
         tuple([f"feedback on the {role or key}" for parts in wanted for key, role in parts]),
     )
+
+
+def texts_at(answer: Any, paths: Sequence[Sequence[str]], role: str) -> list[str]:
+    """The texts at some places of a JSON answer, stripped.
+
+    Raises:
+        MalformedResponse: it has no text there; the message names the answer's role.
+    """
+    try:
+        body = parsed(answer)
+        texts = []
+        for path in paths:
+            value = body
+            for key in path:
+                value = value[key]
+            texts.append(value.strip())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MalformedResponse(
+            f"{role or 'the answer'} is no JSON object with the keys that were asked for ({error!r}): {answer!r:.200}"
+        ) from error
+    return texts
 
 
 class Extract(Function):
@@ -276,19 +224,7 @@ class Extract(Function):
     @staticmethod
     def forward(answer: Variable, paths: tuple[tuple[str, ...], ...], roles: tuple[str, ...]) -> Any:
         """Parse the answer and pick the texts."""
-        try:
-            body = json.loads(answer.data)
-            texts = []
-            for path in paths:
-                value = body
-                for key in path:
-                    value = value[key]
-                texts.append(value.strip())
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise MalformedResponse(
-                f"{answer.role or 'the answer'} is no JSON object with the keys that were asked for ({error!r}): "
-                f"{answer.data!r:.200}"
-            ) from error
+        texts = texts_at(answer.data, paths, answer.role)
         values = tuple([Variable(text, role=role) for text, role in zip(texts, roles)])
         return values if len(values) > 1 else values[0]
 
@@ -355,57 +291,95 @@ def _fit_together(cases: list[Case], room: int) -> bool:
 
 def _render(cases: list[Case], data: list[Any], *, room: Room | None, beside: int, about: str) -> str:
     """The user part of the request, from the data of each case: its values, its answer, the feedback on it."""
-    views = [view_of(case, *of) for case, of in zip(cases, data)]
+    views = [view_of(cases[0], *data[0])] if len(cases) == 1 else [view_of(c, *of) for c, of in zip(cases, data)]
     if room is None:
         return _rendered(cases, data, views)
     what = f"feedback on {about or 'an answer'}"
     return fitted(views, functools.partial(_rendered, cases, data), room, beside, what)
 
 
-def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:
-    """A call as the critic sees it, from what is in it: its values, its answer, the feedback on it."""
-    said = [(str(text), item.source) for text, item in zip(feedback, case.feedback) if text]
-    return View(
-        messages=tuple(
-            [
-                Shown(role, ", ".join([f"`{key}`" for key in keys]), text)
-                for (role, _), keys, text in zip(case.plan.messages, case.keys, case.plan.texts(values))
-            ]
-        ),
-        answer=answer,
-        feedback=tuple([text for text, _ in said]),
-        scores=tuple([None if source is None else source.score for _, source in said]),
-    )
-
-
 def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
     """The request about these views of some cases; messages that all cases begin with are shown once."""
-    shown = [view.messages for view in views]
-    common = 0
-    if len(cases) > 1:
-        while all(len(m) > common for m in shown) and all(m[common] == shown[0][common] for m in shown):
-            common += 1
-    inputs: dict[str, dict[str, str | None]] = {}
+    texts: list[str] = []
+    wanted: tuple[Wanted, ...]
+    if len(cases) == 1:
+        questions = cases[0].questions
+        inputs, common, wanted = questions.inputs, 0, (questions.wanted,)
+        for position in questions.shown:
+            texts.append(str(data[0][0][position]))  # noqa: PERF401  a comprehension would cost a frame
+    else:
+        wanted = tuple([case.questions.wanted for case in cases])
+        inputs, texts = _inputs(cases, data)
+        common = _common(views)
+        texts += views[0].texts[:common]
+    kinds = []
+    for view in views:
+        texts += view.texts[common:]
+        texts.append(view.answer)
+        texts += view.feedback
+        kinds.append((view.heads[common:], len(view.feedback), view.left_out_messages, view.left_out_feedback))
+    return _form(templates.load("feedback"), inputs, views[0].heads[:common], tuple(kinds), wanted).fill(texts)
+
+
+def _inputs(cases: list[Case], data: list[Any]) -> tuple[tuple[tuple[str, str, bool], ...], list[str]]:
+    """The inputs of all cases, as `Questions.inputs`; and the texts of those that are the same in all."""
+    inputs: dict[str, tuple[str, str | None]] = {}
     for case, (values, _, _) in zip(cases, data):
-        for part in case.parts:
+        for part in case.questions.parts:
             text = None if part.whole else str(values[part.position])
-            known = inputs.get(part.key)
-            if known is None:
-                inputs[part.key] = {"key": part.key, "role": part.role or "an input", "text": text}
-            elif known["text"] != text:
-                known["text"] = None  # it differs from case to case, and is shown there
-    return templates.load("feedback").render(
-        inputs=list(inputs.values()),
-        shared=[vars(message) for message in shown[0][:common]],
-        cases=[
-            {**vars(view), "messages": [vars(message) for message in view.messages[common:]], "feedback": view.feedback}
-            for view in views
-        ],
-        example=_example_of(tuple([tuple([part.key for part in case.parts]) for case in cases])),
-    )
+            role, known = inputs.setdefault(part.key, (part.role, text))
+            if known != text:
+                inputs[part.key] = role, None  # it differs from case to case, and is shown there
+    shown = tuple([(key, role, text is not None) for key, (role, text) in inputs.items()])
+    return shown, [text for _, text in inputs.values() if text is not None]
+
+
+def _common(views: Sequence[View]) -> int:
+    """How many messages all views begin with."""
+    each = [list(zip(view.heads, view.texts)) for view in views]
+    common = 0
+    while all(len(m) > common and m[common] == each[0][common] for m in each):
+        common += 1
+    return common
 
 
 @functools.lru_cache(maxsize=256)
-def _example_of(keys: tuple[tuple[str, ...], ...]) -> str:
-    """What an answer looks like."""
-    return json.dumps({f"case_{n}": dict.fromkeys(part, "...") for n, part in enumerate(keys, 1)})
+def _form(
+    prompt: templates.Prompt,
+    inputs: tuple[tuple[str, str, bool], ...],
+    shared: tuple[tuple[str, str], ...],
+    cases: tuple[tuple[tuple[tuple[str, str], ...], int, int, int], ...],
+    wanted: tuple[Wanted, ...],
+) -> templates.Form:
+    """The request about cases of one kind, without the texts: those of inputs, of shared messages, of the cases.
+
+    Args:
+        prompt: the prompt.
+        inputs: for each input its key, its role, and whether its text is shown.
+        shared: the heads of the messages that all cases begin with.
+        cases: for each case the heads of its messages, how many pieces of feedback there are, and what is left out.
+        wanted: for each case the keys and roles of the feedback that is wanted.
+    """
+    blanks = map(templates.Blank, itertools.count())
+
+    def messages(heads: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
+        return [{"role": role, "keys": keys, "text": next(blanks)} for role, keys in heads]
+
+    return prompt.form(
+        inputs=[
+            {"key": key, "role": role or "an input", "text": next(blanks) if shown else None}
+            for key, role, shown in inputs
+        ],
+        shared=messages(shared),
+        cases=[
+            {
+                "messages": messages(heads),
+                "answer": next(blanks),
+                "feedback": [next(blanks) for _ in range(pieces)],
+                "left_out_messages": left_out_messages,
+                "left_out_feedback": left_out_feedback,
+            }
+            for heads, pieces, left_out_messages, left_out_feedback in cases
+        ],
+        example=json.dumps({f"case_{n}": {key: "..." for key, _ in parts} for n, parts in enumerate(wanted, 1)}),
+    )

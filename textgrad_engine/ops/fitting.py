@@ -3,49 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from textgrad_engine.llm.context import LeftOut, Room, by_worth, fit, note_left_out
 from textgrad_engine.llm.tokens import count
 
-__all__ = ["Shown", "View", "fitted"]
+__all__ = ["View", "fitted"]
 
 _MARK = 40
 """Tokens of the sentences that say what was left out of a case."""
 
 
-@dataclass  # these two are not frozen, for which each attribute would be set by a call
-class Shown:
-    """A message as the critic sees it.
-
-    Attributes:
-        role: who said it.
-        keys: the names of the inputs in it that want feedback, "" for none; what holds one is always shown.
-        text: what it says.
-    """
-
-    role: str
-    keys: str
-    text: str
-
-
-@dataclass
+@dataclass(slots=True)  # not frozen, for which each attribute would be set by a call
 class View:
     """A call of a model as the critic sees it.
 
     Attributes:
-        messages: what was said to the model; the last one is always shown.
-        answer: what it answered.
+        heads: for each message who said it, and the names of the inputs in it that want feedback, "" for none; what
+            holds one is always shown.
+        texts: what each message says; the last one is always shown.
+        answer: what the model answered.
         feedback: the pieces of feedback on that; one of them is always shown.
         scores: the score that each piece is about, as far as it is known.
-        left_out_messages: how many messages are not in `messages`.
+        left_out_messages: how many messages are not in `texts`.
         left_out_feedback: how many pieces are not in `feedback`.
     """
 
-    messages: tuple[Shown, ...]
+    heads: tuple[tuple[str, str], ...]
+    texts: list[str]
     answer: str
-    feedback: tuple[str, ...] = ()
-    scores: tuple[float | None, ...] = ()
+    feedback: list[str] = field(default_factory=list)
+    scores: list[float | None] = field(default_factory=list)
     left_out_messages: int = 0
     left_out_feedback: int = 0
 
@@ -92,13 +80,13 @@ def _without(views: Sequence[View], over: int) -> list[View]:
     for number, view in enumerate(views):
         items += [
             (number, "messages", position)
-            for position in range(len(view.messages) - 2, -1, -1)
-            if not view.messages[position].keys
+            for position in range(len(view.texts) - 2, -1, -1)
+            if not view.heads[position][1]
         ]
     if not items:
         return list(views)
     costs = [
-        count(views[number].feedback[position] if kind == "feedback" else views[number].messages[position].text)
+        count(views[number].feedback[position] if kind == "feedback" else views[number].texts[position])
         for number, kind, position in items
     ]
     kept = set(fit(costs, sum(costs) - over - _MARK * len(views)))
@@ -107,13 +95,14 @@ def _without(views: Sequence[View], over: int) -> list[View]:
 
 
 def _kept(view: View, number: int, gone: set[tuple[int, str, int]]) -> View:
-    messages = [each for n, each in enumerate(view.messages) if (number, "messages", n) not in gone]
-    positions = [n for n in range(len(view.feedback)) if (number, "feedback", n) not in gone]
+    messages = [n for n in range(len(view.texts)) if (number, "messages", n) not in gone]
+    pieces = [n for n in range(len(view.feedback)) if (number, "feedback", n) not in gone]
     return replace(
         view,
-        messages=tuple(messages),
-        feedback=tuple([view.feedback[n] for n in positions]),
-        scores=tuple([view.scores[n] for n in positions]),
-        left_out_messages=view.left_out_messages + len(view.messages) - len(messages),
-        left_out_feedback=view.left_out_feedback + len(view.feedback) - len(positions),
+        heads=tuple([view.heads[n] for n in messages]),
+        texts=[view.texts[n] for n in messages],
+        feedback=[view.feedback[n] for n in pieces],
+        scores=[view.scores[n] for n in pieces],
+        left_out_messages=view.left_out_messages + len(view.texts) - len(messages),
+        left_out_feedback=view.left_out_feedback + len(view.feedback) - len(pieces),
     )

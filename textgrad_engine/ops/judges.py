@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import is_start
 from textgrad_engine.errors import AutogradError, MalformedResponse
+from textgrad_engine.llm.check import parsed
 from textgrad_engine.llm.model import Model
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.chat_completion import ChatCompletion, ask
@@ -41,7 +41,7 @@ class _Verdict(Evaluator):
     @staticmethod
     def forward(prediction: Variable, answer: Variable, scale: _Scale) -> Any:
         try:
-            body = json.loads(answer.data)
+            body = parsed(answer.data)
             score, explanation = float(body["score"]), str(body["explanation"]).strip()
         except (ValueError, KeyError, TypeError) as error:
             raise MalformedResponse(f"the judge's answer has no score and explanation: {answer.data!r:.200}") from error
@@ -258,7 +258,7 @@ class _Criticism(Function):
     @staticmethod
     def forward(prediction: Variable, answer: Variable) -> Variable:
         try:
-            text = json.loads(answer.data)["criticism"].strip()
+            text = parsed(answer.data)["criticism"].strip()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MalformedResponse(f"the answer has no criticism: {answer.data!r:.200}") from error
         return Variable(text, role=roles_of(prediction)[1])

@@ -14,6 +14,10 @@ from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Reques
 __all__ = ["ChatSettings", "Hole", "Plan", "answer_form", "plan_of"]
 
 
+_REMEMBERED = 20_000
+"""Characters above which a message is made anew each time, instead of kept for the next call."""
+
+
 @dataclass(frozen=True, eq=False)
 class ChatSettings:
     """What stays the same over the calls of one place in a program.
@@ -63,13 +67,24 @@ class Plan:
         messages: for each message its role and its content: holes for texts, and content parts (dicts with holes).
         inputs: for each slot its name and the position of its value.
         gate: the position of a text that must not be empty for the call to be made; None for none.
+        holes: the positions of the texts in the messages, in order.
+        said: the last message in each place that is text: a system prompt is the same in many calls, and a message
+            takes longer to make than most steps of a call.
+        questions: what a critic is asked about calls of this plan, as far as `cases.case_of` has found out.
     """
 
     messages: tuple[tuple[Any, tuple[Any, ...]], ...]
     inputs: tuple[tuple[str, int], ...]
     gate: int | None = None
+    holes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    said: dict[int, Message] = field(init=False, repr=False, compare=False, default_factory=dict)
+    questions: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     no_variables_inside: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        holes = tuple([part.at for _, parts in self.messages for part in parts if type(part) is Hole])
+        object.__setattr__(self, "holes", holes)
 
     def request(self, data: Sequence[Any], settings: ChatSettings) -> Request:
         """The request, with the data of all values.
@@ -77,14 +92,21 @@ class Plan:
         Raises:
             ValueError: a text is a batch; or the settings are strict, and no message has a slot for an input.
         """
-        self._refuse_batches(data)
-        filled = {name: str(data[index]) for name, index in self.inputs}
+        if list in map(type, data):
+            self._refuse_batches(data)
+        filled = self._filled_with(data)
         if settings.strict:
             self.check_inputs(data)
-        messages = tuple(
-            [Message(role=role, content=self._content(parts, data, filled)) for role, parts in self.messages]
-        )
-        return Request(messages=messages, config=settings.config, purpose=settings.purpose)
+        messages = []
+        for number, (role, parts) in enumerate(self.messages):
+            content = self._content(parts, data, filled)
+            message = self.said.get(number)
+            if message is None or message.content != content:
+                message = Message(role=role, content=content)
+                if type(content) is str and len(content) <= _REMEMBERED:
+                    self.said[number] = message
+            messages.append(message)
+        return Request(messages=tuple(messages), config=settings.config, purpose=settings.purpose)
 
     def check_inputs(self, data: Sequence[Any]) -> None:
         """Check that every input has a slot somewhere.
@@ -92,7 +114,7 @@ class Plan:
         Raises:
             ValueError: one has none.
         """
-        texts = [str(data[part.at]) for _, parts in self.messages for part in parts if isinstance(part, Hole)]
+        texts = [str(data[at]) for at in self.holes]
         slots = dict.fromkeys(slot for text in texts for slot in templates.slots_of(text))
         if unused := [name for name, _ in self.inputs if name not in slots]:
             raise ValueError(
@@ -101,8 +123,6 @@ class Plan:
             )
 
     def _refuse_batches(self, data: Sequence[Any]) -> None:
-        if list not in map(type, data):
-            return
         for name, index in self.named_values():
             if isinstance(data[index], list):
                 raise ValueError(
@@ -120,11 +140,21 @@ class Plan:
 
     def texts(self, data: Sequence[Any]) -> list[str]:
         """The text of each message as it was sent; images are named, not shown."""
-        filled = {name: str(data[index]) for name, index in self.inputs}
-        return [
-            "".join([_filled(data[p.at], filled) if isinstance(p, Hole) else _shown_part(p, data) for p in parts])
-            for _, parts in self.messages
-        ]
+        filled = self._filled_with(data)
+        texts = []
+        for _, parts in self.messages:
+            if len(parts) == 1 and type(parts[0]) is Hole:
+                texts.append(_filled(data[parts[0].at], filled))
+            else:
+                shown = [_filled(data[p.at], filled) if isinstance(p, Hole) else _shown_part(p, data) for p in parts]
+                texts.append("".join(shown))
+        return texts
+
+    def _filled_with(self, data: Sequence[Any]) -> dict[str, str]:
+        filled = {}
+        for name, index in self.inputs:
+            filled[name] = str(data[index])
+        return filled
 
     def _content(self, parts: tuple[Any, ...], data: Sequence[Any], filled: dict[str, str]) -> Any:
         if len(parts) == 1 and isinstance(parts[0], Hole):

@@ -11,7 +11,8 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.feedback import Case, Extract, case_of, critic_room, object_schema, view_of
+from textgrad_engine.ops.cases import Case, case_of, view_of
+from textgrad_engine.ops.feedback import Extract, critic_room, object_schema
 from textgrad_engine.ops.fitting import View, fitted
 from textgrad_engine.ops.messages import Plan, answer_form
 from textgrad_engine.ops.pass_on import Compute
@@ -39,7 +40,7 @@ def what_if(
         ask: `chat_completion.ask`, handed in because that file stands above this one.
     """
     case = case_of(plan, values, [edit is not None for edit in edits], answer, [])
-    given = [edits[part.position] for part in case.parts]
+    given = [edits[part.position] for part in case.questions.parts]
     if not given:  # only what decides whether the model is asked is edited, and that says nothing to it
         return None
     user = Compute.apply(lambda data: _render(case, *data), [values, answer, given], "request about an edit")
@@ -76,10 +77,10 @@ def _rendered(case: Case, values: list[Any], edits: list[str], views: Sequence[V
                 "text": None if part.whole else str(values[part.position]),
                 "edit": edit,
             }
-            for part, edit in zip(case.parts, edits)
+            for part, edit in zip(case.questions.parts, edits)
             if edit
         ],
-        messages=[vars(message) for message in view.messages],
+        messages=[{"role": role, "keys": keys, "text": text} for (role, keys), text in zip(view.heads, view.texts)],
         answer=view.answer,
     )
 

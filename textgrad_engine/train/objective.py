@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
-from textgrad_engine.autograd.engine import forgiving
+from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.data import ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.func import functional_call

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from textgrad_engine.autograd import Variable, backward, example, no_grad
-from textgrad_engine.autograd.engine import forgiving
+from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.data import DataLoader, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, ModelError, Stopped
 from textgrad_engine.llm.context import LeftOut, on_left_out

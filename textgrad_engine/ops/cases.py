@@ -1,0 +1,170 @@
+"""One call of a model as a critic sees it: what is asked about it, and what is shown of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine import pytree, templates
+from textgrad_engine.autograd import Variable
+from textgrad_engine.ops.fitting import View
+from textgrad_engine.ops.messages import Hole, Plan
+
+__all__ = ["Case", "Part", "Questions", "case_of", "view_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An input that wants feedback.
+
+    Attributes:
+        key: its key in the critic's answer.
+        position: its position among the values of the call.
+        role: what it is for.
+        whole: whether it is a whole message; else its text is shown beside the message made of it.
+    """
+
+    key: str
+    position: int
+    role: str
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Questions:
+    """What is asked about a call; made once for all calls of a plan of which the same is asked.
+
+    Attributes:
+        parts: the inputs that want feedback.
+        wanted: the key and the role of each.
+        inputs: the key and the role of each, and whether its text is shown beside the messages.
+        shown: the positions of those whose text is.
+        heads: for each message who said it, and the keys of the parts in it, in words.
+    """
+
+    parts: tuple[Part, ...]
+    wanted: tuple[tuple[str, str], ...]
+    inputs: tuple[tuple[str, str, bool], ...]
+    shown: tuple[int, ...]
+    heads: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)  # not frozen, for which each attribute would be set by a call
+class Case:
+    """One call of a model as the critic sees it.
+
+    Attributes:
+        plan: its messages, with holes.
+        values: what is in the holes.
+        questions: what is asked about it.
+        answer: what the model answered.
+        feedback: the items of feedback on the answer.
+        example: the example that it belongs to, "" when that is not known.
+    """
+
+    plan: Plan
+    values: list[Any]
+    questions: Questions
+    answer: Variable
+    feedback: list[Variable]
+    example: str = ""
+
+
+def case_of(
+    plan: Plan,
+    values: list[Any],
+    needs: Sequence[bool],
+    answer: Variable,
+    feedback: list[Variable],
+    example: str = "",
+) -> Case:
+    """One call as the critic sees it: one variable in several places is asked about once."""
+    first: dict[int, int] = {}
+    asked = []
+    for position, needed in enumerate(needs):
+        if needed:
+            variable = values[position]
+            same = id(variable if variable._origin is None else variable._origin)
+            asked.append((position, first.setdefault(same, position), variable.role))
+    slots: list[tuple[str, ...]] = []
+    if plan.inputs:
+        for at in plan.holes:
+            text = values[at]
+            slots.append(templates.slots_of(text if type(text) is str else str(text)))
+    key = (tuple(asked), tuple(slots))
+    questions = plan.questions.get(key)
+    if questions is None:
+        if len(plan.questions) >= _REMEMBERED:
+            plan.questions.clear()
+        questions = plan.questions[key] = _questions(plan, *key)
+    return Case(plan, values, questions, answer, feedback, example)
+
+
+_REMEMBERED = 64
+"""How many different questions are remembered for a plan: roles may differ from example to example."""
+
+
+def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple[tuple[str, ...], ...]) -> Questions:
+    """What is asked about a call.
+
+    Args:
+        plan: its messages.
+        asked: for each value that wants feedback its position, the first position of the same variable, its role.
+        slots: for each hole of the plan the slots in its text; empty where the plan has no inputs.
+    """
+    known = {position: (same, role) for position, same, role in asked}
+    slots_at = dict(zip(plan.holes, slots))
+    parts: dict[int, Part] = {}
+
+    def key_of(wish: str, position: int, whole: bool) -> str:
+        same, role = known[position]
+        if same not in parts:
+            key, n, taken = wish, 1, [part.key for part in parts.values()]
+            while key in taken:
+                n += 1
+                key = f"{wish}_{n}"
+            parts[same] = Part(key, position, role, whole)
+        return parts[same].key
+
+    by_input = {name: key_of(name, index, False) for name, index in plan.inputs if index in known}
+    names = [name for name, _ in plan.inputs]
+    heads: list[tuple[str, str]] = []
+    for role, pieces in plan.messages:
+        inside: list[str] = []
+        for piece in pieces:
+            if not isinstance(piece, Hole):  # a content part, with Variables in it or without
+                inside += _keys_in(piece, known, functools.partial(key_of, role), len(pieces) == 1)
+                continue
+            # A template with slots is shown as it is, besides the message made of it.
+            filled = [name for name in slots_at.get(piece.at, ()) if name in names]
+            if piece.at in known:
+                inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
+            inside += [by_input[name] for name in filled if name in by_input]
+        heads.append((role, ", ".join([f"`{key}`" for key in dict.fromkeys(inside)])))
+    found = tuple(parts.values())
+    return Questions(
+        parts=found,
+        wanted=tuple([(part.key, part.role) for part in found]),
+        inputs=tuple([(part.key, part.role, not part.whole) for part in found]),
+        shown=tuple([part.position for part in found if not part.whole]),
+        heads=tuple(heads),
+    )
+
+
+def _keys_in(part: Any, known: dict[int, Any], key_of: Callable[[int, bool], str], alone: bool) -> list[str]:
+    """The keys of what wants feedback in a content part; the critic is shown all but the text of a lone text part."""
+    holes = [leaf for leaf in pytree.leaves(part) if isinstance(leaf, Hole)]
+    whole = alone and len(holes) == 1 and part.get("type") == "text" and part.get("text") is holes[0]
+    return [key_of(hole.at, whole) for hole in holes if hole.at in known]
+
+
+def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:
+    """A call as the critic sees it, from what is in it: its values, its answer, the feedback on it."""
+    said, scores = [], []
+    for text, item in zip(feedback, case.feedback):
+        if text:
+            said.append(str(text))
+            scores.append(None if item.source is None else item.source.score)
+    return View(case.questions.heads, case.plan.texts(values), str(answer), said, scores)
