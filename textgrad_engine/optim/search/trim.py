@@ -1,10 +1,11 @@
 """A patch without the edits that do harm in it.
 
 A patch of several edits often holds good ones and a bad one, and would be refused as a whole. Where some examples were
-run with the patch, and some got worse, the patch without each of its edits is run on those alone that changed. An edit
-goes when they do better without it: what it costs there is more than what it brings. Edits that bring something only
-together stay together, as each of them is missed. So a patch of `k` edits that changed `c` examples costs ``k c`` more,
-all at once; of many examples that got worse or better, a few of each are enough.
+run with the patch, and some got worse, the patch without each of its edits is run on those that got worse, all at once;
+without those for which that helps, also on some that got better. An edit goes when the examples do better without it:
+what it costs there is more than what it brings. Edits that bring something only together stay together, as each of them
+is missed. So a patch of `k` edits with which `w` examples got worse and `b` better costs ``k w + s b`` more, where `s`
+of the edits are under suspicion; of many examples that got worse or better, a few of each are enough.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 __all__ = ["trimmed"]
 
 MOST_LOOKED = 6
-"""Patches without one of their edits are run on at most so many of the examples that got worse, and as many better."""
+"""Patches without one of their edits are run on at most so many examples that got worse, and so many that got better."""
 
 
 def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, looked: Sequence[int]) -> Found | None:
@@ -44,6 +45,7 @@ def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, l
         if not any(change < 0 for change in changes.values()):
             return None
         with_all = dict(zip(looked, after))
+        # What got worse says which edits are under suspicion; only these can cost more than they bring.
         worse, better = ([n for n in changes if (changes[n] < 0) is which][:MOST_LOOKED] for which in (True, False))
         without = {edit: with_edits(found, variables, [e for e in edits if e != edit]).texts for edit in edits}
         more = _gained(objective, without, worse, with_all)
