@@ -21,7 +21,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 __all__ = ["trimmed"]
 
 MOST_LOOKED = 6
-"""Patches without one of their edits are run on at most so many examples that got worse, and so many that got better."""
+"""Of what got worse, and of what got better, at most so many are run without one of the edits."""
 
 
 def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, looked: Sequence[int]) -> Found | None:
