@@ -548,6 +548,47 @@ def test_all_lanes_are_filled_where_minibatches_are_a_small_part(monkeypatch: py
     assert begun == 4
 
 
+def test_while_patches_are_kept_lanes_are_filled_together() -> None:
+    """The next proposals begin when all but a quarter of the lanes are settled, from what these have brought."""
+    here = World("a3 b3 c3 d3 e3 f3", "a8 b8 c8 d8 e8 f8", one_at_a_time, lanes=4, batch_size=2)
+    begun = []
+    for _ in range(4):
+        decided = here.step()
+        assert decided is not None
+        assert decided.kept
+        begun.append(here.search.board.begun)
+    here.search.close()
+    assert begun == [4, 4, 4, 7]
+
+
+def test_a_lane_that_is_done_goes_on_while_nothing_is_found() -> None:
+    """One more is begun for each that brought nothing, up to twice as many as there are lanes."""
+    here = World("a64", "a8 z8", lambda asked: [], lambda lines, word: False, lanes=4, batch_size=2)
+    under_way = []
+    for done in range(1, 7):
+        here.step()
+        under_way.append(here.search.board.begun - done)
+    here.search.close()
+    assert under_way == [3, 4, 5, 6, 7, 7]
+
+
+def test_an_edit_is_tried_without_on_examples_that_races_have_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few of those that races begin on may be about it: it would be dropped for nothing."""
+    monkeypatch.setattr(patch_search, "FEWEST_FAILING", 1)
+    here = World("b4 z2", "z8 b24", right=lambda lines, word: word[0] == "b" and is_right(lines, word), pool=8)
+    new: list[set[str]] = []
+    while True:
+        known = set() if here.search._board is None else {here.objective.val[n] for n in here.search.board.val}
+        if (decided := here.step()) is None:
+            break
+        if decided.kind == "ablation" and decided.race is not None:
+            new.append({*decided.race.examples} - known)
+    here.search.close()
+    assert new
+    assert new[0]
+    assert "Shout b." in here.lines
+
+
 # in company
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.graph import Source
 from textgrad_engine.optim.search.hearing import Hearing, divided
 from textgrad_engine.optim.search.objective import FeedbackOn
 
@@ -111,7 +112,17 @@ def test_everything_that_is_said_goes_to_one_part(said: list[list[str]], parts: 
 
 def test_what_is_said_at_one_example_stays_together() -> None:
     """Feedback on two parameters may be of use only together."""
-    told = [((Variable("a one"), Variable("b two")), ())] * 2
-    parts = divided(told, 2)
-    assert [len(part) for part in parts] == [2, 2]  # each part has a gradient for each parameter
-    assert texts_in(parts) == [["a one", "a one"], ["b two", "b two"]]
+
+    def said(text: str, example: str) -> Variable:
+        found = Variable(text)
+        found.source = Source(example=example)
+        return found
+
+    told = [
+        ((said("Be brief.", "t1"), said("Say why.", "t2")), (said("Sort by size.", "t1"), said("Name them.", "t2")))
+    ]
+    found = divided(told, 2)
+    assert [[[str(each.data) for each in gradient] for gradient in part] for part in found] == [
+        [["Be brief."], ["Sort by size."]],
+        [["Say why."], ["Name them."]],
+    ]

@@ -152,7 +152,7 @@ class Workshop:
             changes=self._changes(board.texts, tuple(texts)),
             about=about,
         )
-        right = board.right
+        right = [*board.right, *(n for n in range(len(objective.val)) if n not in board.val)]  # few may be in use
         first = [n for entry in about for n in objective.near(entry.support, right)[:GLANCE]]
         return self._raced(objective, board, found, first, seed, until="worse", reject=KEEP, fewest=1)
 
