@@ -11,6 +11,7 @@ lost.
 from __future__ import annotations
 
 import functools
+import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from textgrad_engine.optim.rebase import rebase
 from textgrad_engine.optim.search.agenda import company, due
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.found import Found, edits_of, with_edits
+from textgrad_engine.optim.search.hearing import Hearing
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts
@@ -44,13 +46,16 @@ from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["PatchSearch"]
 
+AHEAD = 2
+"""While nothing is found, at most so many times as many proposals as lanes are begun and not settled."""
+
 FEWEST_FAILING = 8
 """With fewer failures than this among the examples of races, more examples are taken in."""
 
 MANY_TOGETHER = 3
 """After so many patches were put together, the proposer is asked to remove lines that say the same."""
 
-FEWEST_EDITS = 4
+FEWEST_EDITS = 8
 """A patch may have so many edits, however many lanes there are, where `max_edits` allows it."""
 
 MOST_VAIN = 2
@@ -64,6 +69,9 @@ STUCK = 4
 
 SHARE = 4
 """A minibatch is to be at most one part of so many of the examples that may fail; else fewer lanes draw one."""
+
+STRAGGLERS = 4
+"""Patches are begun together when at most one part of so many of the lanes is still to be settled."""
 
 _Settled = tuple[bool, str, tuple[Change, ...]]
 
@@ -85,11 +93,11 @@ class PatchSearch(Searcher):
     Args:
         params: the parameters, or groups of them with settings of their own.
         model: asks this model for patches; None stands for the optimizer of `use_models`.
-        lanes: at most so many proposals are under way at a time; fewer while minibatches are a large part of what fails
-            and patches are kept, as they would find the same.
+        lanes: at most so many proposals are worked on at a time; fewer while minibatches are a large part of what fails
+            and patches are kept, as they would find the same. Those that are begun together share what they hear.
         batch_size: so many failures are wanted in a proposal's minibatch; up to twice as many examples are drawn.
         max_edits: at most so many edits in a patch, over all parameters; lanes that are begun together share them, down
-            to four for each.
+            to eight for each.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
         momentum: how many refused or removed edits the model is shown, with what became of them.
         max_tokens: at most so many tokens in a parameter.
@@ -186,7 +194,6 @@ class PatchSearch(Searcher):
         self._lanes: Lanes[Found] = Lanes(lanes)
         self._board: Board | None = None
         self._base: Texts = ()
-        self._alone = False
 
     @property
     def board(self) -> Board:
@@ -210,7 +217,7 @@ class PatchSearch(Searcher):
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
-        return patch_volume(self, sizes, lanes=self._lanes.count, measured=MEASURED)
+        return patch_volume(self, sizes, lanes=self._lanes.count, begun=self._most_begun, measured=MEASURED)
 
     def close(self) -> None:
         """Wait for the proposals under way and drop them; the next step goes on from what was decided."""
@@ -257,26 +264,44 @@ class PatchSearch(Searcher):
 
     def _decide(self, objective: Objective) -> Decision | None:
         # Note on bases: proposals under way share the texts they started from, so what a race buys of these is bought
-        # once for all of them. When the texts change, what is under way is settled before anything new begins. While
-        # patches are being kept, lanes are therefore filled together: one that began late would hold up all others.
-        if fresh := not self._lanes.under_way:
-            self._alone = False
+        # once for all of them. After a patch was kept, lanes are therefore filled together, when all but a few are
+        # settled: one that began at once would not know what its neighbours are about to bring. When only an edit was
+        # taken out again, or nothing happens, a lane that is free goes on.
+        together = self._lanes.under_way <= self._lanes.count // STRAGGLERS
+        if together:
             self._widen(objective)
             self._base = self.board.texts
-        going_on = fresh or self.board.quiet > 0
-        while going_on and self._base == self.board.texts and self._has_room(objective) and not self._alone:
-            if (work := self._next(objective)) is None:
-                break
-            with objective.proposal(self.board.begun):
-                self._lanes.put(work)
+        if together or (self.board.quiet and self._base == self.board.texts):
+            self._fill(objective)
         return self._settle(objective, self._lanes.take()) if self._lanes.under_way else None
+
+    def _fill(self, objective: Objective) -> None:
+        """Begin work in free lanes; patches that are begun together share what they hear."""
+        hearing = Hearing(self._lanes.count)
+        try:
+            while self._has_room(objective):
+                if hearing.full:
+                    hearing.begin()
+                    hearing = Hearing(self._lanes.count)
+                if (work := self._next(objective, hearing)) is None:
+                    break
+                with objective.proposal(self.board.begun):
+                    self._lanes.put(work)
+        finally:
+            hearing.begin()
 
     def _has_room(self, objective: Objective) -> bool:
         under_way = self._lanes.under_way
         wanted = self.remaining is None or under_way < self.remaining
         # Where nothing is found, patches differ, or fail: then one more lane is worth its calls.
         useful = self._useful(objective) + self.board.quiet
-        return self._lanes.free and wanted and under_way < useful
+        most = self._most_begun if self.board.quiet else self._lanes.count
+        return wanted and under_way < min(most, useful)
+
+    @property
+    def _most_begun(self) -> int:
+        """At most so many proposals are begun and not settled: a lane that is done need not wait for another one."""
+        return self._lanes.count * (AHEAD if self._lanes.count > 1 else 1)
 
     def _useful(self, objective: Objective) -> int:
         """How many lanes can find different lessons: minibatches that are a large part of what fails find the same."""
@@ -288,7 +313,11 @@ class PatchSearch(Searcher):
         board = self.board
         self._waiting = [n for n in self._waiting if n not in board.val]  # a race may have run on more of them
         while self._waiting and (not board.val or len(board.failing) < FEWEST_FAILING):
-            more, self._waiting = self._waiting[: self.pool], self._waiting[self.pool :]
+            pools = 1
+            if board.val:  # so many at once as it takes if others fail as often, since each time is waited for
+                lacking, seen = FEWEST_FAILING - len(board.failing), max(len(board.failing), 1)
+                pools = math.ceil(lacking * len(board.val) / (seen * self.pool))
+            more, self._waiting = self._waiting[: pools * self.pool], self._waiting[pools * self.pool :]
             found = {n: score for n, score in zip(more, objective.scores(board.texts, more)) if score is not None}
             if not board.val:
                 board.noise = noise_of(objective, board.texts, found, self.seed)
@@ -296,13 +325,13 @@ class PatchSearch(Searcher):
 
     # What to try next. Only the board decides, and it changes in the order of the proposals.
 
-    def _next(self, objective: Objective) -> Callable[[], Found] | None:
+    def _next(self, objective: Objective, hearing: Hearing) -> Callable[[], Found] | None:
         board, shop = self.board, self._workshop
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
         begin = functools.partial(self._work, objective)
         if board.together >= MANY_TOGETHER:
-            board.together, self._alone = 0, True
+            board.together = 0
             return begin(shop.tidying, number, seed)
         while board.rivals:
             rival = board.rivals.pop(0)
@@ -313,7 +342,7 @@ class PatchSearch(Searcher):
         rng = random.Random(seed)
         positions = board.draw(self.batch_size, len(objective.train), rng, self.most_tries)
         if board.together and not positions and not self._lanes.under_way:
-            board.together, self._alone = 0, True
+            board.together = 0
             return begin(shop.tidying, number, seed)
         stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
         if about := due(board, self.ablate_every, stuck=stuck):
@@ -325,7 +354,8 @@ class PatchSearch(Searcher):
         board.busy.update(positions)
         # Patches that do not know of each other are put together: the more of them, the smaller each.
         steps = min(self.max_edits, max(FEWEST_EDITS, self.max_edits // self._useful(objective)))
-        return begin(shop.patch, number, tuple(positions), steps, seed)
+        share = functools.partial(hearing.share, hearing.place())
+        return begin(shop.patch, number, tuple(positions), steps, seed, share)
 
     def _work(self, objective: Objective, what: Callable[..., Found], *arguments: Any) -> Callable[[], Found]:
         self.board.begun += 1
@@ -431,6 +461,9 @@ class PatchSearch(Searcher):
         if race.outcome == "no difference" and longer:  # of equals the shorter one stays
             return False, "no difference shown, and it is longer", found.changes
         if found.base != self.board.texts:  # others are gone since, which these may stand in for
+            if found.kind == "tidying":
+                self.board.together = MANY_TOGETHER
+                return False, f"{race.outcome} without; to be tried again, as the texts have changed", found.changes
             doubtful = self.board.doubtful
             waiting = doubtful.pop() if doubtful and len(found.about) == 1 else ()
             doubtful.append((*waiting, *found.about))
@@ -438,6 +471,8 @@ class PatchSearch(Searcher):
         if refusal := objective.refusal(found.base, found.texts, found.number):
             return False, f"refused: {refusal}", found.changes
         self._remember_removed(found, race.outcome)
+        if self._base == found.base:  # what is under way is hardly the worse for a line less
+            self._base = found.texts
         self._adopt(objective, found, exact=True)
         return True, f"{race.outcome} without", found.changes
 

@@ -65,16 +65,21 @@ def test_results_come_in_the_order_of_putting(order: tuple[int, ...]) -> None:
     lanes.close()
 
 
-def test_a_lane_is_free_when_its_result_was_taken() -> None:
-    """Not when it is ready: else what is begun would depend on who is quicker."""
+def test_what_is_begun_ahead_waits_for_a_lane_and_not_for_its_turn() -> None:
+    """A lane that is done goes on with it, while the oldest piece is still waited for."""
     lanes: Lanes[str] = Lanes(2)
-    assert lanes.free
-    lanes.put(lambda: "a")
-    assert lanes.free
-    lanes.put(lambda: "b")
-    assert (lanes._begun[0].result(WAIT), lanes.free, lanes.under_way) == ("a", False, 2)
-    lanes.take()
-    assert (lanes.free, lanes.under_way) == (True, 1)
+    slow, quick, ahead = (Gate(name) for name in ("slow", "quick", "ahead"))
+    for gate in (slow, quick, ahead):
+        lanes.put(gate)
+    assert slow.begun.wait(WAIT)
+    assert quick.begun.wait(WAIT)
+    assert not ahead.begun.is_set()
+    quick.open.set()
+    assert ahead.begun.wait(WAIT)
+    assert lanes.under_way == 3
+    slow.open.set()
+    ahead.open.set()
+    assert [lanes.take(), lanes.take(), lanes.take()] == ["slow", "quick", "ahead"]
     lanes.close()
 
 

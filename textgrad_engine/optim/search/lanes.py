@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Lanes(Generic[T]):
-    """So many lanes, each with one piece of work at a time.
+    """So many lanes, each with one piece of work at a time; pieces beyond these wait until a lane is done.
 
     The order of `take` is that of `put`, whichever piece is ready first: so what is decided from the results does not
     depend on the order in which models answer. A piece runs in a thread, as a program under search is plain Python that
@@ -46,11 +46,6 @@ class Lanes(Generic[T]):
     def under_way(self) -> int:
         """How many pieces have been put and not taken."""
         return len(self._begun)
-
-    @property
-    def free(self) -> bool:
-        """Whether a lane is free."""
-        return len(self._begun) < self.count
 
     def put(self, work: Callable[[], T]) -> None:
         """Begin a piece of work, with the context variables of now."""

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["patch_volume"]
 
 
-def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int) -> Volume:
+def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, measured: int) -> Volume:
     """What a patch search will do.
 
     Args:
         search: its settings count.
         sizes: what it works on.
         lanes: how many lanes it has.
+        begun: at most so many proposals are begun and not settled.
         measured: so many examples are run twice to measure the noise.
     """
     batch = min(search.batch_size, sizes.train)
@@ -39,7 +40,7 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, measured: int
     limit, fewest = (own, fewest) if most is None else (most, min(most, fewest))
     if least is not None:
         fewest = min(fewest, least)
-    patches, kept, begun = min(patches, limit), min(kept, limit), limit + lanes - 1
+    patches, kept, begun = min(patches, limit), min(kept, limit), limit + begun - 1
     tried = min(0.65 * search.most_tries * turns + lanes, limit)
     gained = min(tried / 2, sizes.val / 12)
     usual = sizes.usually(min(limit, tried + 2.5 * gained + 2))

@@ -24,6 +24,7 @@ from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.found import Found, Kind
+from textgrad_engine.optim.search.hearing import Share
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import (
     BATCH,
@@ -66,11 +67,18 @@ class Workshop:
     allowance: int | None
 
     def patch(
-        self, objective: Objective, board: Board, number: int, positions: tuple[int, ...], max_edits: int, seed: str
+        self,
+        objective: Objective,
+        board: Board,
+        number: int,
+        positions: tuple[int, ...],
+        max_edits: int,
+        seed: str,
+        sharing: Share,
     ) -> Found:
-        """Take feedback on a minibatch, ask for a patch of at most so many edits, trim and race it."""
+        """Take feedback on a minibatch, share it, ask for a patch of at most so many edits, trim and race it."""
         with ops.feedback_batch_size(self.feedback_batch_size):
-            said = objective.feedback(board.texts, positions)
+            said = sharing(lambda: objective.feedback(board.texts, positions))
         found = replace(
             self._nothing(board, number, "patch"),
             examples=positions,
@@ -144,7 +152,7 @@ class Workshop:
             changes=self._changes(board.texts, tuple(texts)),
             about=about,
         )
-        right = board.right
+        right = [*board.right, *(n for n in range(len(objective.val)) if n not in board.val)]  # few may be in use
         first = [n for entry in about for n in objective.near(entry.support, right)[:GLANCE]]
         return self._raced(objective, board, found, first, seed, until="worse", reject=KEEP, fewest=1)
 

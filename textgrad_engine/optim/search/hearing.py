@@ -1,0 +1,186 @@
+"""Feedback that lanes share: each hears its own examples, and answers what all of them heard about one part of it.
+
+Lanes that are begun together with different examples hear much the same, and each would write the same lines. So what
+they hear is divided by what it says, before any of them asks for a patch: feedback in like words goes to one lane,
+with all the examples that it came from. No lane depends on who is first: the division waits for all.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.optim.search.objective import FeedbackOn
+from textgrad_engine.optim.words import words_of
+
+__all__ = ["Hearing", "Share", "divided"]
+
+Share = Callable[[Callable[[], FeedbackOn]], FeedbackOn]
+"""Called with what gets a lane's own feedback; gives the part of the feedback of all lanes that it is to answer."""
+
+LIKE = 0.1
+"""What has less in common than this (cosine of the rarer words, from 0 to 1) is not joined."""
+
+ROOM = 2
+"""A group of like feedback may be so many times as large as an equal part: one lesson is not to be cut in two."""
+
+Unit = list[tuple[int, Variable]]
+"""What was said at one example, each with the number of the parameter that it reached."""
+
+
+class Hearing:
+    """What some lanes hear, divided among them.
+
+    Each of them takes a `place` first, and `begin` says that there are no more. Each calls `share` on a thread of its
+    own, which waits for the others; so there must not be more of them than threads.
+
+    Args:
+        most: so many places.
+
+    Example:
+        >>> hearing = Hearing(1)
+        >>> place = hearing.place()
+        >>> hearing.begin()
+        >>> hearing.share(place, lambda: FeedbackOn((0.0,), ((Variable("Be brief."),),))).gradients[0][0].data
+        'Be brief.'
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._places = 0
+        self._told: dict[int, FeedbackOn | None] = {}
+        self._begun = False
+        self._changed = threading.Condition()
+
+    @property
+    def full(self) -> bool:
+        """Whether no place is left."""
+        return self._places >= self._most
+
+    def place(self) -> int:
+        """Take a place for one more lane."""
+        self._places += 1
+        return self._places - 1
+
+    def begin(self) -> None:
+        """No lane takes a place any more."""
+        with self._changed:
+            self._begun = True
+            self._changed.notify_all()
+
+    def share(self, place: int, hear: Callable[[], FeedbackOn]) -> FeedbackOn:
+        """Hear, wait for the others, and get what the lane at this place is to answer.
+
+        Args:
+            place: the lane's place.
+            hear: gets the feedback on the lane's own examples; others go on without it when it raises.
+
+        Returns:
+            The lane's own scores and problems, with its part of the feedback of all.
+        """
+        own: FeedbackOn | None = None
+        try:
+            own = hear()
+        finally:
+            with self._changed:
+                self._told[place] = own
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.wait_for(lambda: self._begun and len(self._told) >= self._places)
+            told = [heard.gradients for _, heard in sorted(self._told.items()) if heard is not None]
+        return own if self._places < 2 else replace(own, gradients=divided(told, self._places)[place])
+
+
+def divided(told: Sequence[Sequence[Sequence[Variable]]], parts: int) -> list[tuple[tuple[Variable, ...], ...]]:
+    """Divide feedback into parts of about the same size, of which each is about few things.
+
+    What was said at one example stays together, and so does what says the same. The two groups that have most in common
+    by their rarer words are joined, again and again, as long as none is much larger than a part; the largest of them
+    are dealt out first, each to the part that has least.
+
+    Args:
+        told: from each lane, for each parameter, the feedback on it.
+        parts: how many.
+
+    Returns:
+        For each part, for each parameter, its feedback. Parts are empty where little was said.
+    """
+    units = _units(told)
+    words = [_words(unit) for unit in units]
+    found: list[list[int]] = [[] for _ in range(parts)]
+    sizes = [0] * parts
+    groups = [
+        (len({words[n] for n in group}), group) for group in _groups(words, math.ceil(ROOM * len(set(words)) / parts))
+    ]
+    for size, group in sorted(groups, key=lambda pair: (-pair[0], pair[1])):
+        least = sizes.index(min(sizes))
+        found[least] += group
+        sizes[least] += size
+    several = range(max((len(gradients) for gradients in told), default=0))
+    return [
+        tuple(tuple(said for n in sorted(own) for to, said in units[n] if to == parameter) for parameter in several)
+        for own in found
+    ]
+
+
+def _units(told: Sequence[Sequence[Sequence[Variable]]]) -> list[Unit]:
+    units: dict[tuple[int, str], Unit] = {}
+    for lane, gradients in enumerate(told):
+        for parameter, gradient in enumerate(gradients):
+            for place, said in enumerate(gradient):
+                if str(said.data).strip():
+                    at = said.source.example if said.source is not None else None
+                    units.setdefault((lane, at or f"{parameter}/{place}"), []).append((parameter, said))
+    return list(units.values())
+
+
+def _words(unit: Unit) -> tuple[str, ...]:
+    return tuple(sorted({word for _, said in unit for word in words_of(str(said.data))}))
+
+
+def _groups(words: Sequence[tuple[str, ...]], most: int) -> list[list[int]]:
+    """Positions of what is alike, joined by the mean likeness of two groups; the same words count once in a size."""
+    same: dict[tuple[str, ...], list[int]] = {}
+    for position, own in enumerate(words):
+        same.setdefault(own, []).append(position)
+    kinds = list(same)
+    groups = [[number] for number in range(len(kinds))]
+    alike = _alike(kinds)
+    while alike:
+        (one, other), likeness = max(alike.items(), key=lambda pair: (pair[1], (-pair[0][0], -pair[0][1])))
+        if likeness < LIKE:
+            break
+        del alike[one, other]
+        sizes = len(groups[one]), len(groups[other])
+        if sum(sizes) > most:
+            continue
+        for third in range(len(groups)):
+            pairs = [(min(each, third), max(each, third)) for each in (one, other)]
+            to = [alike.pop(pair, 0.0) for pair in pairs] if third not in (one, other) else []
+            if any(to):
+                alike[pairs[0]] = sum(size * value for size, value in zip(sizes, to)) / sum(sizes)
+        groups[one] += groups[other]
+        groups[other] = []
+    return [sorted(position for number in group for position in same[kinds[number]]) for group in groups if group]
+
+
+def _alike(kinds: Sequence[tuple[str, ...]]) -> dict[tuple[int, int], float]:
+    """The cosine of any two by their words, each weighed by how rare it is; those that have nothing in common left out.
+
+    Its source is the inverse document frequency of Spärck Jones, "A statistical interpretation of term specificity"
+    (1972).
+    """
+    seen = Counter(word for own in kinds for word in own)
+    squares = {word: math.log(len(kinds) / count) ** 2 for word, count in seen.items()}
+    norms = [math.sqrt(sum(squares[word] for word in own)) for own in kinds]
+    sets = [set(own) for own in kinds]
+    found: dict[tuple[int, int], float] = {}
+    for other, own in enumerate(kinds):
+        for one in range(other):
+            if common := sum(squares[word] for word in own if word in sets[one]):
+                found[one, other] = common / (norms[one] * norms[other])
+    return found
