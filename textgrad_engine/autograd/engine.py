@@ -119,8 +119,12 @@ class Pass:
 
     def _await_forward(self, visit: Visit) -> None:
         """A node may begin when its own forward is done."""
-        call = visit.node.call
-        if call is None or (call.done and call._error is None):
+        node = visit.node
+        call = node.call
+        if call is None:
+            self._ready.append(visit)
+        elif call.done and call._error is None:
+            node.call = None  # it has told all that it will
             self._ready.append(visit)
         elif call.done:
             self._forward_done(visit, call)

@@ -340,6 +340,14 @@ class Variable(Value):
             leaf._accumulator = weakref.ref(node)
         return GradientEdge(node, 0)
 
+    def _flows_along(self, edge: GradientEdge) -> bool:
+        """Whether an edge is the one along which feedback on this variable flows."""
+        node = edge.node
+        if self._grad_fn is not None:
+            return self._grad_fn is node and self.output_nr == edge.output_nr
+        leaf = self if self._origin is None else self._origin
+        return leaf._accumulator is not None and leaf._accumulator() is node
+
     def _refuse_in_place(self, what: str) -> None:
         if self._grad_fn is None and self._requires_grad and GRAD_ENABLED.get():
             raise AutogradError(
