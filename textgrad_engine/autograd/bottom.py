@@ -244,12 +244,9 @@ def _finish(
             if out._role is None:
                 named = _named(cls, args, len(outs))
                 break
-    values: tuple[tuple[Any, str], ...]
-    if len(raws) == 1:
-        (value,) = raws
-        values = ((value.data, value.role if named is None else named[0]),)
-    else:
-        values = tuple([(value.data, role) for value, role in zip(raws, named or [value.role for value in raws])])
+    values: tuple[Any, ...] = ()  # the data and the role of the first output, those of the second, and so on
+    for number, value in enumerate(raws):
+        values += (value.data, value.role if named is None else named[number])
     if ctx._saved:
         ctx._computed(values)
     return values

@@ -140,11 +140,11 @@ class Context:
         if saved is not None:
             self._saved = tuple(saved)
 
-    def _computed(self, values: Sequence[tuple[Any, str]]) -> None:
-        """The values and roles of the outputs are there: what was saved of them needs the call no longer."""
+    def _computed(self, values: Sequence[Any]) -> None:
+        """The data and role of each output are there: what was saved of them needs the call no longer."""
         for value in self._saved:
             if type(value) is _SavedOutput and value.call is not None:
-                value.settle(*values[value.output])
+                value.settle(values[2 * value.output], values[2 * value.output + 1])
 
     def _with(self, **changed: Any) -> Context:
         """The same context with some attributes changed, for one use of it."""
@@ -233,7 +233,7 @@ class _SavedOutput:
         if self.variable is not None:
             return self.variable.data
         call = self.call
-        return self.value if call is None else call.result()[self.output][0]
+        return self.value if call is None else call.result()[2 * self.output]
 
     def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
         self._check()

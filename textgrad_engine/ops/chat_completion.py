@@ -248,10 +248,13 @@ def _texts_later(texts: Texts, data: list[str]) -> tuple[Variable, ...]:
     return Variable._of_call(call, texts.roles)
 
 
-async def _texts_of(texts: Texts, data: list[str]) -> tuple[tuple[str, str], ...]:
-    """Ask, and take the answer apart: each text with its role."""
+async def _texts_of(texts: Texts, data: list[str]) -> tuple[str, ...]:
+    """Ask, and take the answer apart: each text, and behind it its role."""
     answer = await _answer(texts.settings, _SYSTEM_AND_USER, data)
-    return tuple(zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles))
+    found: tuple[str, ...] = ()
+    for text, role in zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles):
+        found += (text, role)
+    return found
 
 
 async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
