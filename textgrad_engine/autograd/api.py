@@ -158,7 +158,7 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
     if gradient is None:
         _check_starts_by_itself(root)
         return [SEED]
-    if isinstance(gradient, list | tuple) and _in_words(gradient) and isinstance(first_data(root), list):
+    if isinstance(gradient, (list, tuple)) and _in_words(gradient) and isinstance(first_data(root), list):
         return [Variable(_texts_for(first_data(root), gradient, root), role=f"feedback on the {root.role or 'batch'}")]
     return as_items(gradient, call)
 

@@ -43,7 +43,7 @@ from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, Sorted, run_rule
-from textgrad_engine.autograd.walk import Contribution, Roots, Visit, place_of, plan
+from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
@@ -97,6 +97,7 @@ class Pass:
         self._visits, self._order, self._example_orders = plan(roots.nodes, captures)
         self._ready: list[Visit] = []
         self._events: queue.SimpleQueue[tuple[Visit, Any, BaseException | None]] = queue.SimpleQueue()
+        self._put = self._events.put
         self._outstanding = 0
         self._taken: deque[tuple[Visit, Any, BaseException | None]] = deque()
         self._groups: dict[Any, list[Visit]] = {}
@@ -132,7 +133,7 @@ class Pass:
             call.on_done(functools.partial(self._may_begin, visit))
 
     def _may_begin(self, visit: Visit, _: Call) -> None:
-        self._events.put((visit, _BEGIN, None))
+        self._put((visit, _BEGIN, None))
 
     def _forward_done(self, visit: Visit, call: Call) -> None:
         if call._error is None:
@@ -149,6 +150,7 @@ class Pass:
             dispatch.asked_from.reset(token)
 
     def _run(self) -> None:
+        blocking_is_wrong = dispatch.in_loop_thread()
         while True:
             while self._ready:
                 self._begin(self._ready.pop())
@@ -159,7 +161,7 @@ class Pass:
                     return
                 self._flush_groups()
                 continue
-            if dispatch.in_loop_thread():
+            if blocking_is_wrong:
                 raise DispatchError(
                     "backward waits for feedback, and this code runs on the event loop that computes it. "
                     "Inside an `async def`, use `await variable.abackward(...)`."
@@ -171,10 +173,12 @@ class Pass:
             elif outcome is _BEGIN:
                 assert visit.node.call is not None
                 self._forward_done(visit, visit.node.call)
-            elif outcome is _SETTLED:
+            elif outcome is not SETTLED:
+                self._receive(visit, outcome)
+            elif visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
                 self._pass_on(visit)
             else:
-                self._receive(visit, outcome)
+                self._deliver(visit)
 
     def _take_in(self) -> None:
         """Take an event out of the queue while rules are still to begin.
@@ -184,7 +188,7 @@ class Pass:
         """
         event = visit, outcome, error = self._events.get()
         self._taken.append(event)
-        if outcome is _SETTLED and error is None:
+        if outcome is SETTLED and error is None:
             for items in visit.returned:
                 for item in items:
                     if item._layer is None:
@@ -291,13 +295,15 @@ class Pass:
         call.on_done(functools.partial(self._has_returned, visit))
 
     def _has_returned(self, visit: Visit, call: Call) -> None:
-        self._events.put((visit, call._value, call._error))
+        self._put((visit, call._value, call._error))
 
     def _receive(self, visit: Visit, returned: Sorted) -> None:
         """A rule has returned: go on when the text of its gradients is there."""
         node = visit.node
         assert isinstance(node, FunctionNode)
         visit.returned = returned[node]
+        if not node.hooks and node.retained is None:
+            visit.arrived = ()  # of a large graph the collector has then less to look at
         pending: list[Call] = []
         for items in visit.returned:
             for item in items:
@@ -307,16 +313,14 @@ class Pass:
                     pending += item._pending()
         if len(pending) == 1:
             self._outstanding += 1
-            pending[0].on_done(functools.partial(self._settled, visit))
+            visit.tell = self._put
+            pending[0].on_done(visit)
         elif pending:
             self._settle(visit, pending)
         elif node.hooks:
             self._pass_on(visit)
         else:
             self._deliver(visit)
-
-    def _settled(self, visit: Visit, call: Call) -> None:
-        self._events.put((visit, _SETTLED, call._error))
 
     def _settle(self, visit: Visit, pending: Iterable[Call]) -> None:
         calls = list(dict.fromkeys(pending))
@@ -326,7 +330,7 @@ class Pass:
         def one_done(_: Call) -> None:
             if next(left) == 0:
                 error = next((call._error for call in calls if call._error is not None), None)
-                self._events.put((visit, _SETTLED, error))
+                self._put((visit, SETTLED, error))
 
         for call in calls:
             call.on_done(one_done)
@@ -355,9 +359,7 @@ class Pass:
         """Hand a node's gradients to the nodes that its inputs came from."""
         node, targets, returned = visit.node, visit.targets, visit.returned
         edges = node.edges
-        visit.targets = visit.returned = ()  # of a large graph the collector has then less to look at
-        if type(node) is FunctionNode and node.retained is None:
-            visit.arrived = ()
+        visit.targets = visit.returned = ()
         for position, target in enumerate(targets):
             if target is not None:
                 if items := returned[position]:
@@ -416,4 +418,3 @@ class Pass:
 
 
 _BEGIN: Any = object()
-_SETTLED: Any = object()

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 from textgrad_engine.autograd.gradient import Items
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.dispatch import Call
 
-__all__ = ["Contribution", "ExampleOrders", "Inside", "Roots", "Visit", "place_of", "plan"]
+__all__ = ["SETTLED", "Contribution", "ExampleOrders", "Inside", "Roots", "Visit", "place_of", "plan"]
 
 Contribution: TypeAlias = tuple[int, int, int, int, Items]
 """What was sent to a node, and its place: the rank of the node that sent it, the position of the edge, the sender's
@@ -47,9 +48,13 @@ class Visit:
         gradients: what has been sent so far; None where nobody wants it.
         arrived: for each output the items, in order, when all have been sent.
         returned: for each edge what the node's rule gave.
+        tell: takes the visit, and how a call ended that it waits for.
     """
 
-    __slots__ = ("arrived", "gradients", "needed", "node", "number", "rank", "returned", "targets", "waits_for")
+    __slots__ = (
+        "arrived", "gradients", "needed", "node", "number", "rank", "returned", "targets", "tell", "waits_for",
+    )  # fmt: skip
+    tell: Callable[[tuple[Visit, Any, BaseException | None]], None]
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -61,6 +66,13 @@ class Visit:
         self.arrived: Sequence[Items] = ()
         self.returned: Sequence[Items] = ()
 
+    def __call__(self, call: Call) -> None:
+        """Say that the text of what the node's rule gave is there; a callback of its call."""
+        self.tell((self, SETTLED, call._error))
+
+
+SETTLED: Any = object()
+"""What is told when the text of a rule's gradients is there."""
 
 place_of = itemgetter(0, 1, 2)
 """What contributions to one place are sorted by."""
