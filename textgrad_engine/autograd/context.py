@@ -95,9 +95,12 @@ class Context:
 
     def leaf_ids(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """What tells apart the leaves among some of the values that were saved, by their places."""
-        found = [self._saved[number] for number in numbers]
-        kept = [value.variable if type(value) is _SavedOutput else value for value in found]
-        kept = [value for value in kept if isinstance(value, Variable)]
+        kept: list[Variable] = []
+        for number in numbers:
+            value = self._saved[number]
+            variable = value.variable if type(value) is _SavedOutput else value
+            if isinstance(variable, Variable):
+                kept.append(variable)
         return tuple([id(v if v._origin is None else v._origin) for v in kept if v._grad_fn is None])
 
     def mark_non_differentiable(self, *outputs: Variable) -> None:

@@ -124,7 +124,7 @@ class Pass:
         if call is None:
             self._ready.append(visit)
         elif call.done and call._error is None:
-            node.call = None  # it has told all that it will
+            node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will
             self._ready.append(visit)
         elif call.done:
             self._forward_done(visit, call)

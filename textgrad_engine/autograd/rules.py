@@ -277,7 +277,7 @@ class InOrder(Rule):
 
     def of_example(self, split: Split, number: int) -> InOrder:
         """What of them is said about the example."""
-        own = [(*place, without_zeros(split.part(items, number))) for *place, items in self.contributions]
+        own = [(*one[:4], without_zeros(split.part(one[4], number))) for one in self.contributions]
         return InOrder(own, self.orders, {**self.example, split.layer: number})
 
     def gathered(self, split: Split, results: list[Any]) -> Items:
