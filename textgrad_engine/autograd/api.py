@@ -9,6 +9,7 @@ from textgrad_engine.autograd.engine import run_backward
 from textgrad_engine.autograd.gradient import SEED, Items, as_items
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.variable import BACKWARD, Variable
+from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.errors import AutogradError
 
 __all__ = ["backward", "begins_at", "first_data", "get_gradient_edge", "grad", "starting_items"]
@@ -92,7 +93,7 @@ def grad(
     targets = _targets(inputs, "grad")
     edges = [get_gradient_edge(target) if isinstance(target, Variable) else target for target in targets]
     roots = _roots(outputs, grad_outputs, create_graph)
-    behind = _behind([edge for edge, _ in roots])
+    behind = _behind([GradientEdge(*root) for root in zip(roots.nodes, roots.outputs)])
     for position, (edge, target) in enumerate(zip(edges, targets)):
         if edge not in behind and not allow_unused:
             raise AutogradError(
@@ -115,7 +116,7 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
     return variable._gradient_edge()
 
 
-def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[GradientEdge, Items]]:
+def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
     roots = [variables] if isinstance(variables, Variable) else list(variables)
     if isinstance(variables, Variable) or gradients is None:
         given = [gradients] * len(roots) if gradients is None else [_single(gradients)]
@@ -125,7 +126,7 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[Gra
         raise AutogradError(
             f"got {len(given)} gradients for {len(roots)} variables: give one for each, None for a loss"
         )
-    pairs: list[tuple[GradientEdge, Items]] = []
+    found = Roots([], [], [])
     for position, (root, gradient) in enumerate(zip(roots, given)):
         if not isinstance(root, Variable):
             raise TypeError(f"backward goes through Variables, got {type(root).__name__} at position {position}")
@@ -139,8 +140,8 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> list[tuple[Gra
                 f"{root._name()} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
                 "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad()."
             )
-        pairs.append((root._gradient_edge(), starting_items(root, "the caller", gradient)))
-    return pairs
+        found.add(root, starting_items(root, "the caller", gradient))
+    return found
 
 
 def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
@@ -157,7 +158,7 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
     if gradient is None:
         _check_starts_by_itself(root)
         return [SEED]
-    if isinstance(gradient, list | tuple) and _in_words(gradient) and isinstance(first_data(root), list):
+    if isinstance(gradient, (list, tuple)) and _in_words(gradient) and isinstance(first_data(root), list):
         return [Variable(_texts_for(first_data(root), gradient, root), role=f"feedback on the {root.role or 'batch'}")]
     return as_items(gradient, call)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _Flat = TypeVar("_Flat", bound=tuple[Any, ...])
 
-__all__ = ["gradients_by_variable", "layout_of", "needs_by_argument"]
+__all__ = ["gradients_by_variable", "layout_of", "needs_by_argument", "one_of"]
 
 
 def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
@@ -52,10 +52,10 @@ def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
         else:
             layout.append(None)
             _refuse_hidden(value, len(layout) - 1)
-    return inputs, _one_of(_LAYOUTS, tuple(layout)) if flat else tuple(layout)
+    return inputs, one_of(_LAYOUTS, tuple(layout)) if flat else tuple(layout)
 
 
-def _one_of(known: dict[_Flat, _Flat], values: _Flat) -> _Flat:
+def one_of(known: dict[_Flat, _Flat], values: _Flat) -> _Flat:
     """The tuple that equals this one: of a graph of many calls the collector has then less to look at."""
     found = known.get(values)
     if found is None:
@@ -115,7 +115,7 @@ def _fields(value: Any, names: list[str]) -> Iterator[Any]:
 
 def needs_by_argument(layout: tuple[Any, ...], wanted: list[bool]) -> tuple[bool, ...]:
     """For each argument, whether a variable in it wants a gradient, from the same for each variable."""
-    return _one_of(
+    return one_of(
         _NEEDS,
         tuple(
             [

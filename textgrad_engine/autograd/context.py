@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from textgrad_engine.autograd.arguments import one_of
 from textgrad_engine.autograd.graph import FunctionNode
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Context", "ExampleContexts", "any_context"]
 
 _PLAIN = (str, int, float, bool, type(None))
+
+_VERSIONS: dict[tuple[int | None, ...], tuple[int | None, ...]] = {}
 
 
 class Context:
@@ -33,6 +36,7 @@ class Context:
     primals: tuple[Any, ...] = ()
     example: str = ""
     _saved: tuple[Any, ...] = ()
+    _versions: tuple[int | None, ...] = ()
     _constants: tuple[Variable, ...] = ()
     _materialize = True
     _freed = False
@@ -44,18 +48,18 @@ class Context:
         Raises:
             TypeError: a value is something that could change in between, such as a list.
         """
-        saved: list[Any] = []
+        versions: list[int | None] = []
         for value in values:
             if isinstance(value, Variable):
-                saved.append(_Saved(value))
+                versions.append(value._version)
             elif isinstance(value, _PLAIN):
-                saved.append(value)
+                versions.append(None)
             else:
                 raise TypeError(
                     f"save_for_backward takes Variables, strings, numbers and None, got {type(value).__name__}: "
                     "set it as an attribute of ctx instead, if it never changes"
                 )
-        self._saved = tuple(saved)
+        self._saved, self._versions = values, one_of(_VERSIONS, tuple(versions))
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -66,22 +70,37 @@ class Context:
         """
         if self._freed:
             raise AutogradError(FREED)
-        found = []  # by a loop: a comprehension would cost a frame
-        for value in self._saved:
-            found.append(value.unpack(self._node) if type(value) is _Saved else value)  # noqa: PERF401
+        found = []
+        for value, version in zip(self._saved, self._versions):
+            if version is None:
+                found.append(value)
+            elif type(value) is _SavedOutput:
+                found.append(value.unpack(self._node))
+            else:
+                _refuse_change(value if value._origin is None else value._origin, version)
+                found.append(value._alias())
         return tuple(found)
 
     def saved_data(self, number: int) -> Any:
         """The data of one of the values that were saved, by its place; raises as `saved_variables`."""
         if self._freed:
             raise AutogradError(FREED)
-        value = self._saved[number]
-        return value.data() if isinstance(value, _Saved) else value
+        value, version = self._saved[number], self._versions[number]
+        if version is None:
+            return value
+        if type(value) is _SavedOutput:
+            return value.data()
+        _refuse_change(value if value._origin is None else value._origin, version)
+        return value.data
 
     def leaf_ids(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """What tells apart the leaves among some of the values that were saved, by their places."""
-        found = [self._saved[number] for number in numbers]
-        kept = [value.variable for value in found if isinstance(value, _Saved) and value.variable is not None]
+        kept: list[Variable] = []
+        for number in numbers:
+            value = self._saved[number]
+            variable = value.variable if type(value) is _SavedOutput else value
+            if isinstance(variable, Variable):
+                kept.append(variable)
         return tuple([id(v if v._origin is None else v._origin) for v in kept if v._grad_fn is None])
 
     def mark_non_differentiable(self, *outputs: Variable) -> None:
@@ -109,13 +128,26 @@ class Context:
         """Outputs among what was saved are kept without their history, so that node and output form no cycle."""
         if node is not None:
             self._node = weakref.ref(node)
+        saved: list[Any] | None = None
+        for place, version in enumerate(self._versions):
+            value = self._saved[place]
+            if version is None or type(value) is _SavedOutput:
+                continue
+            for number, (raw, out) in enumerate(zip(raws, outs)):
+                if value is raw or value is out:
+                    # One that was dispatched may have been changed since, while its forward ran.
+                    kept = _SavedOutput(value, version, number, out, 0 if node is None else out._version)
+                    saved = saved or list(self._saved)
+                    saved[place] = kept
+                    break
+        if saved is not None:
+            self._saved = tuple(saved)
+
+    def _computed(self, values: Sequence[Any]) -> None:
+        """The data and role of each output are there: what was saved of them needs the call no longer."""
         for value in self._saved:
-            if isinstance(value, _Saved):
-                for number, (raw, out) in enumerate(zip(raws, outs)):
-                    if value.variable is raw or value.variable is out:
-                        # One that was dispatched may have been changed since, while its forward ran.
-                        value.make_output(number, out, 0 if node is None else out._version)
-                        break
+            if type(value) is _SavedOutput and value.call is not None:
+                value.settle(values[2 * value.output], values[2 * value.output + 1])
 
     def _with(self, **changed: Any) -> Context:
         """The same context with some attributes changed, for one use of it."""
@@ -161,71 +193,65 @@ def any_context(ctx: Context) -> Context:
     return ctx
 
 
-class _Saved:
-    """A saved variable: unpacked as a fresh stand-in on the same place of the graph.
+class _SavedOutput:
+    """A saved output: unpacked as a fresh stand-in on the same place of the graph.
 
-    Of an output the value alone is kept, and the variables that the user may still change are only watched: what the
-    node holds must not hold the node.
+    The value alone is kept, and the variables that the user may still change are only watched: what the node holds
+    must not hold the node. A saved input is kept as it is, with the version that it had.
     """
 
-    __slots__ = ("call", "fresh", "out", "output", "role", "variable", "version", "watched")
+    __slots__ = ("call", "fresh", "out", "output", "role", "value", "variable", "version", "watched")
 
-    def __init__(self, variable: Variable) -> None:
-        self.variable: Variable | None = variable
-        self.version = variable._version
-        self.output: int | None = None
-        self.call: Call | None = None  # of an output that was dispatched, instead of the variable; and its role
+    def __init__(self, given: Variable, version: int, number: int, out: Variable, fresh: int) -> None:
+        self.version, self.output = version, number
+        origin = given if given._origin is None else given._origin
+        self.out, self.fresh = weakref.ref(out), fresh
+        self.watched = None if origin is out else weakref.ref(origin)  # a forward may hand back what it was given
+        self.variable: Variable | None = None
+        self.call: Call | None = None  # of an output that was dispatched, until its value is there
+        self.value: Any = None
         self.role: str | None = None
+        if given is out and out._call is not None and out._layer is None:
+            self.call, self.role = out._call, out._role  # all that there is of it so far
+            return
+        held = given._alias()
+        held._grad_fn, held._requires_grad, held._origin = None, False, None
+        self.variable = held
 
-    def make_output(self, number: int, out: Variable, fresh: int) -> None:
-        given = self.variable
-        if self.output is None and given is not None:
-            self.output = number
-            origin = given if given._origin is None else given._origin
-            self.out, self.fresh = weakref.ref(out), fresh
-            self.watched = None if origin is out else weakref.ref(origin)  # a forward may hand back what it was given
-            if given is out and out._call is not None and out._layer is None:
-                self.variable, self.call, self.role = None, out._call, out._role  # all that there is of it so far
-                return
-            held = given._alias()
-            held._grad_fn, held._requires_grad, held._origin = None, False, None
-            self.variable = held
+    def settle(self, value: Any, role: str) -> None:
+        self.value = value
+        if self.role is None:
+            self.role = role
+        self.call = None  # last: other threads may be reading
 
     def _check(self) -> None:
-        variable = self.variable
-        now: Variable | None
-        if self.output is None:
-            assert variable is not None
-            now, version = variable if variable._origin is None else variable._origin, self.version
-        else:
-            now, version = self.out(), self.fresh
-            if self.watched is not None:
-                _refuse_change(self.watched(), self.version)
-        if now is not None and now._version != version:
-            _refuse_change(now, version)
+        now = self.out()
+        if self.watched is not None:
+            _refuse_change(self.watched(), self.version)
+        if now is not None and now._version != self.fresh:
+            _refuse_change(now, self.fresh)
 
     def data(self) -> Any:
         self._check()
         if self.variable is not None:
             return self.variable.data
-        assert self.call is not None
-        assert self.output is not None
-        return self.call.result()[self.output][0]
+        call = self.call
+        return self.value if call is None else call.result()[2 * self.output]
 
     def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
         self._check()
-        variable = self.variable
-        if variable is not None:
-            stand_in = variable._alias()
+        if self.variable is not None:
+            stand_in = self.variable._alias()
         else:
-            call = self.call
-            assert call is not None
-            assert self.output is not None
-            stand_in = Variable("")
-            stand_in._call, stand_in._role, stand_in._index = call, self.role, self.output
-            if call.done and call._error is None:
+            stand_in, call = Variable(""), self.call
+            if call is None:
+                stand_in._data = self.value
+            else:
+                stand_in._call, stand_in._index = call, self.output
+            stand_in._role = self.role
+            if call is not None and call.done and call._error is None:
                 stand_in._settle()
-        if self.output is not None and node is not None and (made_by := node()) is not None:
+        if node is not None and (made_by := node()) is not None:
             stand_in._grad_fn, stand_in.output_nr, stand_in._requires_grad = made_by, self.output, True
         return stand_in
 

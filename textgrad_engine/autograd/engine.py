@@ -31,6 +31,7 @@ import queue
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from textgrad_engine import dispatch
@@ -42,7 +43,7 @@ from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, Sorted, run_rule
-from textgrad_engine.autograd.walk import Place, Visit, place_of, plan
+from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
@@ -51,7 +52,7 @@ __all__ = ["Pass", "run_backward", "run_on_tape"]
 
 
 def run_backward(
-    roots: Sequence[tuple[GradientEdge, Items]],
+    roots: Roots,
     *,
     retain_graph: bool,
     create_graph: bool,
@@ -61,7 +62,7 @@ def run_backward(
     """Carry gradients from the roots to the leaves.
 
     Args:
-        roots: where the pass begins, each with its gradient.
+        roots: where the pass begins.
         retain_graph: keep what the nodes saved.
         create_graph: record the operations of the backward rules.
         captures: only what leads to these edges is visited; None stands for all leaves.
@@ -76,11 +77,9 @@ def run_backward(
         return work.commit(accumulate=accumulate, retain_graph=retain_graph, retained=accumulate)
 
 
-def run_on_tape(
-    roots: Sequence[tuple[GradientEdge, Items]], targets: Sequence[GradientEdge]
-) -> dict[GradientEdge, Items]:
+def run_on_tape(roots: Roots, targets: Sequence[GradientEdge]) -> dict[GradientEdge, Items]:
     """The gradients at some edges of the tape of a transform; the grad mode stays, so that an outer one records."""
-    work = Pass([(edge, list(items)) for edge, items in roots], targets)
+    work = Pass(roots, targets)
     work.run()
     return work.commit(accumulate=False, retain_graph=True, retained=True)
 
@@ -90,14 +89,15 @@ class Pass:
 
     def __init__(
         self,
-        roots: Sequence[tuple[GradientEdge, Items]],
+        roots: Roots,
         captures: Sequence[GradientEdge] | None,
     ) -> None:
         self._captured: dict[GradientEdge, Items] = {edge: [] for edge in captures or ()}
         self._all_wanted = captures is None
-        self._visits, self._order, self._example_orders = plan([edge.node for edge, _ in roots], captures)
+        self._visits, self._order, self._example_orders = plan(roots.nodes, captures)
         self._ready: list[Visit] = []
         self._events: queue.SimpleQueue[tuple[Visit, Any, BaseException | None]] = queue.SimpleQueue()
+        self._put = self._events.put
         self._outstanding = 0
         self._taken: deque[tuple[Visit, Any, BaseException | None]] = deque()
         self._groups: dict[Any, list[Visit]] = {}
@@ -106,12 +106,12 @@ class Pass:
         self.multi: dict[MultiGradHook, Any] = {}
         self._begin_at(roots)
 
-    def _begin_at(self, roots: Sequence[tuple[GradientEdge, Items]]) -> None:
+    def _begin_at(self, roots: Roots) -> None:
         first: dict[Visit, None] = {}
-        for position, ((node, output_nr), items) in enumerate(roots):
+        for position, (node, output_nr, items) in enumerate(zip(*roots)):
             visit = self._visits[node]
-            if visit.gradients:
-                visit.gradients[output_nr].append(((-1, position, 0), items))
+            if visit.gradients is not None:
+                visit.gradients.append((-1, position, 0, output_nr, items))
                 if not visit.waits_for:
                     first[visit] = None
         for visit in first:
@@ -119,8 +119,12 @@ class Pass:
 
     def _await_forward(self, visit: Visit) -> None:
         """A node may begin when its own forward is done."""
-        call = visit.node.call
-        if call is None or (call.done and call._error is None):
+        node = visit.node
+        call = node.call
+        if call is None:
+            self._ready.append(visit)
+        elif call.done and call._error is None:
+            node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will
             self._ready.append(visit)
         elif call.done:
             self._forward_done(visit, call)
@@ -129,7 +133,7 @@ class Pass:
             call.on_done(functools.partial(self._may_begin, visit))
 
     def _may_begin(self, visit: Visit, _: Call) -> None:
-        self._events.put((visit, _BEGIN, None))
+        self._put((visit, _BEGIN, None))
 
     def _forward_done(self, visit: Visit, call: Call) -> None:
         if call._error is None:
@@ -146,6 +150,7 @@ class Pass:
             dispatch.asked_from.reset(token)
 
     def _run(self) -> None:
+        blocking_is_wrong = dispatch.in_loop_thread()
         while True:
             while self._ready:
                 self._begin(self._ready.pop())
@@ -156,7 +161,7 @@ class Pass:
                     return
                 self._flush_groups()
                 continue
-            if dispatch.in_loop_thread():
+            if blocking_is_wrong:
                 raise DispatchError(
                     "backward waits for feedback, and this code runs on the event loop that computes it. "
                     "Inside an `async def`, use `await variable.abackward(...)`."
@@ -168,10 +173,12 @@ class Pass:
             elif outcome is _BEGIN:
                 assert visit.node.call is not None
                 self._forward_done(visit, visit.node.call)
-            elif outcome is _SETTLED:
+            elif outcome is not SETTLED:
+                self._receive(visit, outcome)
+            elif visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
                 self._pass_on(visit)
             else:
-                self._receive(visit, outcome)
+                self._deliver(visit)
 
     def _take_in(self) -> None:
         """Take an event out of the queue while rules are still to begin.
@@ -181,7 +188,7 @@ class Pass:
         """
         event = visit, outcome, error = self._events.get()
         self._taken.append(event)
-        if outcome is _SETTLED and error is None:
+        if outcome is SETTLED and error is None:
             for items in visit.returned:
                 for item in items:
                     if item._layer is None:
@@ -201,14 +208,17 @@ class Pass:
     def _begin(self, visit: Visit) -> None:
         """All feedback on a node's outputs has arrived: put it in order, then run the node's rule or pass it by."""
         node = visit.node
+        sent, visit.gradients = visit.gradients or [], None
+        if len(sent) > 1:
+            sent.sort(key=place_of)
         arrived = []
-        for number, contributions in enumerate(visit.gradients):
+        for number in range(node.num_outputs):
+            contributions = sent if node.num_outputs == 1 else [one for one in sent if one[3] == number]
             if len(contributions) > 1:
-                contributions.sort(key=place_of)
-                self._order_for_examples(node, contributions)
-                items = [item for _, items in contributions for item in items]
+                contributions = self._ordered_for_examples(node, contributions)
+                items = [item for *_, items in contributions for item in items]
             else:
-                items = contributions[0][1] if contributions else []
+                items = contributions[0][4] if contributions else []
             items = without_zeros(items)
             if node.hooks if type(node) is FunctionNode else node.variable._hooks:  # type: ignore[attr-defined]
                 items = self._hooked(node, number, items)
@@ -216,7 +226,6 @@ class Pass:
             if self._captured and (edge := GradientEdge(node, number)) in self._captured:
                 self._captured[edge] = items
         visit.arrived = arrived
-        sent, visit.gradients = visit.gradients, ()
         if isinstance(node, AccumulateGrad) or not visit.needed:
             return
         assert isinstance(node, FunctionNode)
@@ -240,14 +249,15 @@ class Pass:
         else:
             self._groups.setdefault(group, []).append(visit)
 
-    def _order_for_examples(self, node: Node, contributions: list[tuple[Place, Items]]) -> None:
+    def _ordered_for_examples(self, node: Node, contributions: list[Contribution]) -> list[Contribution]:
         """Where examples of a batch have their feedback in different orders, give each its own; see NOTE [Rank]."""
         orders = self._example_orders
         if orders is None or (isinstance(node, FunctionNode) and node.function.of_batch):
-            return
-        if orders.differ([rank for (rank, _, _), _ in contributions]):
+            return contributions
+        if orders.differ([one[0] for one in contributions]):
             items = run_rule(InOrder(contributions, orders, orders.inside[node]))
-            contributions[:] = [(contributions[0][0], items)]
+            return [(*contributions[0][:4], items)]
+        return contributions
 
     def _hooked(self, node: Node, number: int, items: Items) -> Items:
         if isinstance(node, FunctionNode):
@@ -285,13 +295,15 @@ class Pass:
         call.on_done(functools.partial(self._has_returned, visit))
 
     def _has_returned(self, visit: Visit, call: Call) -> None:
-        self._events.put((visit, call._value, call._error))
+        self._put((visit, call._value, call._error))
 
     def _receive(self, visit: Visit, returned: Sorted) -> None:
         """A rule has returned: go on when the text of its gradients is there."""
         node = visit.node
         assert isinstance(node, FunctionNode)
         visit.returned = returned[node]
+        if not node.hooks and node.retained is None:
+            visit.arrived = ()  # of a large graph the collector has then less to look at
         pending: list[Call] = []
         for items in visit.returned:
             for item in items:
@@ -301,16 +313,14 @@ class Pass:
                     pending += item._pending()
         if len(pending) == 1:
             self._outstanding += 1
-            pending[0].on_done(functools.partial(self._settled, visit))
+            visit.tell = self._put
+            pending[0].on_done(visit)
         elif pending:
             self._settle(visit, pending)
         elif node.hooks:
             self._pass_on(visit)
         else:
             self._deliver(visit)
-
-    def _settled(self, visit: Visit, call: Call) -> None:
-        self._events.put((visit, _SETTLED, call._error))
 
     def _settle(self, visit: Visit, pending: Iterable[Call]) -> None:
         calls = list(dict.fromkeys(pending))
@@ -320,7 +330,7 @@ class Pass:
         def one_done(_: Call) -> None:
             if next(left) == 0:
                 error = next((call._error for call in calls if call._error is not None), None)
-                self._events.put((visit, _SETTLED, error))
+                self._put((visit, SETTLED, error))
 
         for call in calls:
             call.on_done(one_done)
@@ -349,14 +359,13 @@ class Pass:
         """Hand a node's gradients to the nodes that its inputs came from."""
         node, targets, returned = visit.node, visit.targets, visit.returned
         edges = node.edges
-        visit.targets = visit.returned = ()  # of a large graph the collector has then less to look at
-        if type(node) is FunctionNode and node.retained is None:
-            visit.arrived = ()
+        visit.targets = visit.returned = ()
         for position, target in enumerate(targets):
             if target is not None:
                 if items := returned[position]:
                     nr = edges[position].output_nr  # type: ignore[union-attr]  # it leads to the target
-                    target.gradients[nr].append(((visit.rank, position, visit.number), items))
+                    assert target.gradients is not None
+                    target.gradients.append((visit.rank, position, visit.number, nr, items))
                 target.waits_for -= 1
                 if target.waits_for == 0:
                     self._has_all(target)
@@ -368,20 +377,20 @@ class Pass:
         else:
             self._await_forward(target)  # done by now, unless the forward behind it never read its value
 
-    def _pass_examples(self, visit: Visit, sent: Sequence[list[tuple[Place, Items]]]) -> None:
+    def _pass_examples(self, visit: Visit, sent: Sequence[Contribution]) -> None:
         """Take a batch of feedback apart, or put it together, piece by piece; see NOTE [Rank]."""
-        by_place: dict[Place, list[Items]] = {}
-        for number, contributions in enumerate(sent):
-            for (rank, position, _), items in contributions:
-                pieces = by_place.setdefault((rank, position, visit.number), [[] for _ in sent])
-                pieces[number].extend(items)
+        by_place: dict[tuple[int, int], list[Items]] = {}
+        for rank, position, _, number, items in sorted(sent, key=itemgetter(3)):
+            pieces = by_place.setdefault((rank, position), [[] for _ in range(visit.node.num_outputs)])
+            pieces[number].extend(items)
         whole = self._rule_call(visit)
-        for place, arrived in by_place.items():
+        for (rank, position), arrived in by_place.items():
             piece = replace(whole, arrived=arrived)
             returned = run_rule(Backward([piece], together=False))[visit.node]
             for edge, target, items in zip(visit.node.edges, visit.targets, returned):
                 if edge is not None and target is not None and items:
-                    target.gradients[edge.output_nr].append((place, items))
+                    assert target.gradients is not None
+                    target.gradients.append((rank, position, visit.number, edge.output_nr, items))
         for target in visit.targets:
             if target is not None:
                 target.waits_for -= 1
@@ -409,4 +418,3 @@ class Pass:
 
 
 _BEGIN: Any = object()
-_SETTLED: Any = object()

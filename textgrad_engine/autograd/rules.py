@@ -24,7 +24,7 @@ from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start
 from textgrad_engine.autograd.graph import FunctionNode, Source
 from textgrad_engine.autograd.layers import LAYERS, Layer
 from textgrad_engine.autograd.variable import Variable
-from textgrad_engine.autograd.walk import ExampleOrders, Inside, Place
+from textgrad_engine.autograd.walk import Contribution, ExampleOrders, Inside, place_of
 from textgrad_engine.dispatch import Call
 
 __all__ = ["Backward", "InOrder", "Rule", "RuleCall", "SetUp", "Sorted", "Split", "gathered_items", "run_rule"]
@@ -261,23 +261,23 @@ class InOrder(Rule):
     __slots__ = ("contributions", "example", "orders")
     function = Function
 
-    def __init__(self, contributions: list[tuple[Place, Items]], orders: ExampleOrders, example: Inside) -> None:
+    def __init__(self, contributions: list[Contribution], orders: ExampleOrders, example: Inside) -> None:
         self.contributions, self.orders, self.example = contributions, orders, example
 
     def values(self) -> Iterator[Any]:
         """All items."""
-        for _, items in self.contributions:
+        for *_, items in self.contributions:
             yield from items
 
     def run(self) -> Items:
         """Sort them."""
         order = self.orders.places.get(frozenset(self.example.items()), {})
-        by_place = sorted(self.contributions, key=lambda one: (order.get(one[0][0], one[0][0]), one[0]))
-        return [item for _, items in by_place for item in items]
+        by_place = sorted(self.contributions, key=lambda one: (order.get(one[0], one[0]), place_of(one)))
+        return [item for *_, items in by_place for item in items]
 
     def of_example(self, split: Split, number: int) -> InOrder:
         """What of them is said about the example."""
-        own = [(place, without_zeros(split.part(items, number))) for place, items in self.contributions]
+        own = [(*one[:4], without_zeros(split.part(one[4], number))) for one in self.contributions]
         return InOrder(own, self.orders, {**self.example, split.layer: number})
 
     def gathered(self, split: Split, results: list[Any]) -> Items:

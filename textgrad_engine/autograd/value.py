@@ -73,10 +73,10 @@ class Value:
     def _settle(self) -> Any:
         call = self._call
         if call is not None:
-            value, role = call.result()[self._index]
-            self._data = value
+            found, at = call.result(), 2 * self._index
+            self._data = found[at]
             if self._role is None:
-                self._role = role
+                self._role = found[at + 1]
             self._call = None  # last: other threads may be reading
         return self._data
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
-from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Handle, Source, add_hook
+from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Handle, Node, Source, add_hook
 from textgrad_engine.autograd.value import Scalar, Value, checked, checked_entries
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
@@ -331,14 +331,26 @@ class Variable(Value):
 
     def _gradient_edge(self) -> GradientEdge:
         """Where feedback on this variable flows."""
+        return GradientEdge(self._gradient_node(), 0 if self._grad_fn is None else self.output_nr)
+
+    def _gradient_node(self) -> Node:
+        """The node of `_gradient_edge`; a leaf does not hold its own."""
         if self._grad_fn is not None:
-            return GradientEdge(self._grad_fn, self.output_nr)
+            return self._grad_fn
         leaf = self if self._origin is None else self._origin
         node = leaf._accumulator() if leaf._accumulator is not None else None
         if node is None:
             node = AccumulateGrad(leaf)
             leaf._accumulator = weakref.ref(node)
-        return GradientEdge(node, 0)
+        return node
+
+    def _flows_along(self, edge: GradientEdge) -> bool:
+        """Whether an edge is the one along which feedback on this variable flows."""
+        node = edge.node
+        if self._grad_fn is not None:
+            return self._grad_fn is node and self.output_nr == edge.output_nr
+        leaf = self if self._origin is None else self._origin
+        return leaf._accumulator is not None and leaf._accumulator() is node
 
     def _refuse_in_place(self, what: str) -> None:
         if self._grad_fn is None and self._requires_grad and GRAD_ENABLED.get():

@@ -7,15 +7,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from textgrad_engine.autograd.gradient import Items
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
+from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.dispatch import Call
 
-__all__ = ["ExampleOrders", "Inside", "Place", "Visit", "place_of", "plan"]
+__all__ = ["SETTLED", "Contribution", "ExampleOrders", "Inside", "Roots", "Visit", "place_of", "plan"]
 
-Place = tuple[int, int, int]
-"""Where a gradient came from: the rank of the node that sent it, the position of the edge, the node's number."""
+Contribution: TypeAlias = tuple[int, int, int, int, Items]
+"""What was sent to a node, and its place: the rank of the node that sent it, the position of the edge, the sender's
+number; then the output that it is about, and the items."""
+
+
+class Roots(NamedTuple):
+    """Where a pass begins: for each root its node, which output of that it is, and its gradient."""
+
+    nodes: list[Node]
+    outputs: list[int]
+    gradients: list[Items]
+
+    def add(self, root: Variable, gradient: Items) -> None:
+        """One root more."""
+        self.nodes.append(root._gradient_node())
+        self.outputs.append(0 if root._grad_fn is None else root.output_nr)
+        self.gradients.append(gradient)
 
 
 class Visit:
@@ -28,13 +45,16 @@ class Visit:
         waits_for: how many nodes have not sent their gradients yet.
         needed: whether a gradient that somebody wants passes through it.
         targets: for each edge the visit of the node at its end; None where nobody wants what flows along it.
-        gradients: for each output, what has been sent so far, with the place that it came from; empty where nobody
-            wants it.
+        gradients: what has been sent so far; None where nobody wants it.
         arrived: for each output the items, in order, when all have been sent.
         returned: for each edge what the node's rule gave.
+        tell: takes the visit, and how a call ended that it waits for.
     """
 
-    __slots__ = ("arrived", "gradients", "needed", "node", "number", "rank", "returned", "targets", "waits_for")
+    __slots__ = (
+        "arrived", "gradients", "needed", "node", "number", "rank", "returned", "targets", "tell", "waits_for",
+    )  # fmt: skip
+    tell: Callable[[tuple[Visit, Any, BaseException | None]], None]
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -42,12 +62,19 @@ class Visit:
         self.waits_for = 0
         self.needed = False
         self.targets: Sequence[Visit | None] = ()
-        self.gradients: Sequence[list[tuple[Place, Items]]] = ()
+        self.gradients: list[Contribution] | None = None
         self.arrived: Sequence[Items] = ()
         self.returned: Sequence[Items] = ()
 
+    def __call__(self, call: Call) -> None:
+        """Say that the text of what the node's rule gave is there; a callback of its call."""
+        self.tell((self, SETTLED, call._error))
 
-place_of = itemgetter(0)
+
+SETTLED: Any = object()
+"""What is told when the text of a rule's gradients is there."""
+
+place_of = itemgetter(0, 1, 2)
 """What contributions to one place are sorted by."""
 
 
@@ -63,24 +90,27 @@ def plan(
     visits: dict[Node, Visit] = {}
     order, orders = _postorder(roots, visits)
     only = None if captures is None else set(captures)
+    edges: Sequence[GradientEdge | None] | None = None
+    targets: list[Visit | None] = []
     passed = set() if only is None else {edge.node for edge in only}  # may end at a node that is itself not needed
     for visit in order:  # postorder: what a node leads to comes before it
         node = visit.node
         if isinstance(node, AccumulateGrad):
             visit.needed = only is None or GradientEdge(node, 0) in only
         else:
-            targets: list[Visit | None] = []
-            for edge in node.edges:
-                target = None if edge is None else visits[edge.node]
-                if target is not None and (target.needed or (only is not None and edge in only)):
-                    targets.append(target)
+            if node.edges is not edges:  # calls of a loop share theirs
+                edges, targets = node.edges, []
+                for edge in edges:
+                    target = None if edge is None else visits[edge.node]
+                    wanted = target is not None and (target.needed or (only is not None and edge in only))
+                    targets.append(target if wanted else None)
+            for target in targets:
+                if target is not None:
                     target.waits_for += 1
                     visit.needed = True
-                else:
-                    targets.append(None)
             visit.targets = targets
         if visit.needed or node in passed:
-            visit.gradients = [[]] if node.num_outputs == 1 else [[] for _ in range(node.num_outputs)]
+            visit.gradients = []
     return visits, order, orders
 
 

@@ -51,7 +51,7 @@ class Call(Step):
 
     def __init__(self, start: Callable[[], Any], label: str | tuple[str, ...], where: Line | str) -> None:
         self._start: Callable[[], Any] | None = start
-        self._callbacks: list[Callable[[Call], None]] | None = None
+        self._callbacks: Callable[[Call], None] | list[Callable[[Call], None]] | None = None  # mostly one
         self._context: Context | None = copy_context()
         self._thread = loop_thread()
         self._scope = _scope.get()
@@ -84,9 +84,13 @@ class Call(Step):
         """Call back with this call when it is done: on the event-loop thread, or here and now if it is done already."""
         with _lock:
             if not self.done:
-                if self._callbacks is None:
-                    self._callbacks = []
-                self._callbacks.append(callback)
+                known = self._callbacks
+                if known is None:
+                    self._callbacks = callback
+                elif isinstance(known, list):
+                    known.append(callback)
+                else:
+                    self._callbacks = [known, callback]
                 return
         callback(self)
 
@@ -169,7 +173,9 @@ class Call(Step):
         if self._scope is not None:
             self._scope._calls.discard(self)
         raised: BaseException | None = None
-        for callback in callbacks or ():
+        if callbacks is None:
+            return
+        for callback in callbacks if isinstance(callbacks, list) else (callbacks,):
             try:
                 callback(self)
             except BaseException as problem:  # everybody else is told first: a waiter that is not would wait for ever

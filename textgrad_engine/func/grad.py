@@ -17,6 +17,7 @@ from textgrad_engine.autograd.engine import run_on_tape
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.gradient import Items, combine, is_start
 from textgrad_engine.autograd.rules import SetUp, run_rule
+from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.dispatch import joint
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
@@ -100,8 +101,11 @@ def gradients_at(layer: GradLayer, roots: list[tuple[Variable, Items]], targets:
     """The gradient of each leaf, in the shape of the arguments."""
     leaves = [leaf for target in targets for leaf in pytree.leaves(target) if is_of(layer, leaf)]
     edges = [leaf._gradient_edge() for leaf in leaves]
-    tracked = [(root._gradient_edge(), items) for root, items in roots if layer.records(root)]
-    found: dict[GradientEdge, Items] = run_on_tape(tracked, edges) if tracked else {}
+    tracked = Roots([], [], [])
+    for root, items in roots:
+        if layer.records(root):
+            tracked.add(root, list(items))
+    found: dict[GradientEdge, Items] = run_on_tape(tracked, edges) if tracked.nodes else {}
     by_leaf = {
         id(leaf): combine([item for item in found.get(edge, []) if not is_start(item)])
         for leaf, edge in zip(leaves, edges)

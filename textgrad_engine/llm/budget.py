@@ -6,9 +6,10 @@ import contextlib
 import logging
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextvars import ContextVar
 from decimal import Decimal
+from typing import Any
 
 from textgrad_engine.errors import BadRequest, ModelError, UnknownPriceError
 from textgrad_engine.llm.account import PICO, Amount, Budget, Remaining
@@ -72,7 +73,7 @@ class Budgeted(Wrapper):
         self._most_output = DEFAULT_MAX_TOKENS  # less where the endpoint was found to refuse so much
         self._warned = False
 
-    async def complete(self, request: Request) -> Completion:
+    def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Reserve, pass on, settle.
 
         Raises:
@@ -80,8 +81,9 @@ class Budgeted(Wrapper):
             UnknownPriceError: a limit is in dollars and the model's price is not known; it was not sent.
         """
         budgets = _budgets.get()
-        if not budgets:
-            return await self._ask(request)
+        return self._within(request, budgets) if budgets else self._ask(request)
+
+    async def _within(self, request: Request, budgets: tuple[Budget, ...]) -> Completion:
         stated = _max_tokens_in(request.config.over(self._defaults))
         amount = self._worst_case(request, stated or self._most_output, budgets)
         await _reserve(budgets, amount)

@@ -100,7 +100,8 @@ class Limit(Wrapper):
         check_stop()
         gate = self._gates.get()
         size = gate.size_of(request, self._max_tokens) if gate.counts_tokens else 0
-        if gate.is_open(size):
+        at_once = gate.is_open(size)
+        if at_once:
             gate.enter(size)
         else:
             await gate.wait(request.purpose, size)
@@ -108,7 +109,8 @@ class Limit(Wrapper):
         token = hear.set(gate.hear)
         used = size
         try:
-            check_stop()
+            if not at_once:  # it may have been set meanwhile
+                check_stop()
             completion = await self.inner.complete(request)
         except ModelError as error:
             gate.failed(error, sent)

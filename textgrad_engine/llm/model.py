@@ -80,5 +80,5 @@ def defaults_of(model: Model) -> GenerateConfig:
 
 def is_free(model: Model) -> bool:
     """Whether the innermost model costs nothing: it is simulated, or it says ``free = True``."""
-    inside = innermost(model)
+    inside = model._core if isinstance(model, Wrapper) else model
     return bool(getattr(inside, "free", False)) or inside.name.startswith("simulated/")

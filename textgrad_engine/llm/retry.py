@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
@@ -182,13 +183,14 @@ class Deadline(Wrapper):
         """
         asked: Awaitable[Completion] = self.inner.complete(request)
         work = asked if isinstance(asked, types.CoroutineType) else _awaited(asked)
-        late_at = _loop_time() + self.seconds
+        began = time.monotonic()
         try:
             waits_for = work.send(None)
-        except StopIteration as end:  # an answer at once, as from a model in this process: no clock was needed
+        except StopIteration as end:  # an answer at once, as from a model in this process: no timer was needed
             completion: Completion = end.value
             return completion
         try:
+            late_at = _loop_time() + self.seconds - (time.monotonic() - began)
             async with asyncio.timeout_at(late_at) as limit:
                 return await _rest(work, waits_for)
         except TimeoutError as error:

@@ -92,9 +92,10 @@ def model_for(purpose: Purpose, override: str | Model | None = None) -> Model:
     block = _block.get()
     fallback: tuple[Purpose, ...] = (purpose, "forward")
     for role in fallback:
-        for models in (block, _script):
-            if role in models:
-                return models[role]
+        if role in block:
+            return block[role]
+        if role in _script:
+            return _script[role]
     if (recorded := replayed_model(purpose)) is not None:
         return resolve(recorded)
     raise NoModelError(

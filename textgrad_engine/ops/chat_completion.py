@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -231,27 +230,38 @@ def ask_texts(
     else:
         known = instructions
     if type(user) is str and type(known) is str:  # so nothing is recorded, and nobody watches
-        return _texts_later(texts, [known, user])
+        return _texts_later(texts, known, user)
     settings = replace(texts.settings)  # of its own: a node does not share a feedback call with those of other calls
     answer = ChatCompletion.apply(settings, _SYSTEM_AND_USER, instructions, user)
     found = Extract.apply(answer, texts.paths, texts.roles)
     return found if isinstance(found, tuple) else (found,)
 
 
-def _texts_later(texts: Texts, data: list[str]) -> tuple[Variable, ...]:
+def _texts_later(texts: Texts, told: str, user: str) -> tuple[Variable, ...]:
     """What `ChatCompletion` and `Extract` would give, as one call."""
     call = dispatch.submit(
-        functools.partial(_texts_of, texts, data),
-        label=(texts.roles[0], "ChatCompletion"),
+        _TextsOf(texts, told, user),
+        label=texts.label,
         where=dispatch.caller_line(of_pass=True),
     )
     return Variable._of_call(call, texts.roles)
 
 
-async def _texts_of(texts: Texts, data: list[str]) -> tuple[tuple[str, str], ...]:
-    """Ask, and take the answer apart: each text with its role."""
-    answer = await _answer(texts.settings, _SYSTEM_AND_USER, data)
-    return tuple(zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles))
+class _TextsOf:
+    """Asks, and takes the answer apart: each text, and behind it its role. One object, of which many lie in a queue."""
+
+    __slots__ = ("_texts", "_told", "_user")
+
+    def __init__(self, texts: Texts, told: str, user: str) -> None:
+        self._texts, self._told, self._user = texts, told, user
+
+    async def __call__(self) -> tuple[str, ...]:
+        texts = self._texts
+        answer = await _answer(texts.settings, _SYSTEM_AND_USER, [self._told, self._user])
+        found: tuple[str, ...] = ()
+        for text, role in zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles):
+            found += (text, role)
+        return found
 
 
 async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
@@ -260,11 +270,13 @@ async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
         return settings.silence
     request = plan.request(data, settings)
     model = model_for(settings.purpose, settings.model)
-    token = call_key.set(EXAMPLE.get())
+    example = EXAMPLE.get()
+    token = None if example == call_key.get() else call_key.set(example)
     try:
         completion = await model.complete(request)
     finally:
-        call_key.reset(token)
+        if token is not None:
+            call_key.reset(token)
     return completion.text
 
 

@@ -12,7 +12,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from textgrad_engine import pytree, templates
@@ -110,7 +110,7 @@ def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> 
         half = len(cases) // 2
         return [*feedback_on(cases[:half], ask), *feedback_on(cases[half:], ask)]
     about = cases[0].example if len(cases) == 1 else ", ".join(dict.fromkeys([c.example for c in cases if c.example]))
-    token = EXAMPLE.set(about)
+    token = None if about == EXAMPLE.get() else EXAMPLE.set(about)  # each change costs two objects a call under way
     try:
         user: Variable | str
         if is_observed() or (data := _data_of(cases)) is None:
@@ -122,7 +122,8 @@ def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> 
         wanted = (cases[0].questions.wanted,) if len(cases) == 1 else tuple([c.questions.wanted for c in cases])
         texts = iter(ask("feedback", user, _texts_for(wanted), _critic.get()))
     finally:
-        EXAMPLE.reset(token)
+        if token is not None:
+            EXAMPLE.reset(token)
     found = []
     for case in cases:
         by_position = {}
@@ -173,14 +174,19 @@ class Texts:
         settings: how the model is asked.
         paths: for each text its keys, from the outside in.
         roles: for each its role.
+        label: what is computed, for messages about the call.
         no_variables_inside: says that it need not be searched for Variables.
     """
 
     settings: ChatSettings
     paths: tuple[tuple[str, ...], ...]
     roles: tuple[str, ...]
+    label: tuple[str, str] = field(init=False)
 
     no_variables_inside: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", (self.roles[0], "ChatCompletion"))
 
 
 @functools.lru_cache(maxsize=256)
