@@ -287,8 +287,10 @@ class PatchSearch(Searcher):
                     break
                 with objective.proposal(self.board.begun):
                     self._lanes.put(work)
-        finally:
-            hearing.begin()
+        except BaseException:  # a Ctrl-C too, between a place and its work
+            hearing.give_up()
+            raise
+        hearing.begin()
 
     def _has_room(self, objective: Objective) -> bool:
         under_way = self._lanes.under_way

@@ -126,3 +126,13 @@ def test_what_is_said_at_one_example_stays_together() -> None:
         [["Be brief."], ["Sort by size."]],
         [["Say why."], ["Name them."]],
     ]
+
+
+def test_places_that_nobody_takes_up_hold_up_nobody() -> None:
+    """A Ctrl-C may come between a place and its work; what has begun ends all the same, or closing would hang."""
+    hearing = Hearing(3)
+    first, _, third = (hearing.place() for _ in range(3))
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(hearing.share, place, lambda: heard("Be brief.")) for place in (first, third)]
+        hearing.give_up()
+        assert [len(future.result(WAIT).scores) for future in futures] == [1, 1]

@@ -53,7 +53,7 @@ class Hearing:
         self._most = most
         self._places = 0
         self._told: dict[int, FeedbackOn | None] = {}
-        self._begun = False
+        self._begun = self._given_up = False
         self._changed = threading.Condition()
 
     @property
@@ -70,6 +70,12 @@ class Hearing:
         """No lane takes a place any more."""
         with self._changed:
             self._begun = True
+            self._changed.notify_all()
+
+    def give_up(self) -> None:
+        """Nobody is to wait for places that were taken, as what would have taken them up may not have begun."""
+        with self._changed:
+            self._given_up = True
             self._changed.notify_all()
 
     def share(self, place: int, hear: Callable[[], FeedbackOn]) -> FeedbackOn:
@@ -90,7 +96,7 @@ class Hearing:
                 self._told[place] = own
                 self._changed.notify_all()
         with self._changed:
-            self._changed.wait_for(lambda: self._begun and len(self._told) >= self._places)
+            self._changed.wait_for(lambda: self._given_up or (self._begun and len(self._told) >= self._places))
             told = [heard.gradients for _, heard in sorted(self._told.items()) if heard is not None]
         return own if self._places < 2 else replace(own, gradients=divided(told, self._places)[place])
 
