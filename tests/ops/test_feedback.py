@@ -117,6 +117,7 @@ def test_who_watches_changes_neither_question_nor_feedback(size: int, instructio
                 elif instructions == "pending":
                     told = ops.chat_completion(model, [{"role": "user", "content": "What to look at?"}])
                 around.enter_context(ops.critic(told))
+            assert {float(loss.data) for loss in losses} == {0.0}  # a pass asks first about what is there first
             if watch is not None:
                 around.enter_context(watch)
             tg.backward(losses, create_graph=create_graph)
