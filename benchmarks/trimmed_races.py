@@ -172,7 +172,7 @@ def tried(kind: Kind, seed: int, *, trimming: bool = True) -> Tried:
         used = min(kind.size, used + POOL)
         board.val = dict(enumerate(known.scores(board.texts, range(used))))
     with contextlib.nullcontext() if trimming else mock.patch(TRIM, return_value=None):
-        found = shop.patch(known, board, 1, (0,), kind.edits, str(seed))
+        found = shop.patch(known, board, 1, (0,), kind.edits, str(seed), lambda hear: hear())
     left = tuple(int(line) for line in found.texts[0].split("\n")[1:])
     assert found.race is not None
     return Tried(found.race.outcome == "better", found.race.difference, left)
