@@ -81,10 +81,10 @@ class PatchSearch(Searcher):
 
     A proposal takes a minibatch of training examples that fail, goes backward, asks for a patch of the parameters that
     the feedback reached, takes out the edits that do harm where it changes something, and races the patched texts
-    against the best ones on validation examples. Up to `lanes` proposals are under way at a time. They are settled in
-    the order in which they were begun: one that won is put into the best
-    texts of then, also when those have changed since; where both changed the same lines, the two are raced. With a seed
-    and a deterministic model the result does not depend on which answer comes first.
+    against the best ones on validation examples. Up to `lanes` proposals are worked on at a time. They are settled in
+    the order in which they were begun: one that won is put into the best texts of then, also when those have changed
+    since; where both changed the same lines, the two are raced. With a seed and a deterministic model the result does
+    not depend on which answer comes first.
 
     An edit that was kept is later tried without: it goes when the texts are not worse for it. Refused edits that answer
     examples much alike are tried together, as some help only in company. The search is `finished` when all examples
