@@ -1,5 +1,6 @@
 import asyncio
 import random
+import time
 
 import pytest
 from hypothesis import given
@@ -165,6 +166,24 @@ def test_a_call_that_hangs_is_given_up(run, ask):
     async def main():
         with pytest.raises(DeadlineExceeded, match="30 s"):
             await model.complete(ask())
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) == pytest.approx(30)
+
+
+def test_the_time_of_a_deadline_is_that_of_the_loop(run, ask):
+    """One clock for all waits: what a busy machine takes beside it neither shortens nor lengthens the limit."""
+
+    class Busy(ScriptedModel):
+        async def complete(self, request):
+            until = time.monotonic() + 5e-3
+            while time.monotonic() < until:
+                pass
+            return await asyncio.get_running_loop().create_future()
+
+    async def main():
+        with pytest.raises(DeadlineExceeded):
+            await Deadline(Busy([]), 30).complete(ask())
         return asyncio.get_running_loop().time()
 
     assert run(main()) == pytest.approx(30)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
@@ -183,15 +182,14 @@ class Deadline(Wrapper):
         """
         asked: Awaitable[Completion] = self.inner.complete(request)
         work = asked if isinstance(asked, types.CoroutineType) else _awaited(asked)
-        began = time.monotonic()
+        began = _loop_time()
         try:
             waits_for = work.send(None)
         except StopIteration as end:  # an answer at once, as from a model in this process: no timer was needed
             completion: Completion = end.value
             return completion
         try:
-            late_at = _loop_time() + self.seconds - (time.monotonic() - began)
-            async with asyncio.timeout_at(late_at) as limit:
+            async with asyncio.timeout_at(began + self.seconds) as limit:
                 return await _rest(work, waits_for)
         except TimeoutError as error:
             if not limit.expired():
