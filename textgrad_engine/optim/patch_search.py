@@ -295,10 +295,13 @@ class PatchSearch(Searcher):
     def _has_room(self, objective: Objective) -> bool:
         under_way = self._lanes.under_way
         wanted = self.remaining is None or under_way < self.remaining
+        return wanted and under_way < self._most(objective)
+
+    def _most(self, objective: Objective) -> int:
+        """At most so many proposals are begun and not settled now."""
         # Where nothing is found, patches differ, or fail: then one more lane is worth its calls.
         useful = self._useful(objective) + self.board.quiet
-        most = self._most_begun if self.board.quiet else self._lanes.count
-        return wanted and under_way < min(most, useful)
+        return min(self._most_begun if self.board.quiet else self._lanes.count, useful)
 
     @property
     def _most_begun(self) -> int:
@@ -328,7 +331,8 @@ class PatchSearch(Searcher):
     # What to try next. Only the board decides, and it changes in the order of the proposals.
 
     def _next(self, objective: Objective, hearing: Hearing) -> Callable[[], Found] | None:
-        board, shop = self.board, self._workshop
+        board = self.board
+        shop = replace(self._workshop, ahead=self._most(objective) > 1)
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
         begin = functools.partial(self._work, objective)

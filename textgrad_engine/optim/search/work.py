@@ -43,6 +43,25 @@ from textgrad_engine.optim.transforms import Context
 
 __all__ = ["Workshop", "in_edits", "support_of"]
 
+GROWTH = 2
+"""Each batch of a race is so many times as large as the one before."""
+
+GROWTH_AHEAD = 8
+"""The same where others wait for the race: what is left after the first batch is run at once."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a race is run on, and until when; see `Race` and `Board.strata`."""
+
+    seed: str
+    first: Sequence[int] = ()
+    then: Sequence[int] = ()
+    batch: int = BATCH
+    until: Literal["better", "worse"] = "better"
+    reject: float | None = None
+    fewest: int = FEWEST
+
 
 @dataclass(frozen=True)
 class Workshop:
@@ -56,6 +75,7 @@ class Workshop:
         momentum: so many lines of history are shown to the proposer.
         feedback_batch_size: so many examples may share one feedback call.
         allowance: at most so many examples in a race; None for all.
+        ahead: whether examples are bought ahead, as others wait for what comes of it.
     """
 
     variables: tuple[Variable, ...]
@@ -65,6 +85,7 @@ class Workshop:
     momentum: int
     feedback_batch_size: int
     allowance: int | None
+    ahead: bool = False
 
     def patch(
         self,
@@ -102,18 +123,20 @@ class Workshop:
         first = objective.near(support or positions, board.failing)[:GLANCE]
         then = objective.near(support or positions, board.right)[:GLANCE]
 
+        course = Course(seed, first, then, batch=2 * BATCH)
+
         def race(proposal: Found) -> Found:
-            return self._trimmed_race(objective, board, proposal, first, then, seed)
+            return self._trimmed_race(objective, board, proposal, course)
 
         if found.texts != found.base and not self.problem(found.base, found.texts):
-            found = trimmed(objective, self.variables, found, [*first, *then]) or found
+            # What the race begins with anyway is looked at at once where others wait for it.
+            looked = self._race(objective, board, found, course).next() if self.ahead else [*first, *then]
+            found = trimmed(objective, self.variables, found, looked) or found
         return spared(objective, self.variables, race(found), race)
 
-    def _trimmed_race(
-        self, objective: Objective, board: Board, found: Found, first: Sequence[int], then: Sequence[int], seed: str
-    ) -> Found:
+    def _trimmed_race(self, objective: Objective, board: Board, found: Found, course: Course) -> Found:
         """Race a proposal; what is not better although examples gain from it is raced again without what does harm."""
-        raced = self._raced(objective, board, found, first, seed, then=then, batch=2 * BATCH)
+        raced = self._raced(objective, board, found, course)
         race = raced.race
         if race is None or race.outcome == "better" or len(race.gained) < FEWEST:
             return raced
@@ -123,7 +146,8 @@ class Workshop:
         if rest is None:
             return raced
         changed = [*lost, *gained]  # all of them in the first batch: a few gains alone would flatter what is left
-        return self._raced(objective, board, rest, changed, seed, batch=max(BATCH, 2 * len(changed)))
+        again = Course(course.seed, changed, batch=max(BATCH, 2 * len(changed)))
+        return self._raced(objective, board, rest, again)
 
     def tidying(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
         """Ask to have lines removed that say the same; patches that did not know of each other were put together."""
@@ -133,7 +157,7 @@ class Workshop:
             n: self._brief(board, n, (said,), (), max(board.texts[n].count("\n"), 1), number) for n in sorted(concerned)
         }
         found = self._ask(self._nothing(board, number, "tidying"), briefs, {})
-        return self._raced(objective, board, found, (), seed, until="worse")
+        return self._raced(objective, board, found, Course(seed, until="worse"))
 
     def ablation(
         self, objective: Objective, board: Board, number: int, about: tuple[Accepted, ...], seed: str
@@ -154,11 +178,12 @@ class Workshop:
         )
         right = [*board.right, *(n for n in range(len(objective.val)) if n not in board.val)]  # few may be in use
         first = [n for entry in about for n in objective.near(entry.support, right)[:GLANCE]]
-        return self._raced(objective, board, found, first, seed, until="worse", reject=KEEP, fewest=1)
+        course = Course(seed, first, until="worse", reject=KEEP, fewest=1)
+        return self._raced(objective, board, found, course)
 
     def rival(self, objective: Objective, board: Board, found: Found, first: Sequence[int], seed: str) -> Found:
         """Race the best texts against themselves with another patch's way with the same lines."""
-        return self._raced(objective, board, found, first[:GLANCE], seed)
+        return self._raced(objective, board, found, Course(seed, first[:GLANCE]))
 
     def union(self, objective: Objective, board: Board, number: int, together: tuple[Refused, ...], seed: str) -> Found:
         """Try edits together that were refused one by one."""
@@ -183,7 +208,7 @@ class Workshop:
         )
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support, board.failing)[:GLANCE]
-        return self._trimmed_race(objective, board, found, first, (), seed)
+        return self._trimmed_race(objective, board, found, Course(seed, first, batch=2 * BATCH))
 
     def problem(self, before: Texts, after: Texts) -> str:
         """What is wrong with texts by their contracts; "" when they keep them."""
@@ -273,53 +298,43 @@ class Workshop:
         pairs = zip(self.variables, before, after)
         return tuple(Change(variable, old, new, (), (), 0, "") for variable, old, new in pairs if old != new)
 
-    def _raced(
-        self,
-        objective: Objective,
-        board: Board,
-        found: Found,
-        first: Sequence[int],
-        seed: str,
-        until: Literal["better", "worse"] = "better",
-        reject: float | None = None,
-        fewest: int = FEWEST,
-        then: Sequence[int] = (),
-        batch: int = BATCH,
-    ) -> Found:
+    def _raced(self, objective: Objective, board: Board, found: Found, course: Course) -> Found:
         if found.texts == found.base:
             return found
         if problem := self.problem(found.base, found.texts):
             return replace(found, dropped=problem)
-
-        def race(board: Board) -> Race:
-            return Race(
-                board.strata(first or (board.right if until == "worse" else ()), random.Random(seed), then),
-                first=batch,
-                allowance=self.allowance,
-                scale=board.scale,
-                handicap=handicap_of(objective, found.base, found.texts),
-                noise=board.noise,
-                until=until,
-                reject=reject,
-                fewest=fewest,
-                hopeful=board.failing if until == "better" else None,
-            )
-
         both = [found.base, found.texts]
         scores = answered(lambda some: objective.matrix(both, some))
         slower = slower_by(objective, *both)
         try:
-            record = run_race(race(board), objective.val, scores, slower)
+            record = run_race(self._race(objective, board, found, course), objective.val, scores, slower)
             more = [n for n in range(len(objective.val)) if n not in board.val][: len(board.val)]
-            if more and until == "better" and record.outcome == "no difference" and record.probability >= PROMISING:
+            undecided = course.until == "better" and record.outcome == "no difference"
+            if more and undecided and record.probability >= PROMISING:
                 # What was run is known by now, so the same race on more examples costs the new ones only.
                 known = zip(more, objective.matrix(both, more)[0])
                 wider = replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
-                record = run_race(race(wider), objective.val, scores, slower)
+                record = run_race(self._race(objective, wider, found, course), objective.val, scores, slower)
             return replace(found, race=record)
         except UNANSWERED as error:  # texts may break the program; others can still be run
             problem = f"the race was given up: {error}"
             return replace(found, problems=(*found.problems, problem), dropped=problem, lost=True)
+
+    def _race(self, objective: Objective, board: Board, found: Found, course: Course) -> Race:
+        first = course.first or (board.right if course.until == "worse" else ())
+        return Race(
+            board.strata(first, random.Random(course.seed), course.then),
+            first=course.batch,
+            growth=GROWTH_AHEAD if self.ahead else GROWTH,
+            allowance=self.allowance,
+            scale=board.scale,
+            handicap=handicap_of(objective, found.base, found.texts),
+            noise=board.noise,
+            until=course.until,
+            reject=course.reject,
+            fewest=course.fewest,
+            hopeful=board.failing if course.until == "better" else None,
+        )
 
 
 def in_edits(made: Proposal, brief: Brief) -> Proposal:
