@@ -301,7 +301,7 @@ class PatchSearch(Searcher):
         """At most so many proposals are begun and not settled now."""
         # Where nothing is found, patches differ, or fail: then one more lane is worth its calls.
         useful = self._useful(objective) + self.board.quiet
-        return min(self._most_begun if self.board.quiet else self._lanes.count, useful)
+        return min(self._most_begun if self.board.quiet >= self._lanes.count else self._lanes.count, useful)
 
     @property
     def _most_begun(self) -> int:
@@ -336,6 +336,9 @@ class PatchSearch(Searcher):
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
         begin = functools.partial(self._work, objective)
+        if board.untried:
+            board.untried = 0
+            return begin(shop.reconciling, number, seed)
         if board.together >= MANY_TOGETHER:
             board.together = 0
             return begin(shop.tidying, number, seed)
@@ -373,12 +376,14 @@ class PatchSearch(Searcher):
         board = self.board
         board.busy.difference_update(found.examples)
         board.learn(found.examples, found.scores)
-        if found.race is not None and found.base == board.texts:
-            board.observe(found.race, self._positions)
+        if found.base == board.texts:
+            board.val |= dict(found.seen)
+            if found.race is not None:
+                board.observe(found.race, self._positions)
         kept, why, changes = self._judged(objective, found)
         if found.kind == "union":
             board.vain += 1
-        if found.kind != "tidying":
+        if found.kind not in ("reconciling", "tidying"):
             board.quiet = 0 if kept and not found.about else board.quiet + 1
         return Decision(
             number=found.number,
@@ -438,6 +443,7 @@ class PatchSearch(Searcher):
             return self._refused(moved.changes, refusal)
         self._adopt(objective, moved, exact=False)
         board.together += 1
+        board.untried += 1
         return True, "better, and put together with what was kept in the meantime", moved.changes
 
     def _still_wanted(self, objective: Objective, found: Found, gained: Sequence[int]) -> Found:
@@ -523,6 +529,9 @@ class PatchSearch(Searcher):
 
     def _adopt(self, objective: Objective, found: Found, *, exact: bool) -> None:
         board = self.board
+        new = found.kind in ("patch", "rival", "union")
+        if new and not board.untried:
+            board.recent, board.gained = [], set()
         board.texts, board.origins = found.texts, found.origins
         objective.adopt(found.texts, found.number)
         for variable, text, own in zip(self._variables(), found.texts, found.origins):
@@ -531,14 +540,15 @@ class PatchSearch(Searcher):
             board.settle(found.race, self._positions, exact=exact)
         if found.about:
             board.accepted = [entry for entry in board.accepted if entry not in found.about]
-        if found.kind in ("patch", "rival", "union"):
-            board.kept += 1
+        if new:
+            board.kept += exact
             board.vain = 0
             board.tries.clear()  # what was given up may be within reach of the new texts
             for change in found.changes:
                 for edit in stamped(change.edits, found.number):
                     support = support_of(objective, change, edit)
                     board.accepted.append(Accepted(self._number(change), edit.id, support))
+                    board.recent.append(board.accepted[-1])
 
     def _remember(self, changes: Sequence[Change], outcome: str) -> None:
         """Keep for the proposer what was tried and what became of it."""

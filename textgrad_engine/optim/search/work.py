@@ -20,7 +20,6 @@ from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, Evidence, apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
 from textgrad_engine.optim.proposers.base import LateModel
-from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.found import Found, Kind
@@ -36,6 +35,7 @@ from textgrad_engine.optim.search.race import (
     answered,
     run_race,
 )
+from textgrad_engine.optim.search.reconcile import at_odds, without
 from textgrad_engine.optim.search.sparing import spared
 from textgrad_engine.optim.search.trim import trimmed
 from textgrad_engine.optim.telling import without_what_is_there
@@ -163,23 +163,35 @@ class Workshop:
         self, objective: Objective, board: Board, number: int, about: tuple[Accepted, ...], seed: str
     ) -> Found:
         """Try the texts without some edits, first on examples like those that asked for them."""
-        texts, origins = list(board.texts), list(board.origins)
-        for entry in about:
-            if entry.edit not in edits_in(texts[entry.parameter], origins[entry.parameter]):
-                continue  # it went with another one of these
-            text, own = revert(texts[entry.parameter], origins[entry.parameter], entry.edit)
-            texts[entry.parameter], origins[entry.parameter] = text, tuple(own)
-        found = replace(
-            self._nothing(board, number, "ablation"),
-            texts=tuple(texts),
-            origins=tuple(origins),
-            changes=self._changes(board.texts, tuple(texts)),
-            about=about,
-        )
+        found = self._without(self._nothing(board, number, "ablation"), about)
         right = [*board.right, *(n for n in range(len(objective.val)) if n not in board.val)]  # few may be in use
         first = [n for entry in about for n in objective.near(entry.support, right)[:GLANCE]]
         course = Course(seed, first, until="worse", reject=KEEP, fewest=1)
         return self._raced(objective, board, found, course)
+
+    def reconciling(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
+        """Try the texts without the edits that are at odds with others which they were put together with."""
+        found = self._nothing(board, number, "reconciling")
+        looked = list(board.val)
+        if self.allowance is not None and len(looked) > self.allowance:
+            looked = sorted(random.Random(seed).sample(looked, self.allowance))
+        try:
+            (row,) = objective.matrix([board.texts], looked)
+            now = {n: score for n, score in zip(looked, row) if score is not None}
+            found = replace(found, seen=tuple(now.items()))
+            gained = sorted(board.gained)
+            about = at_odds(objective, board.texts, board.origins, board.recent, board.val, now, gained)
+        except UNANSWERED as error:
+            return replace(found, problems=(f"the texts could not be run: {error}",), lost=True)
+        if not about:
+            return found
+        short = [n for n in now if now[n] < board.val[n]]
+        course = Course(seed, short, until="worse", reject=KEEP, fewest=1)
+        return self._raced(objective, board, self._without(found, about), course)
+
+    def _without(self, found: Found, about: tuple[Accepted, ...]) -> Found:
+        texts, origins = without(found.base, found.base_origins, about)
+        return replace(found, texts=texts, origins=origins, changes=self._changes(found.base, texts), about=about)
 
     def rival(self, objective: Objective, board: Board, found: Found, first: Sequence[int], seed: str) -> Found:
         """Race the best texts against themselves with another patch's way with the same lines."""
