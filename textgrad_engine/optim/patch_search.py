@@ -271,7 +271,7 @@ class PatchSearch(Searcher):
         if together:
             self._widen(objective)
             self._base = self.board.texts
-        if together or (self.board.quiet and self._base == self.board.texts):
+        if together or (self.board.quiet >= self._lanes.count and self._base == self.board.texts):
             self._fill(objective)
         return self._settle(objective, self._lanes.take()) if self._lanes.under_way else None
 
@@ -332,7 +332,7 @@ class PatchSearch(Searcher):
 
     def _next(self, objective: Objective, hearing: Hearing) -> Callable[[], Found] | None:
         board = self.board
-        shop = replace(self._workshop, ahead=self._most(objective) > 1)
+        shop = replace(self._workshop, ahead=False)
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
         begin = functools.partial(self._work, objective)
@@ -537,7 +537,9 @@ class PatchSearch(Searcher):
         for variable, text, own in zip(self._variables(), found.texts, found.origins):
             self.state.setdefault(variable, {})["origins"] = (text, list(own))
         if found.race is not None:
+            failed = len(board.failing)
             board.settle(found.race, self._positions, exact=exact)
+            board.doubt(len(board.failing) / failed if failed else 1.0)
         if found.about:
             board.accepted = [entry for entry in board.accepted if entry not in found.about]
         if new:

@@ -67,7 +67,7 @@ class Rival:
     gained: tuple[str, ...]
 
 
-MOST_DRAWN = 2
+MOST_DRAWN = 8
 """A minibatch has at most so many times as many examples as failures are wanted in it."""
 
 
@@ -81,6 +81,7 @@ class Board:
         val: for the validation examples that races are run on, by position, the score that the best texts have or are
             expected to have.
         train: the last score of each training example that was run, by position.
+        odds: for training examples that failed when they were last run, how probable it is that they still do.
         tries: how often each training example was drawn since it last did better.
         busy: training examples whose proposals are under way.
         accepted: the edits in the best texts, in order.
@@ -107,6 +108,7 @@ class Board:
     origins: Origins
     val: dict[int, float] = field(default_factory=dict)
     train: dict[int, float] = field(default_factory=dict)
+    odds: dict[int, float] = field(default_factory=dict)
     tries: dict[int, int] = field(default_factory=dict)
     busy: set[int] = field(default_factory=set)
     accepted: list[Accepted] = field(default_factory=list)
@@ -191,7 +193,7 @@ class Board:
             if expected >= count:
                 break
             chosen.append(n)
-            expected += 1.0 if n in self.train else rate
+            expected += self.odds.get(n, rate)
         return sorted(chosen)
 
     def open(self, size: int, most_tries: int) -> int:
@@ -227,6 +229,11 @@ class Board:
                 if score > self.train.get(position, score):
                     self.tries[position] = 0
                 self.train[position] = score
+                self.odds[position] = 1.0
+
+    def doubt(self, share: float) -> None:
+        """Take note that of what failed only a share does so with the best texts of now."""
+        self.odds = {n: probability * min(share, 1.0) for n, probability in self.odds.items()}
 
     def settle(self, record: RaceRecord, positions: Mapping[str, int], *, exact: bool) -> None:
         """Take note of what the texts that won a race score.
@@ -260,6 +267,7 @@ class Board:
             self,
             val=dict(self.val),
             train=dict(self.train),
+            odds=dict(self.odds),
             tries=dict(self.tries),
             busy=set(self.busy),
             recent=list(self.recent),
