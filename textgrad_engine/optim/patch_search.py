@@ -530,7 +530,7 @@ class PatchSearch(Searcher):
     def _adopt(self, objective: Objective, found: Found, *, exact: bool) -> None:
         board = self.board
         new = found.kind in ("patch", "rival", "union")
-        if new and not board.untried:
+        if new and exact:
             board.recent, board.gained = [], set()
         board.texts, board.origins = found.texts, found.origins
         objective.adopt(found.texts, found.number)

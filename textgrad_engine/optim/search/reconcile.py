@@ -6,12 +6,12 @@ compared with what they do: where an example falls short of that, the texts with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Origins
 from textgrad_engine.optim.search.objective import Objective, Texts
-from textgrad_engine.optim.search.trim import MOST_LOOKED, gained_without
+from textgrad_engine.optim.search.trim import gained_without
 
 __all__ = ["at_odds", "without"]
 
@@ -21,9 +21,9 @@ def at_odds(
     texts: Texts,
     origins: Origins,
     about: Sequence[Accepted],
-    expected: Mapping[int, float],
+    failed: Sequence[int],
+    held: Sequence[int],
     now: Mapping[int, float],
-    gained: Collection[int],
 ) -> tuple[Accepted, ...]:
     """The edits without which the texts do better where they fall short of what was expected.
 
@@ -32,21 +32,19 @@ def at_odds(
         texts: the texts.
         origins: where their lines come from.
         about: the edits that may be at odds with each other.
-        expected: for validation examples, by position, the score that is expected of the texts.
-        now: the score that they have.
-        gained: those of them that the edits were kept for; what is lost there speaks for an edit.
+        failed: validation examples, by position, that may be better without one of them.
+        held: those that the edits were kept for; what is lost there speaks for an edit.
+        now: the scores that the texts have on all of these.
 
     Raises:
         AnswerError: too few answers were to be had.
         ModelError: the models cannot be asked at all, or the budget is spent.
     """
     there = [entry for entry in about if entry.edit in edits_in(texts[entry.parameter], origins[entry.parameter])]
-    short = [n for n in now if now[n] < expected[n]]
-    held = [n for n in gained if n in now and now[n] >= expected[n]]
     candidates = {entry: without(texts, origins, [entry])[0] for entry in there}
-    more = gained_without(objective, candidates, short[:MOST_LOOKED], now)
+    more = gained_without(objective, candidates, failed, now)
     suspects = {entry: other for entry, other in candidates.items() if more[entry] > 0}
-    for entry, change in gained_without(objective, suspects, held[:MOST_LOOKED], now).items():
+    for entry, change in gained_without(objective, suspects, held, now).items():
         more[entry] += change
     return tuple(entry for entry in there if more[entry] > 0)
 

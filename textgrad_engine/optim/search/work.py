@@ -37,7 +37,7 @@ from textgrad_engine.optim.search.race import (
 )
 from textgrad_engine.optim.search.reconcile import at_odds, without
 from textgrad_engine.optim.search.sparing import spared
-from textgrad_engine.optim.search.trim import trimmed
+from textgrad_engine.optim.search.trim import MOST_LOOKED, trimmed
 from textgrad_engine.optim.telling import without_what_is_there
 from textgrad_engine.optim.transforms import Context
 
@@ -179,14 +179,19 @@ class Workshop:
             (row,) = objective.matrix([board.texts], looked)
             now = {n: score for n, score in zip(looked, row) if score is not None}
             found = replace(found, seen=tuple(now.items()))
-            gained = sorted(board.gained)
-            about = at_odds(objective, board.texts, board.origins, board.recent, board.val, now, gained)
+            # Where less came than was expected shows it first; but what one patch keeps from being right, others never gain.
+            failing = [n for n in now if now[n] < board.top]
+            random.Random(seed).shuffle(failing)
+            failing.sort(key=lambda n: now[n] >= board.val[n])
+            held = [n for n in sorted(board.gained) if n in now and now[n] >= board.val[n]]
+            about = at_odds(
+                objective, board.texts, board.origins, board.recent, failing[:BATCH], held[:MOST_LOOKED], now
+            )
         except UNANSWERED as error:
             return replace(found, problems=(f"the texts could not be run: {error}",), lost=True)
         if not about:
             return found
-        short = [n for n in now if now[n] < board.val[n]]
-        course = Course(seed, short, until="worse", reject=KEEP, fewest=1)
+        course = Course(seed, failing, until="worse", reject=KEEP, fewest=1)
         return self._raced(objective, board, self._without(found, about), course)
 
     def _without(self, found: Found, about: tuple[Accepted, ...]) -> Found:
