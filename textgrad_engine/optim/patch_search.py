@@ -24,18 +24,19 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.optimizer import Change
-from textgrad_engine.optim.patch import apply_patch, stamped
+from textgrad_engine.optim.patch import stamped
 from textgrad_engine.optim.proposers import Patch, Proposer
-from textgrad_engine.optim.rebase import rebase
 from textgrad_engine.optim.search.agenda import company, due
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.found import Found, edits_of, with_edits
 from textgrad_engine.optim.search.hearing import Hearing
 from textgrad_engine.optim.search.lanes import Lanes
+from textgrad_engine.optim.search.moving import moved
 from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.patch_volume import patch_volume
 from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.reconcile import Ground, without
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.volume import Sizes, Volume
@@ -277,18 +278,19 @@ class PatchSearch(Searcher):
 
     def _fill(self, objective: Objective) -> None:
         """Begin work in free lanes; patches that are begun together share what they hear."""
-        hearing = Hearing(self._lanes.count)
+        hearing, ground = Hearing(self._lanes.count), Ground()
         try:
             while self._has_room(objective):
                 if hearing.full:
                     hearing.begin()
                     hearing = Hearing(self._lanes.count)
-                if (work := self._next(objective, hearing)) is None:
+                if (work := self._next(objective, hearing, ground)) is None:
                     break
                 with objective.proposal(self.board.begun):
                     self._lanes.put(work)
         except BaseException:  # a Ctrl-C too, between a place and its work
             hearing.give_up()
+            ground.tell(None)
             raise
         hearing.begin()
 
@@ -330,33 +332,35 @@ class PatchSearch(Searcher):
 
     # What to try next. Only the board decides, and it changes in the order of the proposals.
 
-    def _next(self, objective: Objective, hearing: Hearing) -> Callable[[], Found] | None:
+    def _next(self, objective: Objective, hearing: Hearing, ground: Ground) -> Callable[[], Found] | None:
         board = self.board
         shop = replace(self._workshop, ahead=False)
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
         begin = functools.partial(self._work, objective)
         if board.untried:
-            board.untried = 0
-            return begin(shop.reconciling, number, seed)
+            board.untried, ground.awaited = 0, True
+            return begin(shop.reconciling, number, seed, ground)
         if board.together >= MANY_TOGETHER:
             board.together = 0
             return begin(shop.tidying, number, seed)
         while board.rivals:
             rival = board.rivals.pop(0)
-            moved, _ = self._moved(self._challenger(rival, number))
-            if moved.texts != board.texts:
+            there, _ = self._moved(self._challenger(rival, number))
+            if there.texts != board.texts:
                 first = [self._positions[name] for name in rival.gained]
-                return begin(shop.rival, moved, first, seed)
+                return begin(shop.rival, there, first, seed)
         rng = random.Random(seed)
         positions = board.draw(self.batch_size, len(objective.train), rng, self.most_tries)
         if board.together and not positions and not self._lanes.under_way:
             board.together = 0
             return begin(shop.tidying, number, seed)
+        beside = bool(self._lanes.under_way) and not board.busy and bool(positions)
         stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
-        if about := due(board, self.ablate_every, stuck=stuck):
+        # What takes longest begins first where several things go on: a patch, when none is under way.
+        if not beside and (about := due(board, self.ablate_every, stuck=stuck)):
             return begin(shop.ablation, number, about, seed)
-        if stuck and board.vain < MOST_VAIN and (edits := company(board, objective)):
+        if not beside and stuck and board.vain < MOST_VAIN and (edits := company(board, objective)):
             return begin(shop.union, number, edits, seed)
         if not positions:
             return None
@@ -364,7 +368,7 @@ class PatchSearch(Searcher):
         # Patches that do not know of each other are put together: the more of them, the smaller each.
         steps = min(self.max_edits, max(FEWEST_EDITS, self.max_edits // self._useful(objective)))
         share = functools.partial(hearing.share, hearing.place())
-        return begin(shop.patch, number, tuple(positions), steps, seed, share)
+        return begin(shop.patch, number, tuple(positions), steps, seed, share, ground)
 
     def _work(self, objective: Objective, what: Callable[..., Found], *arguments: Any) -> Callable[[], Found]:
         self.board.begun += 1
@@ -431,20 +435,20 @@ class PatchSearch(Searcher):
         gained = [self._positions[name] for name in race.gained]
         if not any(board.val.get(n, board.top) < board.top for n in gained):
             return False, "what it gains was gained by another patch in the meantime", found.changes
-        moved, disputed = self._moved(self._still_wanted(objective, found, gained))
-        if moved.texts == board.texts:
+        there, disputed = self._moved(self._still_wanted(objective, found, gained))
+        if there.texts == board.texts:
             return False, "another patch has said the same in the meantime", found.changes
         if disputed:
             board.rivals.append(self._rival(found, race))
             return False, "better, but the same lines were changed in the meantime: the two are raced", found.changes
-        if problem := self._workshop.problem(board.texts, moved.texts):
+        if problem := self._workshop.problem(board.texts, there.texts):
             return False, f"dropped with what was kept in the meantime: {problem}", found.changes
-        if refusal := objective.refusal(board.texts, moved.texts, found.number):
-            return self._refused(moved.changes, refusal)
-        self._adopt(objective, moved, exact=False)
+        if refusal := objective.refusal(board.texts, there.texts, found.number):
+            return self._refused(there.changes, refusal)
+        self._adopt(objective, there, exact=False)
         board.together += 1
         board.untried += 1
-        return True, "better, and put together with what was kept in the meantime", moved.changes
+        return True, "better, and put together with what was kept in the meantime", there.changes
 
     def _still_wanted(self, objective: Objective, found: Found, gained: Sequence[int]) -> Found:
         """A winner without the edits whose gains were gained in the meantime: what is nearest to who asked for them."""
@@ -473,6 +477,10 @@ class PatchSearch(Searcher):
         if race.outcome == "no difference" and longer:  # of equals the shorter one stays
             return False, "no difference shown, and it is longer", found.changes
         if found.base != self.board.texts:  # others are gone since, which these may stand in for
+            if found.kind == "reconciling":  # what was put to it since makes the edits no better
+                texts, origins = without(self.board.texts, self.board.origins, found.about)
+                self._adopt(objective, replace(found, texts=texts, origins=origins), exact=False)
+                return True, f"{race.outcome} without", found.changes
             if found.kind == "tidying":
                 self.board.together = MANY_TOGETHER
                 return False, f"{race.outcome} without; to be tried again, as the texts have changed", found.changes
@@ -504,28 +512,7 @@ class PatchSearch(Searcher):
 
     def _moved(self, found: Found) -> tuple[Found, bool]:
         """A proposal on the best texts of now, and whether these have changed the same lines (then it has its way)."""
-        board = self.board
-        texts, origins, changes, disputed = list(board.texts), list(board.origins), [], False
-        for change in found.changes:
-            n = self._number(change)
-            own = stamped(change.edits, found.number)
-            rebased = rebase(own, change.before, texts[n], found.base_origins[n], origins[n])
-            edits = [*rebased.edits, *(edit for conflict in rebased.conflicts for edit in conflict.instead)]
-            disputed = disputed or bool(rebased.conflicts)
-            if edits:
-                evidence = [item.evidence for item in change.items]
-                text, lines = apply_patch(texts[n], origins[n], edits, evidence, found.number)
-                changes.append(replace(change, before=texts[n], after=text, edits=tuple(edits)))
-                texts[n], origins[n] = text, tuple(lines)
-        moved = replace(
-            found,
-            base=board.texts,
-            base_origins=board.origins,
-            texts=tuple(texts),
-            origins=tuple(origins),
-            changes=tuple(changes),
-        )
-        return moved, disputed
+        return moved(found, self._variables(), self.board.texts, self.board.origins)
 
     def _adopt(self, objective: Objective, found: Found, *, exact: bool) -> None:
         board = self.board

@@ -6,14 +6,45 @@ compared with what they do: where an example falls short of that, the texts with
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Origins
+from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.trim import gained_without
 
-__all__ = ["at_odds", "without"]
+__all__ = ["Ground", "at_odds", "without"]
+
+
+class Ground:
+    """The texts that a wave of patches is tried on, which the lane that reconciles them tells the others.
+
+    A patch is asked for while that goes on; it is put on these texts before it is tried, so that no line which one of
+    the patches before brought hides what it gains.
+
+    Example:
+        >>> ground = Ground()
+        >>> ground.settled() is None  # nobody reconciles anything, so nobody waits
+        True
+    """
+
+    def __init__(self) -> None:
+        self.awaited = False
+        self._found: Found | None = None
+        self._told = threading.Event()
+
+    def tell(self, found: Found | None) -> None:
+        """Say what came of it; None where nothing did."""
+        self._found = found
+        self._told.set()
+
+    def settled(self) -> Found | None:
+        """What came of it; waits for that where it is `awaited`."""
+        if self.awaited:
+            self._told.wait()
+        return self._found
 
 
 def at_odds(

@@ -24,6 +24,7 @@ from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.found import Found, Kind
 from textgrad_engine.optim.search.hearing import Share
+from textgrad_engine.optim.search.moving import moved
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import (
     BATCH,
@@ -35,7 +36,7 @@ from textgrad_engine.optim.search.race import (
     answered,
     run_race,
 )
-from textgrad_engine.optim.search.reconcile import at_odds, without
+from textgrad_engine.optim.search.reconcile import Ground, at_odds, without
 from textgrad_engine.optim.search.sparing import spared
 from textgrad_engine.optim.search.trim import MOST_LOOKED, trimmed
 from textgrad_engine.optim.telling import without_what_is_there
@@ -96,6 +97,7 @@ class Workshop:
         max_edits: int,
         seed: str,
         sharing: Share,
+        ground: Ground,
     ) -> Found:
         """Take feedback on a minibatch, share it, ask for a patch of at most so many edits, trim and race it."""
         with ops.feedback_batch_size(self.feedback_batch_size):
@@ -119,6 +121,10 @@ class Workshop:
                 briefs[n] = self._brief(board, n, shown.items, shown.history, share, number)
                 left_out[n] = shown.left_out
         found = self._ask(found, briefs, left_out)
+        if (cleared := ground.settled()) is not None:
+            found, _ = moved(found, self.variables, cleared.texts, cleared.origins)
+            known = {**board.val, **dict(cleared.seen)}
+            board = replace(board, texts=cleared.texts, origins=cleared.origins, val=known)
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support or positions, board.failing)[:GLANCE]
         then = objective.near(support or positions, board.right)[:GLANCE]
@@ -169,9 +175,16 @@ class Workshop:
         course = Course(seed, first, until="worse", reject=KEEP, fewest=1)
         return self._raced(objective, board, found, course)
 
-    def reconciling(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
+    def reconciling(self, objective: Objective, board: Board, number: int, seed: str, ground: Ground) -> Found:
         """Try the texts without the edits that are at odds with others which they were put together with."""
-        found = self._nothing(board, number, "reconciling")
+        found: Found | None = None
+        try:
+            found = self._reconciled(objective, board, self._nothing(board, number, "reconciling"), seed)
+        finally:
+            ground.tell(found)
+        return found
+
+    def _reconciled(self, objective: Objective, board: Board, found: Found, seed: str) -> Found:
         looked = list(board.val)
         if self.allowance is not None and len(looked) > self.allowance:
             looked = sorted(random.Random(seed).sample(looked, self.allowance))
@@ -179,20 +192,21 @@ class Workshop:
             (row,) = objective.matrix([board.texts], looked)
             now = {n: score for n, score in zip(looked, row) if score is not None}
             found = replace(found, seen=tuple(now.items()))
-            # Where less came than was expected shows it first; but what one patch keeps from being right, others never gain.
+            # Where less came than was expected shows first; but what one patch keeps from being right no other one gains.
             failing = [n for n in now if now[n] < board.top]
             random.Random(seed).shuffle(failing)
             failing.sort(key=lambda n: now[n] >= board.val[n])
-            held = [n for n in sorted(board.gained) if n in now and now[n] >= board.val[n]]
-            about = at_odds(
-                objective, board.texts, board.origins, board.recent, failing[:BATCH], held[:MOST_LOOKED], now
-            )
+            held = [n for n in sorted(board.gained) if n in now and now[n] >= board.val[n]][:MOST_LOOKED]
+            about = at_odds(objective, board.texts, board.origins, board.recent, failing[:BATCH], held, now)
         except UNANSWERED as error:
             return replace(found, problems=(f"the texts could not be run: {error}",), lost=True)
         if not about:
             return found
         course = Course(seed, failing, until="worse", reject=KEEP, fewest=1)
-        return self._raced(objective, board, self._without(found, about), course)
+        tried = self._raced(objective, board, self._without(found, about), course)
+        if tried.race is None or tried.race.outcome == "worse":
+            return replace(tried, texts=found.texts, origins=found.origins)
+        return tried
 
     def _without(self, found: Found, about: tuple[Accepted, ...]) -> Found:
         texts, origins = without(found.base, found.base_origins, about)
@@ -331,7 +345,8 @@ class Workshop:
                 # What was run is known by now, so the same race on more examples costs the new ones only.
                 known = zip(more, objective.matrix(both, more)[0])
                 wider = replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
-                record = run_race(self._race(objective, wider, found, course), objective.val, scores, slower)
+                rest = replace(course, batch=len(wider.val))  # all at once, as the first look has decided nothing
+                record = run_race(self._race(objective, wider, found, rest), objective.val, scores, slower)
             return replace(found, race=record)
         except UNANSWERED as error:  # texts may break the program; others can still be run
             problem = f"the race was given up: {error}"
