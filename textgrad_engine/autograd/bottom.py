@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -144,7 +143,7 @@ def _dispatch(
         roles, label = named, one_of(_LABELS, (named[0], cls.__name__))
     outs = (_pending(roles[0]),) if count == 1 else tuple([_pending(role) for role in roles])
     call = dispatch.submit(
-        functools.partial(_run, cls, ctx, taken, outs),
+        _Forward(cls, ctx, taken, outs),
         waits_for,
         label=label,
         where=dispatch.caller_line(),
@@ -152,7 +151,9 @@ def _dispatch(
     for number, out in enumerate(outs):
         out._call, out._index = call, number
     if edges:
-        if not style.takes_ctx:
+        if cls.only_saves:
+            cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
+        elif not style.takes_ctx:
             token = GRAD_ENABLED.set(False)
             try:
                 cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
@@ -185,12 +186,21 @@ def _named(cls: type[Function], args: tuple[Any, ...], count: int) -> tuple[str,
     return roles
 
 
-def _run(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> Any:
-    """On the event-loop thread: the values and roles of the outputs, or a coroutine for them."""
-    GRAD_ENABLED.set(False)  # in this call's own copy of the context
-    if cls._style.asynchronous:
-        return _run_async(cls, ctx, args, outs)
-    return _finish(cls, ctx, args, _outputs(cls, _forward(cls, ctx, args), len(outs)), outs)
+class _Forward:
+    """A forward for the event-loop thread. One object, of which many lie in a queue."""
+
+    __slots__ = ("_args", "_cls", "_ctx", "_outs")
+
+    def __init__(self, cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> None:
+        self._cls, self._ctx, self._args, self._outs = cls, ctx, args, outs
+
+    def __call__(self) -> Any:
+        """The values and roles of the outputs, or a coroutine for them."""
+        GRAD_ENABLED.set(False)  # in this call's own copy of the context
+        cls, ctx, args, outs = self._cls, self._ctx, self._args, self._outs
+        if cls._style.asynchronous:
+            return _run_async(cls, ctx, args, outs)
+        return _finish(cls, ctx, args, _outputs(cls, _forward(cls, ctx, args), len(outs)), outs)
 
 
 async def _run_async(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> Any:

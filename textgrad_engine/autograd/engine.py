@@ -43,7 +43,7 @@ from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, Sorted, run_rule
-from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
+from textgrad_engine.autograd.walk import SETTLED, Contribution, ExampleOrders, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
@@ -96,10 +96,10 @@ class Pass:
         self._all_wanted = captures is None
         self._visits, self._order, self._example_orders = plan(roots.nodes, captures)
         self._ready: list[Visit] = []
-        self._events: queue.SimpleQueue[tuple[Visit, Any, BaseException | None]] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Visit] = queue.SimpleQueue()
         self._put = self._events.put
         self._outstanding = 0
-        self._taken: deque[tuple[Visit, Any, BaseException | None]] = deque()
+        self._taken: deque[Visit] = deque()
         self._groups: dict[Any, list[Visit]] = {}
         self._forgives = FORGIVING.get()
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
@@ -111,7 +111,8 @@ class Pass:
         for position, (node, output_nr, items) in enumerate(zip(*roots)):
             visit = self._visits[node]
             if visit.gradients is not None:
-                visit.gradients.append((-1, position, 0, output_nr, items))
+                for item in items:
+                    visit.gradients.append((-1, position, 0, output_nr, item))
                 if not visit.waits_for:
                     first[visit] = None
         for visit in first:
@@ -123,9 +124,6 @@ class Pass:
         call = node.call
         if call is None:
             self._ready.append(visit)
-        elif call.done and call._error is None:
-            node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will
-            self._ready.append(visit)
         elif call.done:
             self._forward_done(visit, call)
         else:
@@ -133,7 +131,8 @@ class Pass:
             call.on_done(functools.partial(self._may_begin, visit))
 
     def _may_begin(self, visit: Visit, _: Call) -> None:
-        self._put((visit, _BEGIN, None))
+        visit.outcome, visit.error = _BEGIN, None
+        self._put(visit)
 
     def _forward_done(self, visit: Visit, call: Call) -> None:
         if call._error is None:
@@ -166,35 +165,48 @@ class Pass:
                     "backward waits for feedback, and this code runs on the event loop that computes it. "
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
-            visit, outcome, error = self._next_event()
+            visit = self._next_event()
             self._outstanding -= 1
-            if error is not None:
-                self._failed(visit, error)
-            elif outcome is _BEGIN:
+            if visit.error is not None:
+                self._failed(visit, visit.error)
+            elif visit.outcome is _BEGIN:
                 assert visit.node.call is not None
                 self._forward_done(visit, visit.node.call)
-            elif outcome is not SETTLED:
-                self._receive(visit, outcome)
-            elif visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
-                self._pass_on(visit)
+            elif visit.outcome is not SETTLED:
+                self._receive(visit, visit.outcome)
             else:
-                self._deliver(visit)
+                self._pass_on(visit)
 
     def _take_in(self) -> None:
         """Take an event out of the queue while rules are still to begin.
 
-        It has its turn when all have begun, so that their order does not depend on how quick an answer was; but what is
-        answered is taken over, so that the call behind it need not stay in memory.
+        It has its turn when all have begun, so that their order does not depend on how quick an answer was. But what is
+        answered is taken over, so that the call behind it need not stay in memory; and it is delivered where no other
+        rule could begin for it.
         """
-        event = visit, outcome, error = self._events.get()
-        self._taken.append(event)
-        if outcome is SETTLED and error is None:
+        visit = self._events.get()
+        if visit.outcome is SETTLED and visit.error is None:
             for items in visit.returned:
                 for item in items:
                     if item._layer is None:
                         item._settle()
+            if self._wakes_nobody(visit):
+                self._outstanding -= 1
+                self._deliver(visit)
+                return
+        self._taken.append(visit)
 
-    def _next_event(self) -> tuple[Visit, Any, BaseException | None]:
+    def _wakes_nobody(self, visit: Visit) -> bool:
+        """Whether all nodes that a node sends gradients to wait for other nodes too, and no hook sees them before."""
+        if visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
+            return False
+        edges = len(visit.targets)  # several may lead to one node
+        for target in visit.targets:  # noqa: SIM110  all() would cost a frame for each node
+            if target is not None and target.waits_for <= edges:
+                return False
+        return True
+
+    def _next_event(self) -> Visit:
         if self._taken:
             return self._taken.popleft()
         if self._events.empty():
@@ -214,12 +226,9 @@ class Pass:
         arrived = []
         for number in range(node.num_outputs):
             contributions = sent if node.num_outputs == 1 else [one for one in sent if one[3] == number]
-            if len(contributions) > 1:
-                contributions = self._ordered_for_examples(node, contributions)
-                items = [item for *_, items in contributions for item in items]
-            else:
-                items = contributions[0][4] if contributions else []
-            items = without_zeros(items)
+            if self._example_orders is not None and len(contributions) > 1:
+                contributions = self._ordered_for_examples(node, contributions, self._example_orders)
+            items = without_zeros([one[4] for one in contributions])
             if node.hooks if type(node) is FunctionNode else node.variable._hooks:  # type: ignore[attr-defined]
                 items = self._hooked(node, number, items)
             arrived.append(items)
@@ -249,14 +258,15 @@ class Pass:
         else:
             self._groups.setdefault(group, []).append(visit)
 
-    def _ordered_for_examples(self, node: Node, contributions: list[Contribution]) -> list[Contribution]:
+    def _ordered_for_examples(
+        self, node: Node, contributions: list[Contribution], orders: ExampleOrders
+    ) -> list[Contribution]:
         """Where examples of a batch have their feedback in different orders, give each its own; see NOTE [Rank]."""
-        orders = self._example_orders
-        if orders is None or (isinstance(node, FunctionNode) and node.function.of_batch):
+        if isinstance(node, FunctionNode) and node.function.of_batch:
             return contributions
         if orders.differ([one[0] for one in contributions]):
             items = run_rule(InOrder(contributions, orders, orders.inside[node]))
-            return [(*contributions[0][:4], items)]
+            return [(*contributions[0][:4], item) for item in items]
         return contributions
 
     def _hooked(self, node: Node, number: int, items: Items) -> Items:
@@ -295,7 +305,8 @@ class Pass:
         call.on_done(functools.partial(self._has_returned, visit))
 
     def _has_returned(self, visit: Visit, call: Call) -> None:
-        self._put((visit, call._value, call._error))
+        visit.outcome, visit.error = call._value, call._error
+        self._put(visit)
 
     def _receive(self, visit: Visit, returned: Sorted) -> None:
         """A rule has returned: go on when the text of its gradients is there."""
@@ -317,10 +328,8 @@ class Pass:
             pending[0].on_done(visit)
         elif pending:
             self._settle(visit, pending)
-        elif node.hooks:
-            self._pass_on(visit)
         else:
-            self._deliver(visit)
+            self._pass_on(visit)
 
     def _settle(self, visit: Visit, pending: Iterable[Call]) -> None:
         calls = list(dict.fromkeys(pending))
@@ -329,8 +338,9 @@ class Pass:
 
         def one_done(_: Call) -> None:
             if next(left) == 0:
-                error = next((call._error for call in calls if call._error is not None), None)
-                self._put((visit, SETTLED, error))
+                visit.outcome = SETTLED
+                visit.error = next((call._error for call in calls if call._error is not None), None)
+                self._put(visit)
 
         for call in calls:
             call.on_done(one_done)
@@ -351,7 +361,8 @@ class Pass:
     def _pass_on(self, visit: Visit) -> None:
         """The gradients of a rule are there: the node's hooks see them before they go on."""
         node = visit.node
-        if isinstance(node, FunctionNode) and node.hooks is not None and node.hooks.get(POST):
+        assert isinstance(node, FunctionNode)
+        if node.hooks and node.hooks.get(POST):
             visit.returned = after_rule(node, visit.returned, visit.arrived)
         self._deliver(visit)
 
@@ -365,7 +376,8 @@ class Pass:
                 if items := returned[position]:
                     nr = edges[position].output_nr  # type: ignore[union-attr]  # it leads to the target
                     assert target.gradients is not None
-                    target.gradients.append((visit.rank, position, visit.number, nr, items))
+                    for item in items:
+                        target.gradients.append((visit.rank, position, visit.number, nr, item))
                 target.waits_for -= 1
                 if target.waits_for == 0:
                     self._has_all(target)
@@ -380,9 +392,9 @@ class Pass:
     def _pass_examples(self, visit: Visit, sent: Sequence[Contribution]) -> None:
         """Take a batch of feedback apart, or put it together, piece by piece; see NOTE [Rank]."""
         by_place: dict[tuple[int, int], list[Items]] = {}
-        for rank, position, _, number, items in sorted(sent, key=itemgetter(3)):
+        for rank, position, _, number, item in sorted(sent, key=itemgetter(3)):
             pieces = by_place.setdefault((rank, position), [[] for _ in range(visit.node.num_outputs)])
-            pieces[number].extend(items)
+            pieces[number].append(item)
         whole = self._rule_call(visit)
         for (rank, position), arrived in by_place.items():
             piece = replace(whole, arrived=arrived)
@@ -390,7 +402,8 @@ class Pass:
             for edge, target, items in zip(visit.node.edges, visit.targets, returned):
                 if edge is not None and target is not None and items:
                     assert target.gradients is not None
-                    target.gradients.append((rank, position, visit.number, edge.output_nr, items))
+                    for item in items:
+                        target.gradients.append((rank, position, visit.number, edge.output_nr, item))
         for target in visit.targets:
             if target is not None:
                 target.waits_for -= 1
