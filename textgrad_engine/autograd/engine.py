@@ -43,7 +43,7 @@ from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, Sorted, run_rule
-from textgrad_engine.autograd.walk import SETTLED, Contribution, ExampleOrders, Roots, Visit, place_of, plan
+from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
@@ -120,25 +120,21 @@ class Pass:
 
     def _await_forward(self, visit: Visit) -> None:
         """A node may begin when its own forward is done."""
-        node = visit.node
-        call = node.call
+        call = visit.node.call
         if call is None:
             self._ready.append(visit)
-        elif call.done:
-            self._forward_done(visit, call)
-        else:
+        elif not call.done:
             self._outstanding += 1
             call.on_done(functools.partial(self._may_begin, visit))
+        elif call._error is None:
+            visit.node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will
+            self._ready.append(visit)
+        else:
+            self._failed(visit, call._error)
 
     def _may_begin(self, visit: Visit, _: Call) -> None:
         visit.outcome, visit.error = _BEGIN, None
         self._put(visit)
-
-    def _forward_done(self, visit: Visit, call: Call) -> None:
-        if call._error is None:
-            self._ready.append(visit)
-        else:
-            self._failed(visit, call._error)
 
     def run(self) -> None:
         """Run every needed node once."""
@@ -170,12 +166,12 @@ class Pass:
             if visit.error is not None:
                 self._failed(visit, visit.error)
             elif visit.outcome is _BEGIN:
-                assert visit.node.call is not None
-                self._forward_done(visit, visit.node.call)
-            elif visit.outcome is not SETTLED:
-                self._receive(visit, visit.outcome)
-            else:
+                self._await_forward(visit)
+            elif visit.outcome is SETTLED:
                 self._pass_on(visit)
+            else:
+                outcome, visit.outcome = visit.outcome, None
+                self._receive(visit, outcome)
 
     def _take_in(self) -> None:
         """Take an event out of the queue while rules are still to begin.
@@ -226,8 +222,8 @@ class Pass:
         arrived = []
         for number in range(node.num_outputs):
             contributions = sent if node.num_outputs == 1 else [one for one in sent if one[3] == number]
-            if self._example_orders is not None and len(contributions) > 1:
-                contributions = self._ordered_for_examples(node, contributions, self._example_orders)
+            if len(contributions) > 1:
+                contributions = self._ordered_for_examples(node, contributions)
             items = without_zeros([one[4] for one in contributions])
             if node.hooks if type(node) is FunctionNode else node.variable._hooks:  # type: ignore[attr-defined]
                 items = self._hooked(node, number, items)
@@ -258,11 +254,10 @@ class Pass:
         else:
             self._groups.setdefault(group, []).append(visit)
 
-    def _ordered_for_examples(
-        self, node: Node, contributions: list[Contribution], orders: ExampleOrders
-    ) -> list[Contribution]:
+    def _ordered_for_examples(self, node: Node, contributions: list[Contribution]) -> list[Contribution]:
         """Where examples of a batch have their feedback in different orders, give each its own; see NOTE [Rank]."""
-        if isinstance(node, FunctionNode) and node.function.of_batch:
+        orders = self._example_orders
+        if orders is None or (isinstance(node, FunctionNode) and node.function.of_batch):
             return contributions
         if orders.differ([one[0] for one in contributions]):
             items = run_rule(InOrder(contributions, orders, orders.inside[node]))
@@ -379,15 +374,8 @@ class Pass:
                     for item in items:
                         target.gradients.append((visit.rank, position, visit.number, nr, item))
                 target.waits_for -= 1
-                if target.waits_for == 0:
-                    self._has_all(target)
-
-    def _has_all(self, target: Visit) -> None:
-        """All of the nodes that a node waits for have sent their gradients."""
-        if target.node.call is None:
-            self._ready.append(target)
-        else:
-            self._await_forward(target)  # done by now, unless the forward behind it never read its value
+                if target.waits_for == 0:  # its forward is done by now, unless the one behind it never read its value
+                    self._await_forward(target)
 
     def _pass_examples(self, visit: Visit, sent: Sequence[Contribution]) -> None:
         """Take a batch of feedback apart, or put it together, piece by piece; see NOTE [Rank]."""
@@ -402,13 +390,12 @@ class Pass:
             for edge, target, items in zip(visit.node.edges, visit.targets, returned):
                 if edge is not None and target is not None and items:
                     assert target.gradients is not None
-                    for item in items:
-                        target.gradients.append((rank, position, visit.number, edge.output_nr, item))
+                    target.gradients += [(rank, position, visit.number, edge.output_nr, item) for item in items]
         for target in visit.targets:
             if target is not None:
                 target.waits_for -= 1
                 if target.waits_for == 0:
-                    self._has_all(target)
+                    self._await_forward(target)
 
     def _flush_groups(self) -> None:
         """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""
