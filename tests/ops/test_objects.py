@@ -9,7 +9,7 @@ import textgrad_engine as tg
 from textgrad_engine import dispatch, nn
 from textgrad_engine.llm import Completion
 
-CALLS = 1000
+CALLS = 2000
 
 
 class Instant:
