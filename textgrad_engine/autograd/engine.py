@@ -108,10 +108,10 @@ class Pass:
 
     def _begin_at(self, roots: Roots) -> None:
         first: dict[Visit, None] = {}
-        for position, (node, output_nr, items) in enumerate(zip(*roots)):
+        for position, (node, output_nr, item) in enumerate(zip(*roots)):
             visit = self._visits[node]
             if visit.gradients is not None:
-                for item in items:
+                if item is not None:
                     visit.gradients.append((-1, position, 0, output_nr, item))
                 if not visit.waits_for:
                     first[visit] = None
@@ -176,9 +176,8 @@ class Pass:
     def _take_in(self) -> None:
         """Take an event out of the queue while rules are still to begin.
 
-        It has its turn when all have begun, so that their order does not depend on how quick an answer was. But what is
-        answered is taken over, so that the call behind it need not stay in memory; and it is delivered where no other
-        rule could begin for it.
+        It has its turn when all have begun, so that their order does not depend on how quick an answer was; but what is
+        answered is taken over, so that the call behind it need not stay in memory.
         """
         visit = self._events.get()
         if visit.outcome is SETTLED and visit.error is None:
@@ -186,21 +185,7 @@ class Pass:
                 for item in items:
                     if item._layer is None:
                         item._settle()
-            if self._wakes_nobody(visit):
-                self._outstanding -= 1
-                self._deliver(visit)
-                return
         self._taken.append(visit)
-
-    def _wakes_nobody(self, visit: Visit) -> bool:
-        """Whether all nodes that a node sends gradients to wait for other nodes too, and no hook sees them before."""
-        if visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
-            return False
-        edges = len(visit.targets)  # several may lead to one node
-        for target in visit.targets:  # noqa: SIM110  all() would cost a frame for each node
-            if target is not None and target.waits_for <= edges:
-                return False
-        return True
 
     def _next_event(self) -> Visit:
         if self._taken:

@@ -22,17 +22,22 @@ sender's number; then the output that it is about, and the item."""
 
 
 class Roots(NamedTuple):
-    """Where a pass begins: for each root its node, which output of that it is, and its gradient."""
+    """Where a pass begins: for each item of a root's gradient the node, which output of that the root is, and the item.
+
+    A root that nothing is said about has one entry too, with None.
+    """
 
     nodes: list[Node]
     outputs: list[int]
-    gradients: list[Items]
+    items: list[Variable | None]
 
     def add(self, root: Variable, gradient: Items) -> None:
         """One root more."""
-        self.nodes.append(root._gradient_node())
-        self.outputs.append(0 if root._grad_fn is None else root.output_nr)
-        self.gradients.append(gradient)
+        node, output_nr = root._gradient_node(), 0 if root._grad_fn is None else root.output_nr
+        for item in gradient or (None,):
+            self.nodes.append(node)
+            self.outputs.append(output_nr)
+            self.items.append(item)
 
 
 class Visit:
