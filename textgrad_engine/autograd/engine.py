@@ -167,11 +167,13 @@ class Pass:
                 self._failed(visit, visit.error)
             elif visit.outcome is _BEGIN:
                 self._await_forward(visit)
-            elif visit.outcome is SETTLED:
-                self._pass_on(visit)
-            else:
+            elif visit.outcome is not SETTLED:
                 outcome, visit.outcome = visit.outcome, None
                 self._receive(visit, outcome)
+            elif visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
+                self._pass_on(visit)
+            else:
+                self._deliver(visit)
 
     def _take_in(self) -> None:
         """Take an event out of the queue while rules are still to begin.
@@ -209,7 +211,10 @@ class Pass:
             contributions = sent if node.num_outputs == 1 else [one for one in sent if one[3] == number]
             if len(contributions) > 1:
                 contributions = self._ordered_for_examples(node, contributions)
-            items = without_zeros([one[4] for one in contributions])
+            items = []
+            for one in contributions:
+                items.append(one[4])  # noqa: PERF401  a comprehension would cost a frame
+            items = without_zeros(items)
             if node.hooks if type(node) is FunctionNode else node.variable._hooks:  # type: ignore[attr-defined]
                 items = self._hooked(node, number, items)
             arrived.append(items)
@@ -308,8 +313,10 @@ class Pass:
             pending[0].on_done(visit)
         elif pending:
             self._settle(visit, pending)
-        else:
+        elif node.hooks:
             self._pass_on(visit)
+        else:
+            self._deliver(visit)
 
     def _settle(self, visit: Visit, pending: Iterable[Call]) -> None:
         calls = list(dict.fromkeys(pending))
@@ -341,8 +348,7 @@ class Pass:
     def _pass_on(self, visit: Visit) -> None:
         """The gradients of a rule are there: the node's hooks see them before they go on."""
         node = visit.node
-        assert isinstance(node, FunctionNode)
-        if node.hooks and node.hooks.get(POST):
+        if isinstance(node, FunctionNode) and node.hooks is not None and node.hooks.get(POST):
             visit.returned = after_rule(node, visit.returned, visit.arrived)
         self._deliver(visit)
 
