@@ -266,8 +266,7 @@ class InOrder(Rule):
 
     def values(self) -> Iterator[Any]:
         """All items."""
-        for *_, item in self.contributions:
-            yield item
+        yield from [item for *_, item in self.contributions]
 
     def run(self) -> Items:
         """Sort them."""
