@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from textgrad_engine import dispatch, pytree
 from textgrad_engine.autograd.arguments import layout_of, needs_by_argument, one_of
 from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.forward import Forward, named_roles, run_forward
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
 from textgrad_engine.autograd.variable import Variable
@@ -48,7 +48,7 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
 
     token = GRAD_ENABLED.set(False)
     try:
-        raw = _forward(cls, ctx, args)
+        raw = run_forward(cls, ctx, args)
         single = not isinstance(raw, tuple)
         raws = (raw,) if single else raw
         outs = tuple([value._alias() if isinstance(value, Variable) else value for value in raws])
@@ -140,11 +140,11 @@ def _dispatch(
             if variable._call is not None:
                 waits_for.append(variable._call)
     if style.roles is not None and known:  # else only the running inputs can tell
-        named = _named(cls, args, count)
+        named = named_roles(cls, args, count)
         roles, label = named, one_of(_LABELS, (named[0], cls.__name__))
     outs = (_pending(roles[0]),) if count == 1 else tuple([_pending(role) for role in roles])
     call = dispatch.submit(
-        functools.partial(_run, cls, ctx, taken, outs),
+        Forward(cls, ctx, taken, outs),
         waits_for,
         label=label,
         where=dispatch.caller_line(),
@@ -152,7 +152,9 @@ def _dispatch(
     for number, out in enumerate(outs):
         out._call, out._index = call, number
     if edges:
-        if not style.takes_ctx:
+        if cls.only_saves:
+            cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
+        elif not style.takes_ctx:
             token = GRAD_ENABLED.set(False)
             try:
                 cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
@@ -175,95 +177,6 @@ def _pending(role: str | None) -> Variable:
     return out
 
 
-def _named(cls: type[Function], args: tuple[Any, ...], count: int) -> tuple[str, ...]:
-    """The roles of the outputs, as the Function says them."""
-    assert cls._style.roles is not None
-    named = cls._style.roles(*args)
-    roles = (named,) if isinstance(named, str) else tuple(named)
-    if len(roles) != count:
-        raise AutogradError(f"{cls.__name__}.output_role gave {len(roles)} roles for {count} outputs: {named!r:.80}")
-    return roles
-
-
-def _run(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> Any:
-    """On the event-loop thread: the values and roles of the outputs, or a coroutine for them."""
-    GRAD_ENABLED.set(False)  # in this call's own copy of the context
-    if cls._style.asynchronous:
-        return _run_async(cls, ctx, args, outs)
-    return _finish(cls, ctx, args, _outputs(cls, _forward(cls, ctx, args), len(outs)), outs)
-
-
-async def _run_async(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Variable, ...]) -> Any:
-    raws = _outputs(cls, await _forward(cls, ctx, args), len(outs))
-    for value in raws:
-        if value._call is not None:
-            await value
-    return _finish(cls, ctx, args, raws, outs)
-
-
-def _forward(cls: type[Function], ctx: Context, args: tuple[Any, ...]) -> Any:
-    try:
-        return cls.forward(ctx, *args) if cls._style.takes_ctx else cls.forward(*args)
-    except TypeError as error:
-        _note_style(cls, ctx, args, error)
-        raise
-
-
-def _note_style(cls: type[Function], ctx: Context, args: tuple[Any, ...], error: TypeError) -> None:
-    """Say how forward is called, where its parameters do not fit that but would fit the other style."""
-
-    def fits(*given: Any) -> bool:
-        try:
-            inspect.signature(cls.forward).bind(*given)
-        except TypeError:
-            return False
-        return True
-
-    if cls._style.takes_ctx and not fits(ctx, *args) and fits(*args):
-        error.add_note(
-            f"{cls.__name__} has no setup_context, so its forward is called with a ctx first. Either write "
-            "forward(ctx, ...), or add a static method setup_context(ctx, inputs, output)."
-        )
-    elif not cls._style.takes_ctx and not fits(*args) and fits(ctx, *args):
-        error.add_note(
-            f"{cls.__name__} has a setup_context, so its forward is called without a ctx. Either write forward(...) "
-            "without it, or take setup_context away."
-        )
-
-
-def _finish(
-    cls: type[Function], ctx: Context, args: tuple[Any, ...], raws: tuple[Variable, ...], outs: tuple[Variable, ...]
-) -> Any:
-    if ctx._constants:
-        _refuse_late_constants(cls, ctx, raws)
-    if ctx._saved:
-        ctx._seal(None, raws, outs)
-    named = None
-    if cls._style.roles is not None:
-        for out in outs:
-            if out._role is None:
-                named = _named(cls, args, len(outs))
-                break
-    values: tuple[Any, ...] = ()  # the data and the role of the first output, those of the second, and so on
-    for number, value in enumerate(raws):
-        values += (value.data, value.role if named is None else named[number])
-    if ctx._saved:
-        ctx._computed(values)
-    return values
-
-
-def _outputs(cls: type[Function], raw: Any, count: int) -> tuple[Variable, ...]:
-    values = raw if isinstance(raw, tuple) else (raw,)
-    if len(values) != count:
-        raise AutogradError(
-            f"{cls.__name__}.forward returned {len(values)} values, but the class declares num_outputs = {count}; "
-            "a dispatched Function says beforehand how many it returns"
-        )
-    if count == 1 and isinstance(raw, Variable):
-        return (raw,)
-    return tuple([value if isinstance(value, Variable) else Variable(value) for value in values])
-
-
 def _refuse_output(cls: type[Function], out: Any) -> None:
     """Refuse an output that would lose its history without anybody noticing.
 
@@ -280,14 +193,6 @@ def _refuse_output(cls: type[Function], out: Any) -> None:
         raise TypeError(
             f"{cls.__name__}.forward returned Variables inside a {type(out).__name__}, where no feedback would reach "
             "them. Several outputs are returned as a tuple of Variables."
-        )
-
-
-def _refuse_late_constants(cls: type[Function], ctx: Context, raws: tuple[Variable, ...]) -> None:
-    if any(ctx._is_constant(raw, raw) for raw in raws):
-        raise AutogradError(
-            f"{cls.__name__}.forward called mark_non_differentiable after it was dispatched, when what uses its "
-            "outputs was recorded already. Do it in setup_context(ctx, inputs, output), which runs at dispatch."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from textgrad_engine.autograd.arguments import one_of
 from textgrad_engine.autograd.graph import FunctionNode
@@ -193,19 +193,22 @@ def any_context(ctx: Context) -> Context:
     return ctx
 
 
-class _SavedOutput:
+class _SavedOutput(weakref.ref[Variable]):
     """A saved output: unpacked as a fresh stand-in on the same place of the graph.
 
     The value alone is kept, and the variables that the user may still change are only watched: what the node holds
-    must not hold the node. A saved input is kept as it is, with the version that it had.
+    must not hold the node. So it is itself the weak reference to the output, one object less of each call. A saved
+    input is kept as it is, with the version that it had.
     """
 
-    __slots__ = ("call", "fresh", "out", "output", "role", "value", "variable", "version", "watched")
+    __slots__ = ("call", "fresh", "output", "role", "value", "variable", "version", "watched")
+
+    def __new__(cls, given: Variable, version: int, number: int, out: Variable, fresh: int) -> Self:
+        return super().__new__(cls, out)
 
     def __init__(self, given: Variable, version: int, number: int, out: Variable, fresh: int) -> None:
-        self.version, self.output = version, number
+        self.version, self.output, self.fresh = version, number, fresh
         origin = given if given._origin is None else given._origin
-        self.out, self.fresh = weakref.ref(out), fresh
         self.watched = None if origin is out else weakref.ref(origin)  # a forward may hand back what it was given
         self.variable: Variable | None = None
         self.call: Call | None = None  # of an output that was dispatched, until its value is there
@@ -225,7 +228,7 @@ class _SavedOutput:
         self.call = None  # last: other threads may be reading
 
     def _check(self) -> None:
-        now = self.out()
+        now = self()
         if self.watched is not None:
             _refuse_change(self.watched(), self.version)
         if now is not None and now._version != self.fresh:

@@ -96,10 +96,10 @@ class Pass:
         self._all_wanted = captures is None
         self._visits, self._order, self._example_orders = plan(roots.nodes, captures)
         self._ready: list[Visit] = []
-        self._events: queue.SimpleQueue[tuple[Visit, Any, BaseException | None]] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Visit] = queue.SimpleQueue()
         self._put = self._events.put
         self._outstanding = 0
-        self._taken: deque[tuple[Visit, Any, BaseException | None]] = deque()
+        self._taken: deque[Visit] = deque()
         self._groups: dict[Any, list[Visit]] = {}
         self._forgives = FORGIVING.get()
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
@@ -108,10 +108,11 @@ class Pass:
 
     def _begin_at(self, roots: Roots) -> None:
         first: dict[Visit, None] = {}
-        for position, (node, output_nr, items) in enumerate(zip(*roots)):
+        for position, (node, output_nr, item) in enumerate(zip(*roots)):
             visit = self._visits[node]
             if visit.gradients is not None:
-                visit.gradients.append((-1, position, 0, output_nr, items))
+                if item is not None:
+                    visit.gradients.append((-1, position, 0, output_nr, item))
                 if not visit.waits_for:
                     first[visit] = None
         for visit in first:
@@ -119,27 +120,21 @@ class Pass:
 
     def _await_forward(self, visit: Visit) -> None:
         """A node may begin when its own forward is done."""
-        node = visit.node
-        call = node.call
+        call = visit.node.call
         if call is None:
             self._ready.append(visit)
-        elif call.done and call._error is None:
-            node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will
-            self._ready.append(visit)
-        elif call.done:
-            self._forward_done(visit, call)
-        else:
+        elif not call.done:
             self._outstanding += 1
             call.on_done(functools.partial(self._may_begin, visit))
-
-    def _may_begin(self, visit: Visit, _: Call) -> None:
-        self._put((visit, _BEGIN, None))
-
-    def _forward_done(self, visit: Visit, call: Call) -> None:
-        if call._error is None:
+        elif call._error is None:
+            visit.node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will
             self._ready.append(visit)
         else:
             self._failed(visit, call._error)
+
+    def _may_begin(self, visit: Visit, _: Call) -> None:
+        visit.outcome, visit.error = _BEGIN, None
+        self._put(visit)
 
     def run(self) -> None:
         """Run every needed node once."""
@@ -166,14 +161,14 @@ class Pass:
                     "backward waits for feedback, and this code runs on the event loop that computes it. "
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
-            visit, outcome, error = self._next_event()
+            visit = self._next_event()
             self._outstanding -= 1
-            if error is not None:
-                self._failed(visit, error)
-            elif outcome is _BEGIN:
-                assert visit.node.call is not None
-                self._forward_done(visit, visit.node.call)
-            elif outcome is not SETTLED:
+            if visit.error is not None:
+                self._failed(visit, visit.error)
+            elif visit.outcome is _BEGIN:
+                self._await_forward(visit)
+            elif visit.outcome is not SETTLED:
+                outcome, visit.outcome = visit.outcome, None
                 self._receive(visit, outcome)
             elif visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
                 self._pass_on(visit)
@@ -186,15 +181,15 @@ class Pass:
         It has its turn when all have begun, so that their order does not depend on how quick an answer was; but what is
         answered is taken over, so that the call behind it need not stay in memory.
         """
-        event = visit, outcome, error = self._events.get()
-        self._taken.append(event)
-        if outcome is SETTLED and error is None:
+        visit = self._events.get()
+        if visit.outcome is SETTLED and visit.error is None:
             for items in visit.returned:
                 for item in items:
                     if item._layer is None:
                         item._settle()
+        self._taken.append(visit)
 
-    def _next_event(self) -> tuple[Visit, Any, BaseException | None]:
+    def _next_event(self) -> Visit:
         if self._taken:
             return self._taken.popleft()
         if self._events.empty():
@@ -216,9 +211,9 @@ class Pass:
             contributions = sent if node.num_outputs == 1 else [one for one in sent if one[3] == number]
             if len(contributions) > 1:
                 contributions = self._ordered_for_examples(node, contributions)
-                items = [item for *_, items in contributions for item in items]
-            else:
-                items = contributions[0][4] if contributions else []
+            items = []
+            for one in contributions:
+                items.append(one[4])  # noqa: PERF401  a comprehension would cost a frame
             items = without_zeros(items)
             if node.hooks if type(node) is FunctionNode else node.variable._hooks:  # type: ignore[attr-defined]
                 items = self._hooked(node, number, items)
@@ -256,7 +251,7 @@ class Pass:
             return contributions
         if orders.differ([one[0] for one in contributions]):
             items = run_rule(InOrder(contributions, orders, orders.inside[node]))
-            return [(*contributions[0][:4], items)]
+            return [(*contributions[0][:4], item) for item in items]
         return contributions
 
     def _hooked(self, node: Node, number: int, items: Items) -> Items:
@@ -295,7 +290,8 @@ class Pass:
         call.on_done(functools.partial(self._has_returned, visit))
 
     def _has_returned(self, visit: Visit, call: Call) -> None:
-        self._put((visit, call._value, call._error))
+        visit.outcome, visit.error = call._value, call._error
+        self._put(visit)
 
     def _receive(self, visit: Visit, returned: Sorted) -> None:
         """A rule has returned: go on when the text of its gradients is there."""
@@ -329,8 +325,9 @@ class Pass:
 
         def one_done(_: Call) -> None:
             if next(left) == 0:
-                error = next((call._error for call in calls if call._error is not None), None)
-                self._put((visit, SETTLED, error))
+                visit.outcome = SETTLED
+                visit.error = next((call._error for call in calls if call._error is not None), None)
+                self._put(visit)
 
         for call in calls:
             call.on_done(one_done)
@@ -365,24 +362,18 @@ class Pass:
                 if items := returned[position]:
                     nr = edges[position].output_nr  # type: ignore[union-attr]  # it leads to the target
                     assert target.gradients is not None
-                    target.gradients.append((visit.rank, position, visit.number, nr, items))
+                    for item in items:
+                        target.gradients.append((visit.rank, position, visit.number, nr, item))
                 target.waits_for -= 1
-                if target.waits_for == 0:
-                    self._has_all(target)
-
-    def _has_all(self, target: Visit) -> None:
-        """All of the nodes that a node waits for have sent their gradients."""
-        if target.node.call is None:
-            self._ready.append(target)
-        else:
-            self._await_forward(target)  # done by now, unless the forward behind it never read its value
+                if target.waits_for == 0:  # its forward is done by now, unless the one behind it never read its value
+                    self._await_forward(target)
 
     def _pass_examples(self, visit: Visit, sent: Sequence[Contribution]) -> None:
         """Take a batch of feedback apart, or put it together, piece by piece; see NOTE [Rank]."""
         by_place: dict[tuple[int, int], list[Items]] = {}
-        for rank, position, _, number, items in sorted(sent, key=itemgetter(3)):
+        for rank, position, _, number, item in sorted(sent, key=itemgetter(3)):
             pieces = by_place.setdefault((rank, position), [[] for _ in range(visit.node.num_outputs)])
-            pieces[number].extend(items)
+            pieces[number].append(item)
         whole = self._rule_call(visit)
         for (rank, position), arrived in by_place.items():
             piece = replace(whole, arrived=arrived)
@@ -390,12 +381,12 @@ class Pass:
             for edge, target, items in zip(visit.node.edges, visit.targets, returned):
                 if edge is not None and target is not None and items:
                     assert target.gradients is not None
-                    target.gradients.append((rank, position, visit.number, edge.output_nr, items))
+                    target.gradients += [(rank, position, visit.number, edge.output_nr, item) for item in items]
         for target in visit.targets:
             if target is not None:
                 target.waits_for -= 1
                 if target.waits_for == 0:
-                    self._has_all(target)
+                    self._await_forward(target)
 
     def _flush_groups(self) -> None:
         """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""

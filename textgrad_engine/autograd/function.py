@@ -58,6 +58,9 @@ class Function:
     collects: ClassVar[bool] = False
     of_batch: ClassVar[Literal["", "apart", "together"]] = ""
     """What only a `vmap` level does with its own values: takes them apart, or puts them together."""
+    only_saves: ClassVar[bool] = False
+    """Says that `setup_context` computes nothing, so that grad mode need not be switched off for it: each switch costs
+    a call under way two objects."""
     backward_is_async: ClassVar[bool] = False
     _style: ClassVar[_Style]
 

@@ -266,18 +266,18 @@ class InOrder(Rule):
 
     def values(self) -> Iterator[Any]:
         """All items."""
-        for *_, items in self.contributions:
-            yield from items
+        yield from [item for *_, item in self.contributions]
 
     def run(self) -> Items:
         """Sort them."""
         order = self.orders.places.get(frozenset(self.example.items()), {})
         by_place = sorted(self.contributions, key=lambda one: (order.get(one[0], one[0]), place_of(one)))
-        return [item for *_, items in by_place for item in items]
+        return [item for *_, item in by_place]
 
     def of_example(self, split: Split, number: int) -> InOrder:
         """What of them is said about the example."""
-        own = [(*one[:4], without_zeros(split.part(one[4], number))) for one in self.contributions]
+        own = [(*one[:4], split.part(one[4], number)) for one in self.contributions]
+        own = [one for one in own if not one[4]._says_nothing()]
         return InOrder(own, self.orders, {**self.example, split.layer: number})
 
     def gathered(self, split: Split, results: list[Any]) -> Items:

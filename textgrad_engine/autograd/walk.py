@@ -16,23 +16,28 @@ from textgrad_engine.dispatch import Call
 
 __all__ = ["SETTLED", "Contribution", "ExampleOrders", "Inside", "Roots", "Visit", "place_of", "plan"]
 
-Contribution: TypeAlias = tuple[int, int, int, int, Items]
-"""What was sent to a node, and its place: the rank of the node that sent it, the position of the edge, the sender's
-number; then the output that it is about, and the items."""
+Contribution: TypeAlias = tuple[int, int, int, int, Variable]
+"""An item that was sent to a node, and its place: the rank of the node that sent it, the position of the edge, the
+sender's number; then the output that it is about, and the item."""
 
 
 class Roots(NamedTuple):
-    """Where a pass begins: for each root its node, which output of that it is, and its gradient."""
+    """Where a pass begins: for each item of a root's gradient the node, which output of that the root is, and the item.
+
+    A root that nothing is said about has one entry too, with None.
+    """
 
     nodes: list[Node]
     outputs: list[int]
-    gradients: list[Items]
+    items: list[Variable | None]
 
     def add(self, root: Variable, gradient: Items) -> None:
         """One root more."""
-        self.nodes.append(root._gradient_node())
-        self.outputs.append(0 if root._grad_fn is None else root.output_nr)
-        self.gradients.append(gradient)
+        node, output_nr = root._gradient_node(), 0 if root._grad_fn is None else root.output_nr
+        for item in gradient or (None,):
+            self.nodes.append(node)
+            self.outputs.append(output_nr)
+            self.items.append(item)
 
 
 class Visit:
@@ -48,13 +53,18 @@ class Visit:
         gradients: what has been sent so far; None where nobody wants it.
         arrived: for each output the items, in order, when all have been sent.
         returned: for each edge what the node's rule gave.
-        tell: takes the visit, and how a call ended that it waits for.
+        tell: takes the visit when a call has ended that it waits for; there is never more than one.
+        outcome: what that call gave, or `SETTLED`.
+        error: what it failed with.
     """
 
     __slots__ = (
-        "arrived", "gradients", "needed", "node", "number", "rank", "returned", "targets", "tell", "waits_for",
+        "arrived", "error", "gradients", "needed", "node", "number", "outcome", "rank", "returned", "targets", "tell",
+        "waits_for",
     )  # fmt: skip
-    tell: Callable[[tuple[Visit, Any, BaseException | None]], None]
+    tell: Callable[[Visit], None]
+    outcome: Any
+    error: BaseException | None
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -68,11 +78,12 @@ class Visit:
 
     def __call__(self, call: Call) -> None:
         """Say that the text of what the node's rule gave is there; a callback of its call."""
-        self.tell((self, SETTLED, call._error))
+        self.outcome, self.error = SETTLED, call._error
+        self.tell(self)
 
 
 SETTLED: Any = object()
-"""What is told when the text of a rule's gradients is there."""
+"""The outcome when the text of a rule's gradients is there."""
 
 place_of = itemgetter(0, 1, 2)
 """What contributions to one place are sorted by."""
@@ -98,6 +109,8 @@ def plan(
         if isinstance(node, AccumulateGrad):
             visit.needed = only is None or GradientEdge(node, 0) in only
         else:
+            if node.call is not None and node.call.done and node.call._error is None:
+                node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will
             if node.edges is not edges:  # calls of a loop share theirs
                 edges, targets = node.edges, []
                 for edge in edges:

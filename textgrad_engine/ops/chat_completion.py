@@ -27,6 +27,8 @@ __all__ = ["ChatCompletion", "ask", "ask_texts", "chat_completion", "complete", 
 class ChatCompletion(Function):
     """`ChatCompletion.apply(settings, plan, *values)`; see `chat_completion`."""
 
+    only_saves = True
+
     @staticmethod
     async def forward(settings: ChatSettings, plan: Plan, *values: Any) -> Variable:
         """Send the messages and wait for the answer."""
