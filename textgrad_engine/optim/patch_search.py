@@ -333,8 +333,7 @@ class PatchSearch(Searcher):
     # What to try next. Only the board decides, and it changes in the order of the proposals.
 
     def _next(self, objective: Objective, hearing: Hearing, ground: Ground) -> Callable[[], Found] | None:
-        board = self.board
-        shop = replace(self._workshop, ahead=False)
+        board, shop = self.board, self._workshop
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
         begin = functools.partial(self._work, objective)
@@ -476,24 +475,24 @@ class PatchSearch(Searcher):
         longer = sum(map(len, found.texts)) > sum(map(len, found.base))
         if race.outcome == "no difference" and longer:  # of equals the shorter one stays
             return False, "no difference shown, and it is longer", found.changes
-        if found.base != self.board.texts:  # others are gone since, which these may stand in for
-            if found.kind == "reconciling":  # what was put to it since makes the edits no better
-                texts, origins = without(self.board.texts, self.board.origins, found.about)
-                self._adopt(objective, replace(found, texts=texts, origins=origins), exact=False)
-                return True, f"{race.outcome} without", found.changes
+        exact = found.base == self.board.texts
+        if not exact and found.kind == "reconciling":  # what was put to it since makes these edits no better
+            texts, origins = without(self.board.texts, self.board.origins, found.about)
+            found = replace(found, base=self.board.texts, texts=texts, origins=origins)
+        elif not exact:  # others are gone since, which these may stand in for
             if found.kind == "tidying":
                 self.board.together = MANY_TOGETHER
-                return False, f"{race.outcome} without; to be tried again, as the texts have changed", found.changes
-            doubtful = self.board.doubtful
-            waiting = doubtful.pop() if doubtful and len(found.about) == 1 else ()
-            doubtful.append((*waiting, *found.about))
+            else:
+                doubtful = self.board.doubtful
+                waiting = doubtful.pop() if doubtful and len(found.about) == 1 else ()
+                doubtful.append((*waiting, *found.about))
             return False, f"{race.outcome} without; to be tried again, as the texts have changed", found.changes
         if refusal := objective.refusal(found.base, found.texts, found.number):
             return False, f"refused: {refusal}", found.changes
         self._remember_removed(found, race.outcome)
         if self._base == found.base:  # what is under way is hardly the worse for a line less
             self._base = found.texts
-        self._adopt(objective, found, exact=True)
+        self._adopt(objective, found, exact=exact)
         return True, f"{race.outcome} without", found.changes
 
     def _rival(self, found: Found, race: RaceRecord) -> Rival:

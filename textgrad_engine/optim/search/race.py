@@ -114,8 +114,7 @@ class Race:
     Args:
         strata: positions of examples, each once; the first stratum is where a difference shows first. Inside a stratum
             the order is that of running.
-        first: how many examples the first batch has.
-        growth: by so much each further batch is larger than the one before.
+        first: how many examples the first batch has; each further one is twice as large.
         allowance: at most so many examples in all; None for all there are.
         until: ``"better"`` for a candidate that is of use only when it is better: a race ends early when nothing gets
             better where that shows first. ``"worse"`` for one that is taken unless it is worse, as it is shorter: a
@@ -151,7 +150,6 @@ class Race:
         strata: Sequence[Sequence[int]],
         *,
         first: int = BATCH,
-        growth: int = 2,
         allowance: int | None = None,
         until: Literal["better", "worse"] = "better",
         accept: float = ACCEPT,
@@ -168,10 +166,10 @@ class Race:
         if not every or len(set(every)) < len(every):
             raise ValueError("a race needs examples, each in one stratum, once")
         levels = accept, accept if reject is None else reject
-        if min(first, growth, fewest, 1 if allowance is None else allowance) < 1 or scale <= 0 or noise < 0:
+        if min(first, fewest, 1 if allowance is None else allowance) < 1 or scale <= 0 or noise < 0:
             raise ValueError(
-                f"a race needs first, growth, fewest and allowance >= 1, scale > 0 and noise >= 0; got first={first}, "
-                f"growth={growth}, fewest={fewest}, allowance={allowance}, scale={scale}, noise={noise}"
+                f"a race needs first, fewest and allowance >= 1, scale > 0 and noise >= 0; got first={first}, "
+                f"fewest={fewest}, allowance={allowance}, scale={scale}, noise={noise}"
             )
         if not all(0.5 < level < 1 for level in levels):
             raise ValueError(f"a race needs accept and reject between 0.5 and 1, got {accept} and {reject}")
@@ -179,8 +177,7 @@ class Race:
         self._sizes = [len(stratum) for stratum in self._waiting]
         self._differences: list[list[float]] = [[] for _ in self._waiting]
         self._costs: list[list[float]] = [[] for _ in self._waiting]
-        self._batch, self._growth = first, growth
-        self._left = len(every) if allowance is None else min(allowance, len(every))
+        self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
         self._fewest, self._glance, self._handicap = fewest, glance, handicap
         self._hopeful = set(every if hopeful is None else hopeful)
         self._until, (self._accept, self._reject) = until, levels
@@ -198,7 +195,7 @@ class Race:
         if self.outcome is not None:
             return []
         size = min(self._batch, self._left)
-        self._batch *= self._growth
+        self._batch *= 2
         head = self._waiting[0]
         rest = [position for stratum in self._alternating() for position in stratum]
         from_head = min(len(head), max(-(-size // 2), size - len(rest)))

@@ -44,12 +44,6 @@ from textgrad_engine.optim.transforms import Context
 
 __all__ = ["Workshop", "in_edits", "support_of"]
 
-GROWTH = 2
-"""Each batch of a race is so many times as large as the one before."""
-
-GROWTH_AHEAD = 8
-"""The same where others wait for the race: what is left after the first batch is run at once."""
-
 
 @dataclass(frozen=True)
 class Course:
@@ -76,7 +70,6 @@ class Workshop:
         momentum: so many lines of history are shown to the proposer.
         feedback_batch_size: so many examples may share one feedback call.
         allowance: at most so many examples in a race; None for all.
-        ahead: whether examples are bought ahead, as others wait for what comes of it.
     """
 
     variables: tuple[Variable, ...]
@@ -86,7 +79,6 @@ class Workshop:
     momentum: int
     feedback_batch_size: int
     allowance: int | None
-    ahead: bool = False
 
     def patch(
         self,
@@ -135,9 +127,7 @@ class Workshop:
             return self._trimmed_race(objective, board, proposal, course)
 
         if found.texts != found.base and not self.problem(found.base, found.texts):
-            # What the race begins with anyway is looked at at once where others wait for it.
-            looked = self._race(objective, board, found, course).next() if self.ahead else [*first, *then]
-            found = trimmed(objective, self.variables, found, looked) or found
+            found = trimmed(objective, self.variables, found, [*first, *then]) or found
         return spared(objective, self.variables, race(found), race)
 
     def _trimmed_race(self, objective: Objective, board: Board, found: Found, course: Course) -> Found:
@@ -192,7 +182,7 @@ class Workshop:
             (row,) = objective.matrix([board.texts], looked)
             now = {n: score for n, score in zip(looked, row) if score is not None}
             found = replace(found, seen=tuple(now.items()))
-            # Where less came than was expected shows first; but what one patch keeps from being right no other one gains.
+            # What fell short of what was expected comes first. But what one patch keeps wrong, no other has ever gained.
             failing = [n for n in now if now[n] < board.top]
             random.Random(seed).shuffle(failing)
             failing.sort(key=lambda n: now[n] >= board.val[n])
@@ -345,8 +335,7 @@ class Workshop:
                 # What was run is known by now, so the same race on more examples costs the new ones only.
                 known = zip(more, objective.matrix(both, more)[0])
                 wider = replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
-                rest = replace(course, batch=len(wider.val))  # all at once, as the first look has decided nothing
-                record = run_race(self._race(objective, wider, found, rest), objective.val, scores, slower)
+                record = run_race(self._race(objective, wider, found, course), objective.val, scores, slower)
             return replace(found, race=record)
         except UNANSWERED as error:  # texts may break the program; others can still be run
             problem = f"the race was given up: {error}"
@@ -357,7 +346,6 @@ class Workshop:
         return Race(
             board.strata(first, random.Random(course.seed), course.then),
             first=course.batch,
-            growth=GROWTH_AHEAD if self.ahead else GROWTH,
             allowance=self.allowance,
             scale=board.scale,
             handicap=handicap_of(objective, found.base, found.texts),
