@@ -28,7 +28,7 @@ LOOKS = 3
 """So often in a row nobody may have anything to do before time goes on."""
 
 DIGITS = 9
-"""Of the seconds: moments that are the same are equal, whatever steps time came there by; nanoseconds, as asyncio's own."""
+"""Of the seconds: a moment is equal to itself, whatever steps time came there by. A nanosecond is asyncio's own."""
 
 
 class Clock:
