@@ -150,7 +150,7 @@ def test_an_answer_that_is_told_and_then_sent_back_to_be_mended_is_taken_back(be
 def test_an_answer_that_takes_too_long_to_tell_is_taken_back(bench):
     """The wall deadline ends a stream in the middle of a sentence."""
     whole = HALF * 40 + "data: [DONE]\n\n"
-    here = bench(Fault(200, SSE, whole, drip=5.0), deadline=20.0)
+    here = bench(Fault(200, SSE, whole, drip=0.5), deadline=20.0)
     pieces = []
 
     def listen(request, piece):
