@@ -60,7 +60,7 @@ def test_once_prints_the_result_so_far(slow: str, tmp_path: Path) -> None:
     with start(tmp_path, "train", str(TICKETS), "--base-url", slow, "--run-dir", str(run)) as process:
         wait_for_line(process.stderr, "step  1/12")
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "stopping: answers that are under way are waited for" in stderr
     assert "Interrupted after" in stdout
@@ -84,7 +84,7 @@ def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None
         wait_for_line(process.stderr, "Run folder")
         wait_for_a_question(server, process)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Interrupted before the first step" in stdout
     assert stdout.count("not measured") >= 4
@@ -122,7 +122,7 @@ def test_an_evaluation_that_is_interrupted_has_no_score(trained: tuple[Path, obj
     ):
         wait_for_a_question(server, process)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert stdout == ""
     assert "interrupted: the evaluation is not complete" in stderr

@@ -43,7 +43,7 @@ def asked(fault, ask, *, stream=False, api="chat"):
 
 def asked_at(address, ask, *, stream=False, api="chat"):
     async def main():
-        model = OpenAIModel("m", base_url=address, api=api, timeout=20)
+        model = OpenAIModel("m", base_url=address, api=api, timeout=60)
         try:
             with on_token(lambda request, piece: None) if stream else contextlib.nullcontext():
                 return await model.complete(ask())

@@ -85,7 +85,7 @@ def kept():
 
 def finished():
     """Wait for the attempt to end, whatever became of it."""
-    vocabulary._attempts["o200k_base"].found.result(30)
+    vocabulary._attempts["o200k_base"].found.result(60)
 
 
 def no_fetch(*args):
