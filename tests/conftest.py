@@ -1,13 +1,27 @@
-"""What all tests share: property tests try the same examples everywhere, so that a red run can be run again; and no
-test fetches a vocabulary, not even one that may ask endpoints."""
+"""What all tests share.
+
+Property tests try the same examples everywhere, so that a red run can be run again, however long making these takes;
+no test fetches a vocabulary, not even one that may ask endpoints; Ctrl-C is heard, also where the tests run in the
+background of a shell.
+"""
 
 import os
+import signal
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from textgrad_engine.llm.vocabulary import NO_FETCH
 
 os.environ[NO_FETCH] = "1"
 
-settings.register_profile("same-everywhere", derandomize=True, deadline=None, database=None)
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's `command &`, and child processes would have it too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile(
+    "same-everywhere",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("same-everywhere")

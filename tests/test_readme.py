@@ -40,4 +40,4 @@ def test_the_first_screen_is_the_two_commands() -> None:
     top = (ROOT / "README.md").read_text().split("\n")[:8]
     begin = "    python3 -m venv .venv && .venv/bin/pip install "
     assert begin + ". && .venv/bin/textgrad-engine train examples/tickets" in top
-    assert begin + "'.[test]' && .venv/bin/pytest" in top
+    assert begin + "'.[test]' && .venv/bin/pytest -n 2" in top

@@ -7,12 +7,15 @@ between two readings of the clock is the critical path of the answers.
 
 That nobody has anything left to do is read from Linux: every other thread sleeps in the kernel, and has not computed
 since the last look. The loop looks several times and lets the others run in between: a thread that was just woken is no
-longer asleep, and one that waits for the interpreter's lock gets it.
+longer asleep, and one that waits for the interpreter's lock gets it. The threads are those that Linux knows, not those
+that `threading` does, to which one that begins or ends does not belong yet or any more: on a busy machine it may have
+to wait for the processor for longer than all looks take, and who waits for it sleeps.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import selectors
 import threading
 import time
@@ -23,6 +26,9 @@ __all__ = ["Clock", "virtual_time"]
 
 LOOKS = 3
 """So often in a row nobody may have anything to do before time goes on."""
+
+DIGITS = 9
+"""Of the seconds: a moment is equal to itself, whatever steps time came there by. A nanosecond is asyncio's own."""
 
 
 class Clock:
@@ -48,7 +54,7 @@ class _Selector(selectors.DefaultSelector):
             looks, before = looks + 1 if now is not None and now == before else 0, now
         if timeout is None:  # there is no timer: whatever comes next comes from outside
             return super().select(0.05)
-        self._clock.now += timeout
+        self._clock.now = round(self._clock.now + timeout, DIGITS)
         return []
 
 
@@ -83,16 +89,17 @@ def virtual_time() -> Clock:
     return clock
 
 
-def _asleep() -> dict[int, float] | None:
+def _asleep() -> dict[str, float] | None:
     """How long each other thread has computed so far; None when one of them is not asleep."""
-    found: dict[int, float] = {}
-    for thread in threading.enumerate():
-        if thread.ident is None or thread.ident == threading.get_ident():
+    found: dict[str, float] = {}
+    own = str(threading.get_native_id())
+    for thread in os.listdir("/proc/self/task"):
+        if thread == own:
             continue
         try:
-            state = Path(f"/proc/self/task/{thread.native_id}/stat").read_bytes().rpartition(b") ")[2][:1]
-            found[thread.ident] = time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
-        except OSError:  # it is about to end
+            state = Path(f"/proc/self/task/{thread}/stat").read_bytes().rpartition(b") ")[2][:1]
+            found[thread] = time.clock_gettime(~int(thread) << 3 | 6)  # the kernel's number for that thread's CPU clock
+        except OSError:  # it has just ended
             return None
         if state != b"S":
             return None

@@ -294,7 +294,7 @@ def test_threads_share_pending_values():
         thread.start()
     gate.set_result(None)
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert sorted(read) == [f"p {number}" for number in range(8)]
     assert sorted(texts(prompt.grad)) == [str(number) for number in range(8)]
 

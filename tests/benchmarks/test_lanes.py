@@ -34,6 +34,33 @@ for thread in threads: thread.join()
 print(round(clock.now, 1))
 """
 
+EDGES = """
+import sys; sys.path.insert(0, sys.argv[1])
+from proving.virtual import virtual_time
+clock = virtual_time()
+import asyncio, hashlib, threading
+from textgrad_engine import dispatch
+
+def compute():  # as long as a thread may wait for the processor, and without the interpreter's lock
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 200_000)
+
+class Thread(threading.Thread):
+    def _bootstrap_inner(self):
+        compute()
+        super()._bootstrap_inner()
+    def _delete(self):
+        super()._delete()
+        compute()
+
+other = dispatch.submit(lambda: asyncio.sleep(100.0))
+thread = Thread(target=lambda: None)
+thread.start()
+thread.join()
+print(clock.now, end=" ")
+other.result()
+print(clock.now)
+"""
+
 ESTIMATED = """
 import sys; sys.path.insert(0, sys.argv[1])
 import lanes
@@ -62,6 +89,11 @@ def run(*arguments: str) -> str:
 def test_time_is_the_longest_chain_of_waits() -> None:
     """Threads that wait at the same time wait once, and what they compute in between is free."""
     assert run("-c", CLOCK, str(FOLDER)) == "1000.0\n"
+
+
+def test_a_thread_that_begins_or_ends_has_something_to_do() -> None:
+    """Time does not go on meanwhile, though those who wait for it sleep: on a busy machine it may take a while."""
+    assert run("-c", EDGES, str(FOLDER)) == "0.0 100.0\n"
 
 
 def test_the_benchmark_is_the_same_each_time(tmp_path: Path) -> None:

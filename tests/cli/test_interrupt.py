@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
@@ -47,13 +48,19 @@ def wait_for_line(stream: IO[str] | None, beginning: str) -> str:
     raise AssertionError(f"no line {beginning!r} in {seen!r}")
 
 
+def wait_for_a_question(server: LoopbackServer, process: subprocess.Popen[str]) -> None:
+    while not server.in_flight:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # to look all the time would take the processor from both
+            raise AssertionError(f"it ended with code {process.wait(0.005)}")
+
+
 def test_once_prints_the_result_so_far(slow: str, tmp_path: Path) -> None:
     """What was found is kept and shown, exit code 130, and the folder is whole."""
     run = tmp_path / "run"
     with start(tmp_path, "train", str(TICKETS), "--base-url", slow, "--run-dir", str(run)) as process:
         wait_for_line(process.stderr, "step  1/12")
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "stopping: answers that are under way are waited for" in stderr
     assert "Interrupted after" in stdout
@@ -75,10 +82,9 @@ def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None
         start(tmp_path, "train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run)) as process,
     ):
         wait_for_line(process.stderr, "Run folder")
-        while not server.in_flight:
-            assert process.poll() is None
+        wait_for_a_question(server, process)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Interrupted before the first step" in stdout
     assert stdout.count("not measured") >= 4
@@ -94,8 +100,7 @@ def test_twice_ends_at_once(tmp_path: Path, optimizer: str) -> None:
         args = ("train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run), "--optimizer", optimizer)
         with start(tmp_path, *args) as process:
             wait_for_line(process.stderr, "step")
-            while not server.in_flight:
-                assert process.poll() is None
+            wait_for_a_question(server, process)
             process.send_signal(signal.SIGINT)
             wait_for_line(process.stderr, "stopping: ")
             process.send_signal(signal.SIGINT)
@@ -115,10 +120,9 @@ def test_an_evaluation_that_is_interrupted_has_no_score(trained: tuple[Path, obj
         LoopbackServer(TicketsModel(seed=0), latency=1.0) as server,
         start(tmp_path, "eval", str(trained[0]), "--base-url", server.base_url) as process,
     ):
-        while not server.in_flight:
-            assert process.poll() is None
+        wait_for_a_question(server, process)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert stdout == ""
     assert "interrupted: the evaluation is not complete" in stderr

@@ -40,6 +40,8 @@ class Bench:
     What is slept moves the loop's clock on, so that the pauses of the limit end when those of the retries do.
     """
 
+    _loop: LeapingLoop
+
     def __init__(self, server: LoopbackServer, heard: list[Request], **settings: Any) -> None:
         self.server = server
         self.heard = heard
@@ -56,16 +58,21 @@ class Bench:
 
     async def sleep(self, seconds: float) -> None:
         self.sleeps.append(seconds)
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, LeapingLoop)
-        loop.ahead += seconds
+        self.leap(seconds)
         await asyncio.sleep(0)
+
+    def leap(self, seconds: float) -> None:
+        """Move the clock of those who wait on."""
+        self._loop.ahead += seconds
 
     def ask(self, *texts: str, each: Callable[..., Any] | None = None, **fields: Any) -> list[Completion | Exception]:
         """Ask all at once; the answers, or errors, in order."""
         requests = [Request(messages=(Message(role="user", content=text),), **fields) for text in texts or ("hello",)]
 
         async def main() -> list[Any]:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, LeapingLoop)
+            self._loop = loop
             stack, model = self.stack()
             try:
                 return await asyncio.gather(*(stack.complete(each_) for each_ in requests), return_exceptions=True)
@@ -83,19 +90,33 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Iterator[Callable[..., Bench]]:
-    """Starts a server that answers its first requests as scripted, then with the echo of what it is asked."""
+    """Starts a server that answers its first requests as scripted, then with the echo of what it is asked.
+
+    With `late`, so many seconds have passed for the client when the server meets a request of the script: what ends
+    because of that does so on a busy machine too, and nothing else does.
+    """
     servers: list[LoopbackServer] = []
 
-    def start(*script: Fault | None, answer: Callable[[Request], Any] | None = None, **settings: Any) -> Bench:
+    def start(
+        *script: Fault | None, answer: Callable[[Request], Any] | None = None, late: float = 0.0, **settings: Any
+    ) -> Bench:
         heard: list[Request] = []
+
+        def fault_for(number: int) -> Fault | None:
+            if number > len(script):
+                return None
+            if late:
+                here._loop.call_soon_threadsafe(here.leap, late)
+            return script[number - 1]
 
         def said(request: Request) -> Any:
             heard.append(request)
             return answer(request) if answer is not None else f"echo of {request.messages[-1].text}"
 
-        server = LoopbackServer(FunctionModel(said), script=script)
+        server = LoopbackServer(FunctionModel(said), faults=fault_for)
         servers.append(server)
-        return Bench(server.__enter__(), heard, **settings)
+        here = Bench(server.__enter__(), heard, **settings)
+        return here
 
     yield start
     for server in servers:

@@ -172,7 +172,7 @@ def test_candidates_by_examples(model: FunctionModel) -> None:
 def test_threads_do_not_notice_each_other(model: FunctionModel) -> None:
     """One program, many values at the same time."""
     program = nn.ChatCompletion("{x}", system=nn.Parameter("P"))
-    barrier = threading.Barrier(8, timeout=10)
+    barrier = threading.Barrier(8, timeout=60)
     program.register_forward_pre_hook(lambda module, args: (barrier.wait(), None)[1])
     names = [f"t{number}" for number in range(8)]
     found = func.pmap(lambda name: func.functional_call(program, {"system": name}, x=name).data)(names)

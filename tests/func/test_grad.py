@@ -392,7 +392,7 @@ def test_a_value_kept_beyond_its_level_is_its_plain_value() -> None:
 
 def test_threads_have_their_own_levels() -> None:
     """Two transforms at the same time do not see each other."""
-    barrier = threading.Barrier(2, timeout=10)
+    barrier = threading.Barrier(2, timeout=60)
     found: dict[str, str] = {}
 
     def run(name: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any, ClassVar
 
@@ -364,7 +365,15 @@ def test_a_batch_of_batches() -> None:
 
 def test_thirty_two_calls_run_together(chat: Any) -> None:
     """The examples do not wait for each other."""
-    model = FunctionModel(lambda request: request.messages[-1].text, latency=0.01)
+    everybody = asyncio.Event()
+
+    async def answer(request: Any) -> str:
+        if len(model.requests) == 32:
+            everybody.set()
+        await everybody.wait()
+        return str(request.messages[-1].text)
+
+    model = FunctionModel(answer)
     with tg.use_models(forward=model):
         texts = [f"text {number}" for number in range(32)]
         assert func.vmap(chat, in_dims=(None, 0))("P", texts).data == texts
@@ -373,7 +382,16 @@ def test_thirty_two_calls_run_together(chat: Any) -> None:
 
 def test_a_chunk_waits_for_the_one_before(chat: Any) -> None:
     """At most so many examples at once; the results are the same."""
-    model = FunctionModel(lambda request: request.messages[-1].text, latency=0.001)
+    chunk = [asyncio.Event() for _ in range(4)]
+
+    async def answer(request: Any) -> str:
+        number = (len(model.requests) - 1) // 3
+        if len(model.requests) in (3, 6, 9, 10):
+            chunk[number].set()
+        await chunk[number].wait()
+        return str(request.messages[-1].text)
+
+    model = FunctionModel(answer)
     with tg.use_models(forward=model):
         texts = [f"text {number}" for number in range(10)]
         assert func.vmap(chat, in_dims=(None, 0), chunk_size=3)("P", texts).data == texts

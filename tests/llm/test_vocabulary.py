@@ -85,7 +85,7 @@ def kept():
 
 def finished():
     """Wait for the attempt to end, whatever became of it."""
-    vocabulary._attempts["o200k_base"].found.result(30)
+    vocabulary._attempts["o200k_base"].found.result(60)
 
 
 def no_fetch(*args):
@@ -226,24 +226,31 @@ def test_who_awaits_a_vocabulary_gives_up_at_the_deadline(fetching, monkeypatch)
 
 
 PROGRAM = """
-import hashlib, sys
+import sys
 from textgrad_engine.llm import tokens, vocabulary
 vocabulary._SOURCE, vocabulary.DEADLINE, vocabulary._STALLED = sys.argv[1], 0.05, 3600.0
 print(tokens.count("Sort the ticket.", "gpt-5-mini"))
+sys.stdin.read()
 """
 
 
 def test_a_download_that_hangs_does_not_keep_the_process(fetching):
     """A command that is done ends."""
-    late = threading.Event()
-    with serving(lambda connection: late.wait()) as (url, asked):
-        try:
-            done = subprocess.run(
-                [sys.executable, "-c", PROGRAM, url], capture_output=True, text=True, timeout=60, check=False
-            )
-        finally:
-            late.set()
-    assert (done.stdout, done.stderr, done.returncode) == ("4\n", "", 0)
+    begun, late = threading.Event(), threading.Event()
+
+    def hang(connection):
+        begun.set()
+        late.wait()
+
+    with serving(hang) as (url, asked):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen([sys.executable, "-c", PROGRAM, url], text=True, **pipes) as process:
+            try:
+                assert begun.wait(60)
+                stdout, stderr = process.communicate("", timeout=60)  # it is done, and the download is under way
+            finally:
+                late.set()
+    assert (stdout, stderr, process.returncode) == ("4\n", "", 0)
     assert len(asked) == 1
 
 

@@ -98,7 +98,7 @@ def test_it_may_be_ended_while_an_executor_starts_a_thread(monkeypatch):
         begin(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    assert executor.submit(int).result(timeout=10) == 0
+    assert executor.submit(int).result(timeout=60) == 0
     worker.join()
     assert ended == [True]
     executor.shutdown()

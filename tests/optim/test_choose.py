@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 from collections.abc import Sequence
@@ -94,7 +95,15 @@ def test_parameters_are_put_back_whatever_happens() -> None:
 
 def test_all_candidates_are_under_way_before_one_is_read() -> None:
     """Calls of models take their inputs by value: ten candidates take the time of one."""
-    model = FunctionModel(lambda request: str(len(request.messages[0].text)), latency=0.01)
+    everybody = asyncio.Event()
+
+    async def answer(request: Request) -> str:
+        if len(model.requests) == 8:
+            everybody.set()
+        await everybody.wait()
+        return str(len(request.messages[0].text))
+
+    model = FunctionModel(answer)
 
     def closure() -> list[Variable]:
         return [

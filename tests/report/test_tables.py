@@ -238,7 +238,9 @@ def test_what_people_and_models_wrote_cannot_steer_the_terminal(changed: Any) ->
 
 
 @given(text=st.text(max_size=300), width=st.integers(40, 120))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=50
+)
 def test_no_line_is_wider_than_asked_for(changed: Any, text: str, width: int) -> None:
     """Whatever is in the prompt: wide characters, long words, line breaks of all kinds."""
     from rich.cells import cell_len

@@ -14,7 +14,7 @@ HELLO = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
 def post(server, body=HELLO, path="/v1/chat/completions", method="POST", headers=None, raw=None):
     host = server.base_url.removeprefix("http://").removesuffix("/v1")
-    connection = http.client.HTTPConnection(host, timeout=10)
+    connection = http.client.HTTPConnection(host, timeout=60)
     try:
         connection.request(method, path, raw if raw is not None else json.dumps(body), headers or {})
         response = connection.getresponse()
@@ -172,7 +172,7 @@ def test_it_lists_its_model_and_keeps_connections():
     """Two requests on one connection; `GET /v1/models` is how clients look around."""
     with LoopbackServer(ScriptedModel(["one"], name="mine")) as server:
         host = server.base_url.removeprefix("http://").removesuffix("/v1")
-        connection = http.client.HTTPConnection(host, timeout=10)
+        connection = http.client.HTTPConnection(host, timeout=60)
         for _ in range(2):
             connection.request("GET", "/v1/models")
             assert json.loads(connection.getresponse().read())["data"][0]["id"] == "mine"

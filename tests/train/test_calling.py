@@ -11,7 +11,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train.calling import fields_named_by, run_scored, run_together, target_for
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class Program(nn.Module):

@@ -21,7 +21,7 @@ from textgrad_engine.llm import Request, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train import Evaluation, compare, evaluate
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def rows(count: int, **fields: Any) -> list[dict[str, Any]]:

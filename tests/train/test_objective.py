@@ -224,12 +224,12 @@ def test_texts_of_now_are_run_once_for_all_threads() -> None:
     found: list[Any] = []
     threads = [threading.Thread(target=lambda: found.append(here.objective.scores(SEED, EVERY))) for _ in range(3)]
     threads[0].start()
-    assert first_asked.wait(20)
+    assert first_asked.wait(60)
     for thread in threads[1:]:
         thread.start()
     go.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert (found, here.asked) == ([[0.0] * 8] * 3, 8)
 
 
@@ -257,11 +257,11 @@ def test_who_waits_for_a_failed_call_learns_why() -> None:
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     threads[0].start()
-    assert first_asked.wait(20)
+    assert first_asked.wait(60)
     threads[1].start()
     go.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert len(errors) == 2
     broken.clear()
     assert here.objective.scores(SEED, [0, 1]) == [0.0, 0.0]

@@ -77,7 +77,7 @@ EVERY: list[Contract] = [
 rough = st.text(alphabet=st.sampled_from("ab{}<>%# \n\r\0'\"1xé不") | st.characters(), max_size=40)
 
 
-@pytest.mark.parametrize("contract", EVERY, ids=repr)
+@pytest.mark.parametrize("contract", EVERY, ids=lambda contract: type(contract).__name__)
 @given(before=rough, after=rough)
 def test_any_text_gets_an_answer_in_words(contract: Contract, before: str, after: str) -> None:
     """Law: no text is an error, a problem is always said, and texts are never filled in as templates."""

@@ -133,7 +133,7 @@ def test_the_loop_runs_on_while_it_waits() -> None:
 
     class Slow(io.StringIO):
         def readline(self, *args: Any) -> str:
-            assert going_on.wait(30)
+            assert going_on.wait(60)
             return ""
 
     async def both() -> None:

@@ -16,7 +16,7 @@ from textgrad_engine.autograd.graph import Source
 from textgrad_engine.optim.search.hearing import Hearing, divided
 from textgrad_engine.optim.search.objective import FeedbackOn
 
-WAIT = 20.0
+WAIT = 60.0
 """Seconds after which a test that hangs says so."""
 
 SAID = st.lists(st.lists(st.sampled_from(["Be brief.", "be brief", "Be kind!", "Say why.", "", "?!"]), max_size=6))

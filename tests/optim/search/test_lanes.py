@@ -11,7 +11,7 @@ import pytest
 
 from textgrad_engine.optim.search.lanes import Lanes
 
-WAIT = 20.0
+WAIT = 60.0
 """Seconds after which a test that hangs says so."""
 
 
