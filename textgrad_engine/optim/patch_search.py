@@ -272,7 +272,7 @@ class PatchSearch(Searcher):
         if together:
             self._widen(objective)
             self._base = self.board.texts
-        if together or (self.board.quiet >= self._lanes.count and self._base == self.board.texts):
+        if together or (self._in_vain(objective) and self._base == self.board.texts):
             self._fill(objective)
         return self._settle(objective, self._lanes.take()) if self._lanes.under_way else None
 
@@ -303,7 +303,11 @@ class PatchSearch(Searcher):
         """At most so many proposals are begun and not settled now."""
         # Where nothing is found, patches differ, or fail: then one more lane is worth its calls.
         useful = self._useful(objective) + self.board.quiet
-        return min(self._most_begun if self.board.quiet >= self._lanes.count else self._lanes.count, useful)
+        return min(self._most_begun if self._in_vain(objective) else self._lanes.count, useful)
+
+    def _in_vain(self, objective: Objective) -> bool:
+        """Whether as many proposals in a row brought nothing as find different lessons: then none waits for others."""
+        return self.board.quiet >= self._useful(objective)
 
     @property
     def _most_begun(self) -> int:

@@ -172,6 +172,8 @@ class Board:
     def draw(self, count: int, size: int, rng: random.Random, most_tries: int) -> list[int]:
         """Training examples for a minibatch: failures and examples never run, those drawn least often first.
 
+        So many are drawn that half of what may fail still is not, or `count` of them are expected to fail.
+
         Args:
             count: how many failures are wanted: of examples never run, as many fail as of the validation examples. At
                 most `MOST_DRAWN` times as many are drawn.
@@ -187,13 +189,15 @@ class Board:
         ]
         rng.shuffle(left)
         rate = len(self.failing) / len(self.val) if self.val else 1.0
+        likely = {n: self.odds.get(n, rate) for n in left}
+        wanted = min(count, max(1.0, sum(likely.values()) / 2))  # what is left over makes another minibatch
         chosen: list[int] = []
         expected = 0.0
         for n in sorted(left, key=lambda n: self.tries.get(n, 0))[: MOST_DRAWN * count]:
-            if expected >= count:
+            if expected >= wanted:
                 break
             chosen.append(n)
-            expected += self.odds.get(n, rate)
+            expected += likely[n]
         return sorted(chosen)
 
     def open(self, size: int, most_tries: int) -> int:

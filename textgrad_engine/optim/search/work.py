@@ -182,7 +182,7 @@ class Workshop:
             (row,) = objective.matrix([board.texts], looked)
             now = {n: score for n, score in zip(looked, row) if score is not None}
             found = replace(found, seen=tuple(now.items()))
-            # What fell short of what was expected comes first. But what one patch keeps wrong, no other has ever gained.
+            # What fell short of what was expected comes first. But what one patch keeps wrong, no other ever gained.
             failing = [n for n in now if now[n] < board.top]
             random.Random(seed).shuffle(failing)
             failing.sort(key=lambda n: now[n] >= board.val[n])
