@@ -36,7 +36,6 @@ from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.patch_volume import patch_volume
 from textgrad_engine.optim.search.race import RaceRecord
-from textgrad_engine.optim.search.reconcile import Ground, without
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.volume import Sizes, Volume
@@ -278,19 +277,18 @@ class PatchSearch(Searcher):
 
     def _fill(self, objective: Objective) -> None:
         """Begin work in free lanes; patches that are begun together share what they hear."""
-        hearing, ground = Hearing(self._lanes.count), Ground()
+        hearing = Hearing(self._lanes.count)
         try:
             while self._has_room(objective):
                 if hearing.full:
                     hearing.begin()
                     hearing = Hearing(self._lanes.count)
-                if (work := self._next(objective, hearing, ground)) is None:
+                if (work := self._next(objective, hearing)) is None:
                     break
                 with objective.proposal(self.board.begun):
                     self._lanes.put(work)
         except BaseException:  # a Ctrl-C too, between a place and its work
             hearing.give_up()
-            ground.tell(None)
             raise
         hearing.begin()
 
@@ -336,14 +334,11 @@ class PatchSearch(Searcher):
 
     # What to try next. Only the board decides, and it changes in the order of the proposals.
 
-    def _next(self, objective: Objective, hearing: Hearing, ground: Ground) -> Callable[[], Found] | None:
+    def _next(self, objective: Objective, hearing: Hearing) -> Callable[[], Found] | None:
         board, shop = self.board, self._workshop
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
         begin = functools.partial(self._work, objective)
-        if board.untried:
-            board.untried, ground.awaited = 0, True
-            return begin(shop.reconciling, number, seed, ground)
         if board.together >= MANY_TOGETHER:
             board.together = 0
             return begin(shop.tidying, number, seed)
@@ -358,12 +353,10 @@ class PatchSearch(Searcher):
         if board.together and not positions and not self._lanes.under_way:
             board.together = 0
             return begin(shop.tidying, number, seed)
-        beside = bool(self._lanes.under_way) and not board.busy and bool(positions)
         stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
-        # What takes longest begins first where several things go on: a patch, when none is under way.
-        if not beside and (about := due(board, self.ablate_every, stuck=stuck)):
+        if about := due(board, self.ablate_every, stuck=stuck):
             return begin(shop.ablation, number, about, seed)
-        if not beside and stuck and board.vain < MOST_VAIN and (edits := company(board, objective)):
+        if stuck and board.vain < MOST_VAIN and (edits := company(board, objective)):
             return begin(shop.union, number, edits, seed)
         if not positions:
             return None
@@ -371,7 +364,7 @@ class PatchSearch(Searcher):
         # Patches that do not know of each other are put together: the more of them, the smaller each.
         steps = min(self.max_edits, max(FEWEST_EDITS, self.max_edits // self._useful(objective)))
         share = functools.partial(hearing.share, hearing.place())
-        return begin(shop.patch, number, tuple(positions), steps, seed, share, ground)
+        return begin(shop.patch, number, tuple(positions), steps, seed, share)
 
     def _work(self, objective: Objective, what: Callable[..., Found], *arguments: Any) -> Callable[[], Found]:
         self.board.begun += 1
@@ -383,14 +376,12 @@ class PatchSearch(Searcher):
         board = self.board
         board.busy.difference_update(found.examples)
         board.learn(found.examples, found.scores)
-        if found.base == board.texts:
-            board.val |= dict(found.seen)
-            if found.race is not None:
-                board.observe(found.race, self._positions)
+        if found.race is not None and found.base == board.texts:
+            board.observe(found.race, self._positions)
         kept, why, changes = self._judged(objective, found)
         if found.kind == "union":
             board.vain += 1
-        if found.kind not in ("reconciling", "tidying"):
+        if found.kind != "tidying":
             board.quiet = 0 if kept and not found.about else board.quiet + 1
         return Decision(
             number=found.number,
@@ -450,7 +441,6 @@ class PatchSearch(Searcher):
             return self._refused(there.changes, refusal)
         self._adopt(objective, there, exact=False)
         board.together += 1
-        board.untried += 1
         return True, "better, and put together with what was kept in the meantime", there.changes
 
     def _still_wanted(self, objective: Objective, found: Found, gained: Sequence[int]) -> Found:
@@ -479,11 +469,7 @@ class PatchSearch(Searcher):
         longer = sum(map(len, found.texts)) > sum(map(len, found.base))
         if race.outcome == "no difference" and longer:  # of equals the shorter one stays
             return False, "no difference shown, and it is longer", found.changes
-        exact = found.base == self.board.texts
-        if not exact and found.kind == "reconciling":  # what was put to it since makes these edits no better
-            texts, origins = without(self.board.texts, self.board.origins, found.about)
-            found = replace(found, base=self.board.texts, texts=texts, origins=origins)
-        elif not exact:  # others are gone since, which these may stand in for
+        if found.base != self.board.texts:  # others are gone since, which these may stand in for
             if found.kind == "tidying":
                 self.board.together = MANY_TOGETHER
             else:
@@ -496,7 +482,7 @@ class PatchSearch(Searcher):
         self._remember_removed(found, race.outcome)
         if self._base == found.base:  # what is under way is hardly the worse for a line less
             self._base = found.texts
-        self._adopt(objective, found, exact=exact)
+        self._adopt(objective, found, exact=True)
         return True, f"{race.outcome} without", found.changes
 
     def _rival(self, found: Found, race: RaceRecord) -> Rival:
@@ -519,9 +505,6 @@ class PatchSearch(Searcher):
 
     def _adopt(self, objective: Objective, found: Found, *, exact: bool) -> None:
         board = self.board
-        new = found.kind in ("patch", "rival", "union")
-        if new and exact:
-            board.recent, board.gained = [], set()
         board.texts, board.origins = found.texts, found.origins
         objective.adopt(found.texts, found.number)
         for variable, text, own in zip(self._variables(), found.texts, found.origins):
@@ -532,7 +515,7 @@ class PatchSearch(Searcher):
             board.doubt(len(board.failing) / failed if failed else 1.0)
         if found.about:
             board.accepted = [entry for entry in board.accepted if entry not in found.about]
-        if new:
+        if found.kind in ("patch", "rival", "union"):
             board.kept += exact
             board.vain = 0
             board.tries.clear()  # what was given up may be within reach of the new texts
@@ -540,7 +523,6 @@ class PatchSearch(Searcher):
                 for edit in stamped(change.edits, found.number):
                     support = support_of(objective, change, edit)
                     board.accepted.append(Accepted(self._number(change), edit.id, support))
-                    board.recent.append(board.accepted[-1])
 
     def _remember(self, changes: Sequence[Change], outcome: str) -> None:
         """Keep for the proposer what was tried and what became of it."""

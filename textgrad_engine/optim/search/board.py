@@ -94,9 +94,6 @@ class Board:
         kept: how many patches were kept.
         quiet: how many proposals in a row brought nothing.
         together: how many patches were put together with others since the texts were last tidied.
-        untried: how many patches were put together with others since the texts were last run for that.
-        recent: the edits of these patches, and of the one that they were put to.
-        gained: the validation examples that these patches gained, by position.
         rivals: patches that are to be raced against what is in the texts.
         doubtful: edits that are to be tried without again, each time some of them together.
         united: the refused edits that were tried together, each time by parameter and text.
@@ -121,9 +118,6 @@ class Board:
     kept: int = 0
     quiet: int = 0
     together: int = 0
-    untried: int = 0
-    recent: list[Accepted] = field(default_factory=list)
-    gained: set[int] = field(default_factory=set)
     rivals: list[Rival] = field(default_factory=list)
     doubtful: list[tuple[Accepted, ...]] = field(default_factory=list)
     united: list[tuple[str, ...]] = field(default_factory=list)
@@ -251,8 +245,6 @@ class Board:
             position = positions[name]
             if after is not None and (exact or before is None or before != after or position not in self.val):
                 self.val[position] = after
-            if before is not None and after is not None and after > before:
-                self.gained.add(position)
 
     def observe(self, record: RaceRecord, positions: Mapping[str, int]) -> None:
         """Take note of what the best texts score, where a race has run them.
@@ -274,8 +266,6 @@ class Board:
             odds=dict(self.odds),
             tries=dict(self.tries),
             busy=set(self.busy),
-            recent=list(self.recent),
-            gained=set(self.gained),
             accepted=list(self.accepted),
             tested=dict(self.tested),
             refused=list(self.refused),
@@ -287,4 +277,4 @@ class Board:
 
     def state_dict(self) -> dict[str, Any]:
         """All of it as plain data, but for what is under way."""
-        return {**asdict(self), "busy": [], "gained": sorted(self.gained)}
+        return {**asdict(self), "busy": []}

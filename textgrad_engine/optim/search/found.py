@@ -18,7 +18,7 @@ __all__ = ["Found", "Kind", "Placed", "edits_of", "left_out", "with_edits"]
 Placed: TypeAlias = tuple[int, Edit]
 """An edit with the number of its parameter."""
 
-Kind = Literal["patch", "tidying", "ablation", "reconciling", "rival", "union"]
+Kind = Literal["patch", "tidying", "ablation", "rival", "union"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class Found:
         spared: the edits that it goes without, as they broke what must not break, by parameter.
         spared_for: what they broke, in words.
         trimmed: the edits that it goes without, as they did harm in its company, by parameter.
-        seen: validation examples, by position, that the texts which it was made for were run on, with their scores.
     """
 
     number: int
@@ -65,7 +64,6 @@ class Found:
     spared: tuple[Change, ...] = ()
     spared_for: str = ""
     trimmed: tuple[Change, ...] = ()
-    seen: tuple[tuple[int, float], ...] = ()
 
 
 def edits_of(found: Found, variables: Sequence[Variable]) -> list[Placed]:

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
-from textgrad_engine.optim.search.found import Found, edits_of, left_out, with_edits
+from textgrad_engine.optim.search.found import Found, Placed, edits_of, left_out, with_edits
 from textgrad_engine.optim.search.objective import Objective, Texts
 
-__all__ = ["MOST_LOOKED", "gained_without", "trimmed"]
-
-T = TypeVar("T")
+__all__ = ["trimmed"]
 
 MOST_LOOKED = 6
 """Of what got worse, and of what got better, at most so many are run without one of the edits."""
@@ -51,9 +48,9 @@ def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, l
         # What got worse says which edits are under suspicion; only these can cost more than they bring.
         worse, better = ([n for n in changes if (changes[n] < 0) is which][:MOST_LOOKED] for which in (True, False))
         without = {edit: with_edits(found, variables, [e for e in edits if e != edit]).texts for edit in edits}
-        more = gained_without(objective, without, worse, with_all)
+        more = _gained(objective, without, worse, with_all)
         suspects = {edit: texts for edit, texts in without.items() if more[edit] > 0}
-        for edit, gained in gained_without(objective, suspects, better, with_all).items():
+        for edit, gained in _gained(objective, suspects, better, with_all).items():
             more[edit] += gained
     except UNANSWERED:  # such texts may break the program; a race says so
         return None
@@ -64,17 +61,10 @@ def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, l
     return replace(rest, race=None, trimmed=(*found.trimmed, *left_out(found, variables, kept)))
 
 
-def gained_without(
-    objective: Objective, without: Mapping[T, Texts], looked: Sequence[int], with_all: Mapping[int, float | None]
-) -> dict[T, float]:
-    """By how much some examples do better without each edit, in all.
-
-    Args:
-        objective: runs the examples.
-        without: for each edit the texts without it.
-        looked: the validation examples; nothing is asked where there are none.
-        with_all: their scores with all edits, by position.
-    """
+def _gained(
+    objective: Objective, without: Mapping[Placed, Texts], looked: Sequence[int], with_all: Mapping[int, float | None]
+) -> dict[Placed, float]:
+    """By how much some examples do better without each edit, in all."""
     rows = objective.matrix([*without.values()], looked) if looked and without else [[] for _ in without]
     return {
         edit: sum(score - old for score, old in pairs if score is not None and old is not None)

@@ -20,11 +20,11 @@ from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, Evidence, apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
 from textgrad_engine.optim.proposers.base import LateModel
+from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.found import Found, Kind
 from textgrad_engine.optim.search.hearing import Share
-from textgrad_engine.optim.search.moving import moved
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import (
     BATCH,
@@ -36,9 +36,8 @@ from textgrad_engine.optim.search.race import (
     answered,
     run_race,
 )
-from textgrad_engine.optim.search.reconcile import Ground, at_odds, without
 from textgrad_engine.optim.search.sparing import spared
-from textgrad_engine.optim.search.trim import MOST_LOOKED, trimmed
+from textgrad_engine.optim.search.trim import trimmed
 from textgrad_engine.optim.telling import without_what_is_there
 from textgrad_engine.optim.transforms import Context
 
@@ -89,7 +88,6 @@ class Workshop:
         max_edits: int,
         seed: str,
         sharing: Share,
-        ground: Ground,
     ) -> Found:
         """Take feedback on a minibatch, share it, ask for a patch of at most so many edits, trim and race it."""
         with ops.feedback_batch_size(self.feedback_batch_size):
@@ -113,14 +111,9 @@ class Workshop:
                 briefs[n] = self._brief(board, n, shown.items, shown.history, share, number)
                 left_out[n] = shown.left_out
         found = self._ask(found, briefs, left_out)
-        if (cleared := ground.settled()) is not None:
-            found, _ = moved(found, self.variables, cleared.texts, cleared.origins)
-            known = {**board.val, **dict(cleared.seen)}
-            board = replace(board, texts=cleared.texts, origins=cleared.origins, val=known)
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support or positions, board.failing)[:GLANCE]
         then = objective.near(support or positions, board.right)[:GLANCE]
-
         course = Course(seed, first, then, batch=2 * BATCH)
 
         def race(proposal: Found) -> Found:
@@ -159,48 +152,23 @@ class Workshop:
         self, objective: Objective, board: Board, number: int, about: tuple[Accepted, ...], seed: str
     ) -> Found:
         """Try the texts without some edits, first on examples like those that asked for them."""
-        found = self._without(self._nothing(board, number, "ablation"), about)
+        texts, origins = list(board.texts), list(board.origins)
+        for entry in about:
+            if entry.edit not in edits_in(texts[entry.parameter], origins[entry.parameter]):
+                continue  # it went with another one of these
+            text, own = revert(texts[entry.parameter], origins[entry.parameter], entry.edit)
+            texts[entry.parameter], origins[entry.parameter] = text, tuple(own)
+        found = replace(
+            self._nothing(board, number, "ablation"),
+            texts=tuple(texts),
+            origins=tuple(origins),
+            changes=self._changes(board.texts, tuple(texts)),
+            about=about,
+        )
         right = [*board.right, *(n for n in range(len(objective.val)) if n not in board.val)]  # few may be in use
         first = [n for entry in about for n in objective.near(entry.support, right)[:GLANCE]]
         course = Course(seed, first, until="worse", reject=KEEP, fewest=1)
         return self._raced(objective, board, found, course)
-
-    def reconciling(self, objective: Objective, board: Board, number: int, seed: str, ground: Ground) -> Found:
-        """Try the texts without the edits that are at odds with others which they were put together with."""
-        found: Found | None = None
-        try:
-            found = self._reconciled(objective, board, self._nothing(board, number, "reconciling"), seed)
-        finally:
-            ground.tell(found)
-        return found
-
-    def _reconciled(self, objective: Objective, board: Board, found: Found, seed: str) -> Found:
-        looked = list(board.val)
-        if self.allowance is not None and len(looked) > self.allowance:
-            looked = sorted(random.Random(seed).sample(looked, self.allowance))
-        try:
-            (row,) = objective.matrix([board.texts], looked)
-            now = {n: score for n, score in zip(looked, row) if score is not None}
-            found = replace(found, seen=tuple(now.items()))
-            # What fell short of what was expected comes first. But what one patch keeps wrong, no other ever gained.
-            failing = [n for n in now if now[n] < board.top]
-            random.Random(seed).shuffle(failing)
-            failing.sort(key=lambda n: now[n] >= board.val[n])
-            held = [n for n in sorted(board.gained) if n in now and now[n] >= board.val[n]][:MOST_LOOKED]
-            about = at_odds(objective, board.texts, board.origins, board.recent, failing[:BATCH], held, now)
-        except UNANSWERED as error:
-            return replace(found, problems=(f"the texts could not be run: {error}",), lost=True)
-        if not about:
-            return found
-        course = Course(seed, failing, until="worse", reject=KEEP, fewest=1)
-        tried = self._raced(objective, board, self._without(found, about), course)
-        if tried.race is None or tried.race.outcome == "worse":
-            return replace(tried, texts=found.texts, origins=found.origins)
-        return tried
-
-    def _without(self, found: Found, about: tuple[Accepted, ...]) -> Found:
-        texts, origins = without(found.base, found.base_origins, about)
-        return replace(found, texts=texts, origins=origins, changes=self._changes(found.base, texts), about=about)
 
     def rival(self, objective: Objective, board: Board, found: Found, first: Sequence[int], seed: str) -> Found:
         """Race the best texts against themselves with another patch's way with the same lines."""
