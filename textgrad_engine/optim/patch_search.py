@@ -47,7 +47,7 @@ from textgrad_engine.optim.transforms import FeedbackTransform
 __all__ = ["PatchSearch"]
 
 AHEAD = 2
-"""While nothing is found, at most so many times as many proposals as lanes are begun and not settled."""
+"""While nothing is found, at most so many times as many proposals as lanes are worked on at a time."""
 
 FEWEST_FAILING = 8
 """With fewer failures than this among the examples of races, more examples are taken in."""
@@ -191,7 +191,7 @@ class PatchSearch(Searcher):
         self.batch_size, self.max_edits, self.momentum = batch_size, max_edits, momentum
         self.feedback_batch_size, self.pool = feedback_batch_size, pool
         self.most_tries, self.ablate_every, self.seed = most_tries, ablate_every, seed
-        self._lanes: Lanes[Found] = Lanes(lanes)
+        self._lanes: Lanes[Found] = Lanes(lanes, ahead=AHEAD if lanes > 1 else 1)
         self._board: Board | None = None
         self._base: Texts = ()
 
@@ -217,7 +217,7 @@ class PatchSearch(Searcher):
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
-        return patch_volume(self, sizes, lanes=self._lanes.count, begun=self._most_begun, measured=MEASURED)
+        return patch_volume(self, sizes, lanes=self._lanes.count, begun=self._lanes.most, measured=MEASURED)
 
     def close(self) -> None:
         """Wait for the proposals under way and drop them; the next step goes on from what was decided."""
@@ -301,16 +301,11 @@ class PatchSearch(Searcher):
         """At most so many proposals are begun and not settled now."""
         # Where nothing is found, patches differ, or fail: then one more lane is worth its calls.
         useful = self._useful(objective) + self.board.quiet
-        return min(self._most_begun if self._in_vain(objective) else self._lanes.count, useful)
+        return min(self._lanes.most if self._in_vain(objective) else self._lanes.count, useful)
 
     def _in_vain(self, objective: Objective) -> bool:
         """Whether as many proposals in a row brought nothing as find different lessons: then none waits for others."""
         return self.board.quiet >= self._useful(objective)
-
-    @property
-    def _most_begun(self) -> int:
-        """At most so many proposals are begun and not settled: a lane that is done need not wait for another one."""
-        return self._lanes.count * (AHEAD if self._lanes.count > 1 else 1)
 
     def _useful(self, objective: Objective) -> int:
         """How many lanes can find different lessons: minibatches that are a large part of what fails find the same."""

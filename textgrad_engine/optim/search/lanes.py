@@ -22,9 +22,10 @@ class Lanes(Generic[T]):
 
     Args:
         count: how many lanes.
+        ahead: so many times as many pieces may go on at a time, where what puts them wants that.
 
     Raises:
-        ValueError: `count` is less than 1.
+        ValueError: `count` or `ahead` is less than 1.
 
     Example:
         >>> lanes = Lanes(2)
@@ -35,10 +36,10 @@ class Lanes(Generic[T]):
         >>> lanes.close()
     """
 
-    def __init__(self, count: int) -> None:
-        if count < 1:
-            raise ValueError(f"there must be at least 1 lane, got {count}")
-        self.count = count
+    def __init__(self, count: int, *, ahead: int = 1) -> None:
+        if count < 1 or ahead < 1:
+            raise ValueError(f"there must be at least 1 lane, and ahead at least 1; got {count} and {ahead}")
+        self.count, self.most = count, count * ahead
         self._pool: ThreadPoolExecutor | None = None
         self._begun: deque[Future[T]] = deque()
 
@@ -50,7 +51,7 @@ class Lanes(Generic[T]):
     def put(self, work: Callable[[], T]) -> None:
         """Begin a piece of work, with the context variables of now."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="textgrad_engine_lane")
+            self._pool = ThreadPoolExecutor(self.most, thread_name_prefix="textgrad_engine_lane")
         self._begun.append(self._pool.submit(copy_context().run, work))
 
     def take(self) -> T:
