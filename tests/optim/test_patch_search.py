@@ -562,14 +562,14 @@ def test_while_patches_are_kept_lanes_are_filled_together() -> None:
 
 
 def test_a_lane_that_is_done_goes_on_while_nothing_is_found() -> None:
-    """One more is begun for each that brought nothing, up to twice as many as there are lanes."""
+    """All wait for each other, until as many as there are lanes have brought nothing; then there are twice as many."""
     here = World("a64", "a8 z8", lambda asked: [], lambda lines, word: False, lanes=4, batch_size=2)
     under_way = []
     for done in range(1, 7):
         here.step()
         under_way.append(here.search.board.begun - done)
     here.search.close()
-    assert under_way == [3, 4, 5, 6, 7, 7]
+    assert under_way == [3, 2, 1, 3, 7, 7]
 
 
 def test_an_edit_is_tried_without_on_examples_that_races_have_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

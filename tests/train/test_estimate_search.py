@@ -190,7 +190,7 @@ def test_answers_that_are_waited_for_grow_with_fewer_lanes() -> None:
     """Lanes are what makes a search quick, and cost little more."""
     program, loss = parts()
     one, eight = (
-        estimate(Trainer(), program, loss, optim.PatchSearch(program.parameters(), lanes=lanes), ROWS * 5, ROWS * 3)
+        estimate(Trainer(), program, loss, optim.PatchSearch(program.parameters(), lanes=lanes), ROWS * 20, ROWS * 3)
         for lanes in (1, 8)
     )
     assert one.waits is not None

@@ -94,8 +94,10 @@ class PatchSearch(Searcher):
         params: the parameters, or groups of them with settings of their own.
         model: asks this model for patches; None stands for the optimizer of `use_models`.
         lanes: at most so many proposals are worked on at a time; fewer while minibatches are a large part of what fails
-            and patches are kept, as they would find the same. Those that are begun together share what they hear.
-        batch_size: so many failures are wanted in a proposal's minibatch; up to twice as many examples are drawn.
+            and patches are kept, as they would find the same, and twice as many while nothing is found. Those that are
+            begun together share what they hear.
+        batch_size: so many failures are wanted in a proposal's minibatch; where few examples fail, up to eight times as
+            many are run to find them.
         max_edits: at most so many edits in a patch, over all parameters; lanes that are begun together share them, down
             to eight for each.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
@@ -109,7 +111,7 @@ class PatchSearch(Searcher):
         pool: races begin on so many validation examples, and on so many more when few of those are failed any longer.
         allowance: at most so many validation examples in a race; None for all.
         most_tries: how often an example is drawn without getting better before it is given up.
-        ablate_every: after so many kept patches, their edits are tried without.
+        ablate_every: after so many kept patches, their edits are tried without; those put together count as one.
         seed: of the minibatches and of the order of examples in races.
 
     Raises:
@@ -505,9 +507,7 @@ class PatchSearch(Searcher):
         for variable, text, own in zip(self._variables(), found.texts, found.origins):
             self.state.setdefault(variable, {})["origins"] = (text, list(own))
         if found.race is not None:
-            failed = len(board.failing)
             board.settle(found.race, self._positions, exact=exact)
-            board.doubt(len(board.failing) / failed if failed else 1.0)
         if found.about:
             board.accepted = [entry for entry in board.accepted if entry not in found.about]
         if found.kind in ("patch", "rival", "union"):

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
-from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
+from textgrad_engine.optim.search.board import MOST_DRAWN, Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.written import Written
 
@@ -82,6 +82,14 @@ def test_among_equals_the_seed_decides() -> None:
     assert len(drawn) > 10
     assert all(list(each) == sorted(each) for each in drawn)
     assert draw(board(), 4, 20, seed=3) == draw(board(), 4, 20, seed=3)
+
+
+def test_where_few_fail_more_are_run_to_find_them() -> None:
+    """Of ten validation examples one fails, so four failures are expected of forty examples; but not without end."""
+    few = board(val={n: float(n > 0) for n in range(10)})
+    assert len(draw(few, 4, 200)) == MOST_DRAWN * 4
+    half = board(val={n: float(n % 2) for n in range(10)})
+    assert len(draw(half, 4, 200)) == 8
 
 
 @given(

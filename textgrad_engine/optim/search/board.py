@@ -81,7 +81,6 @@ class Board:
         val: for the validation examples that races are run on, by position, the score that the best texts have or are
             expected to have.
         train: the last score of each training example that was run, by position.
-        odds: for training examples that failed when they were last run, how probable it is that they still do.
         tries: how often each training example was drawn since it last did better.
         busy: training examples whose proposals are under way.
         accepted: the edits in the best texts, in order.
@@ -105,7 +104,6 @@ class Board:
     origins: Origins
     val: dict[int, float] = field(default_factory=dict)
     train: dict[int, float] = field(default_factory=dict)
-    odds: dict[int, float] = field(default_factory=dict)
     tries: dict[int, int] = field(default_factory=dict)
     busy: set[int] = field(default_factory=set)
     accepted: list[Accepted] = field(default_factory=list)
@@ -166,8 +164,6 @@ class Board:
     def draw(self, count: int, size: int, rng: random.Random, most_tries: int) -> list[int]:
         """Training examples for a minibatch: failures and examples never run, those drawn least often first.
 
-        So many are drawn that half of what may fail still is not, or `count` of them are expected to fail.
-
         Args:
             count: how many failures are wanted: of examples never run, as many fail as of the validation examples. At
                 most `MOST_DRAWN` times as many are drawn.
@@ -183,15 +179,13 @@ class Board:
         ]
         rng.shuffle(left)
         rate = len(self.failing) / len(self.val) if self.val else 1.0
-        likely = {n: self.odds.get(n, rate) for n in left}
-        wanted = min(count, max(1.0, sum(likely.values()) / 2))  # what is left over makes another minibatch
         chosen: list[int] = []
         expected = 0.0
         for n in sorted(left, key=lambda n: self.tries.get(n, 0))[: MOST_DRAWN * count]:
-            if expected >= wanted:
+            if expected >= count:
                 break
             chosen.append(n)
-            expected += likely[n]
+            expected += 1.0 if n in self.train else rate
         return sorted(chosen)
 
     def open(self, size: int, most_tries: int) -> int:
@@ -227,11 +221,6 @@ class Board:
                 if score > self.train.get(position, score):
                     self.tries[position] = 0
                 self.train[position] = score
-                self.odds[position] = 1.0
-
-    def doubt(self, share: float) -> None:
-        """Take note that of what failed only a share does so with the best texts of now."""
-        self.odds = {n: probability * min(share, 1.0) for n, probability in self.odds.items()}
 
     def settle(self, record: RaceRecord, positions: Mapping[str, int], *, exact: bool) -> None:
         """Take note of what the texts that won a race score.
@@ -263,7 +252,6 @@ class Board:
             self,
             val=dict(self.val),
             train=dict(self.train),
-            odds=dict(self.odds),
             tries=dict(self.tries),
             busy=set(self.busy),
             accepted=list(self.accepted),

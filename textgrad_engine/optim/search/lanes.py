@@ -22,10 +22,10 @@ class Lanes(Generic[T]):
 
     Args:
         count: how many lanes.
-        ahead: so many times as many pieces may go on at a time, where what puts them wants that.
+        ahead: so many times as many pieces may go on at a time; a whole number from 1.
 
     Raises:
-        ValueError: `count` or `ahead` is less than 1.
+        ValueError: `count` is less than 1.
 
     Example:
         >>> lanes = Lanes(2)
@@ -37,8 +37,8 @@ class Lanes(Generic[T]):
     """
 
     def __init__(self, count: int, *, ahead: int = 1) -> None:
-        if count < 1 or ahead < 1:
-            raise ValueError(f"there must be at least 1 lane, and ahead at least 1; got {count} and {ahead}")
+        if count < 1:
+            raise ValueError(f"there must be at least 1 lane, got {count}")
         self.count, self.most = count, count * ahead
         self._pool: ThreadPoolExecutor | None = None
         self._begun: deque[Future[T]] = deque()
