@@ -48,6 +48,22 @@ def test_an_error_comes_out_at_its_place() -> None:
     lanes.close()
 
 
+def test_twice_as_many_pieces_go_on_where_that_is_wanted() -> None:
+    """What puts them says how many; more than that wait for a place."""
+    lanes: Lanes[str] = Lanes(2, ahead=2)
+    assert (lanes.count, lanes.most) == (2, 4)
+    gates = [Gate(name) for name in "abcde"]
+    for gate in gates:
+        lanes.put(gate)
+    for gate in gates[:4]:
+        assert gate.begun.wait(WAIT)
+    assert not gates[4].begun.is_set()
+    for gate in gates:
+        gate.open.set()
+    assert [lanes.take() for _ in gates] == list("abcde")
+    lanes.close()
+
+
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_results_come_in_the_order_of_putting(order: tuple[int, ...]) -> None:
     """Whichever piece is ready first."""
