@@ -1,9 +1,9 @@
 """What lanes are worth: `PatchSearch` at 1, 2, 4 and 8 lanes, wall time and final score, paired over seeds.
 
-    python benchmarks/lanes.py [--task much little] [--seeds 0:10] [--lanes 1 2 4 8] [--latency 0.5] [--real]
+    python benchmarks/lanes.py [--task most much little] [--seeds 0:10] [--lanes 1 2 4 8] [--latency 0.5] [--real]
 
-The tasks are simulated ones: 24 rules with 768 training examples, where there is much to do at the same time, and 20
-with 384. A minibatch is to have 8 failures, and every answer takes as long as `--latency` says. Time is virtual
+The tasks are simulated ones: 48 rules with 1,536 training examples, where most is to be done at the same time, 24 with
+768, and 20 with 384. A minibatch is to have 8 failures, and every answer takes as long as `--latency` says. Time is virtual
 (`proving/virtual.py`): what is printed as wall time is the critical path of the answers, without what this machine
 needs for its own work, so it is the same on every machine and under any load. With ``--real`` answers are waited for.
 A run is one `Trainer.fit`, validation of the seed prompt and of the result included.
@@ -36,6 +36,7 @@ from textgrad_engine.testing import SimulatedTask, simulated_task
 from textgrad_engine.train.statistics import paired_difference
 
 TASKS: dict[str, dict[str, Any]] = {
+    "most": {"rules": 48, "train": 1536, "val": 384},
     "much": {"rules": 24, "train": 768, "val": 192},
     "little": {"rules": 20, "train": 384, "val": 192},
 }

@@ -78,6 +78,36 @@ def test_a_forward_in_the_other_style_is_told_both_repairs(kind):
     assert not any("setup_context" in line for line in getattr(caught.value, "__notes__", ()))
 
 
+def test_a_setup_context_written_anew_runs_without_grad_whatever_the_parent_says():
+    """What a library class says of its own must not make a user's computation part of the graph."""
+    modes = []
+
+    class Saves(tg.Function):
+        only_saves = True
+
+        @staticmethod
+        async def forward(text):
+            return tg.Variable(text.data)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            modes.append(tg.is_grad_enabled())
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return grad_out
+
+    class Own(Saves):
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            modes.append(tg.is_grad_enabled())
+
+    assert (type("Heir", (Saves,), {}).only_saves, Own.only_saves) == (True, False)
+    for function in (Saves, Own):
+        assert function.apply(leaf()).data == "p"
+    assert modes == [True, False]
+
+
 def test_a_setup_context_that_nobody_would_wait_for_is_refused():
     """When the class is made."""
     with pytest.raises(TypeError, match=r"Late\.setup_context is an `async def`"):

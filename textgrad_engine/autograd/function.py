@@ -76,6 +76,8 @@ class Function:
                 f"{cls.__name__}.setup_context is an `async def`, which nobody would wait for. Write a plain def; what "
                 "takes time belongs in forward, which may be `async def`."
             )
+        if "setup_context" in cls.__dict__ and "only_saves" not in cls.__dict__:
+            cls.only_saves = False  # what a parent said of its own
         roles = getattr(cls, "output_role", None)
         cls._style = _Style(
             takes_ctx=cls.setup_context is Function.setup_context,
