@@ -409,18 +409,6 @@ def test_where_both_changed_a_line_the_two_are_raced(val: str, winner: str) -> N
     here.search.close()
 
 
-def test_patches_that_were_put_together_count_as_one() -> None:
-    """Else eight lanes would try all edits without after a single wave, and wait for that."""
-    here = two_lanes(add_them_all)
-    first, second = here.step(), here.step()
-    assert first is not None
-    assert second is not None
-    assert first.kept
-    assert second.why.startswith("better, and put together")
-    assert here.search.board.kept == 1
-    here.search.close()
-
-
 def test_a_merge_that_breaks_a_contract_is_refused() -> None:
     """Each patch alone keeps it, both together do not: the first stays."""
 

@@ -111,7 +111,7 @@ class PatchSearch(Searcher):
         pool: races begin on so many validation examples, and on so many more when few of those are failed any longer.
         allowance: at most so many validation examples in a race; None for all.
         most_tries: how often an example is drawn without getting better before it is given up.
-        ablate_every: after so many kept patches, their edits are tried without; those put together count as one.
+        ablate_every: after so many kept patches, their edits are tried without.
         seed: of the minibatches and of the order of examples in races.
 
     Raises:
@@ -511,7 +511,7 @@ class PatchSearch(Searcher):
         if found.about:
             board.accepted = [entry for entry in board.accepted if entry not in found.about]
         if found.kind in ("patch", "rival", "union"):
-            board.kept += exact
+            board.kept += 1
             board.vain = 0
             board.tries.clear()  # what was given up may be within reach of the new texts
             for change in found.changes:
