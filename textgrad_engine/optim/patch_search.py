@@ -266,9 +266,9 @@ class PatchSearch(Searcher):
 
     def _decide(self, objective: Objective) -> Decision | None:
         # Note on bases: proposals under way share the texts they started from, so what a race buys of these is bought
-        # once for all of them. After a patch was kept, lanes are therefore filled together, when all but a few are
-        # settled: one that began at once would not know what its neighbours are about to bring. When only an edit was
-        # taken out again, or nothing happens, a lane that is free goes on.
+        # once for all of them. Lanes are therefore filled together, when all but a few are settled: one that began at
+        # once would not know what its neighbours are about to bring. When nothing was found for a while and the texts
+        # are the same, a lane that is free goes on.
         together = self._lanes.under_way <= self._lanes.count // STRAGGLERS
         if together:
             self._widen(objective)
@@ -297,13 +297,10 @@ class PatchSearch(Searcher):
     def _has_room(self, objective: Objective) -> bool:
         under_way = self._lanes.under_way
         wanted = self.remaining is None or under_way < self.remaining
-        return wanted and under_way < self._most(objective)
-
-    def _most(self, objective: Objective) -> int:
-        """At most so many proposals are begun and not settled now."""
         # Where nothing is found, patches differ, or fail: then one more lane is worth its calls.
         useful = self._useful(objective) + self.board.quiet
-        return min(self._lanes.most if self._in_vain(objective) else self._lanes.count, useful)
+        most = self._lanes.most if self._in_vain(objective) else self._lanes.count
+        return wanted and under_way < min(most, useful)
 
     def _in_vain(self, objective: Objective) -> bool:
         """Whether as many proposals in a row brought nothing as find different lessons: then none waits for others."""
