@@ -3,10 +3,10 @@
     python benchmarks/lanes.py [--task most much little] [--seeds 0:10] [--lanes 1 2 4 8] [--latency 0.5] [--real]
 
 The tasks are simulated ones: 48 rules with 1,536 training examples, where most is to be done at the same time, 24 with
-768, and 20 with 384. A minibatch is to have 8 failures, and every answer takes as long as `--latency` says. Time is virtual
-(`proving/virtual.py`): what is printed as wall time is the critical path of the answers, without what this machine
-needs for its own work, so it is the same on every machine and under any load. With ``--real`` answers are waited for.
-A run is one `Trainer.fit`, validation of the seed prompt and of the result included.
+768, and 20 with 384. A minibatch is to have 8 failures, and every answer takes as long as `--latency` says. Time is
+virtual (`proving/virtual.py`): what is printed as wall time is the critical path of the answers, without what this
+machine needs for its own work, so it is the same on every machine and under any load. With ``--real`` answers are
+waited for. A run is one `Trainer.fit`, validation of the seed prompt and of the result included.
 
 The score is that of the final prompt on the test set, expected over the slips of the simulation. The last lines are the
 differences to one lane over the seeds, with 95% intervals (Student's). The model is a simulation: the figures are about
