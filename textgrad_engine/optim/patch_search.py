@@ -13,35 +13,28 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract, contracts_for
-from textgrad_engine.optim.optimizer import Change
-from textgrad_engine.optim.patch import stamped
 from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.search.agenda import company, due
-from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
-from textgrad_engine.optim.search.found import Found, edits_of, with_edits
+from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.hearing import Hearing
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.moving import moved
 from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.patch_volume import patch_volume
-from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
-from textgrad_engine.optim.search.sparing import spared_in_words
+from textgrad_engine.optim.search.settling import MANY_TOGETHER, SHORTER, Settling, challenger
 from textgrad_engine.optim.search.volume import Sizes, Volume
-from textgrad_engine.optim.search.work import Workshop, support_of
-from textgrad_engine.optim.search.written import Written
-from textgrad_engine.optim.telling import edits_in_words
+from textgrad_engine.optim.search.work import Workshop
 from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["PatchSearch"]
@@ -52,17 +45,11 @@ AHEAD = 2
 FEWEST_FAILING = 8
 """With fewer failures than this among the examples of races, more examples are taken in."""
 
-MANY_TOGETHER = 3
-"""After so many patches were put together, the proposer is asked to remove lines that say the same."""
-
 FEWEST_EDITS = 8
 """A patch may have so many edits, however many lanes there are, where `max_edits` allows it."""
 
 MOST_VAIN = 2
 """After so many times without success, refused edits are not tried together until another patch was kept."""
-
-NEAREST = 2
-"""An edit is still wanted when one of so many gained examples fails that are most like those that asked for it."""
 
 STUCK = 4
 """After so many proposals in a row that brought nothing, other things are tried than patches for failures."""
@@ -72,8 +59,6 @@ SHARE = 4
 
 STRAGGLERS = 4
 """Patches are begun together when at most one part of so many of the lanes is still to be settled."""
-
-_Settled = tuple[bool, str, tuple[Change, ...]]
 
 
 class PatchSearch(Searcher):
@@ -338,7 +323,9 @@ class PatchSearch(Searcher):
             return begin(shop.tidying, number, seed)
         while board.rivals:
             rival = board.rivals.pop(0)
-            there, _ = self._moved(self._challenger(rival, number))
+            there, _ = moved(
+                challenger(rival, number, self._variables()), self._variables(), board.texts, board.origins
+            )
             if there.texts != board.texts:
                 first = [self._positions[name] for name in rival.gained]
                 return begin(shop.rival, there, first, seed)
@@ -368,186 +355,12 @@ class PatchSearch(Searcher):
 
     def _settle(self, objective: Objective, found: Found) -> Decision:
         board = self.board
-        board.busy.difference_update(found.examples)
-        board.learn(found.examples, found.scores)
-        if found.race is not None and found.base == board.texts:
-            board.observe(found.race, self._positions)
-        kept, why, changes = self._judged(objective, found)
-        if found.kind == "union":
-            board.vain += 1
-        if found.kind != "tidying":
-            board.quiet = 0 if kept and not found.about else board.quiet + 1
-        return Decision(
-            number=found.number,
-            kind=found.kind,
-            examples=tuple(objective.train[n] for n in found.examples),
-            scores=found.scores,
-            feedback=found.feedback,
-            changes=changes,
-            race=found.race,
-            kept=kept,
-            why=why,
-            edits=tuple(entry.edit for entry in found.about),
-            problems=found.problems,
-            lost=found.lost,
-        )
-
-    def _judged(self, objective: Objective, found: Found) -> _Settled:
-        """Whether it is kept, in a few words why, and what it changed."""
-        if found.race is None:
-            dropped = [found.dropped, *(change.problem for change in found.changes)]
-            why = next((f"dropped: {problem}" for problem in dropped if problem), "")
-            return False, why or ("no answer" if found.lost else "nothing was proposed"), found.changes
-        if found.kind in ("tidying", "ablation"):
-            return self._settle_shorter(objective, found, found.race)
-        if found.race.outcome == "better":
-            self._remember(found.spared, f"refused: {found.spared_for}")
-            kept, why, changes = self._settle_winner(objective, found, found.race)
-            return kept, why + spared_in_words(found) + _trimmed(found), changes
-        why = "worse" if found.race.outcome == "worse" else "no difference shown"
-        for change in found.changes if found.kind == "patch" else ():
-            n = self._number(change)
-            for edit in change.edits:
-                evidence = tuple(change.items[number - 1].evidence for number in edit.feedback)
-                self.board.refused.append(Refused(n, edit, evidence))
-        self._remember(found.changes, why)
-        return False, why + _trimmed(found), found.changes
-
-    def _settle_winner(self, objective: Objective, found: Found, race: RaceRecord) -> _Settled:
-        board = self.board
-        if found.base == board.texts:
-            if refusal := objective.refusal(found.base, found.texts, found.number):
-                return self._refused(found.changes, refusal)
-            self._adopt(objective, found, exact=True)
-            return True, "better", found.changes
-        gained = [self._positions[name] for name in race.gained]
-        if not any(board.val.get(n, board.top) < board.top for n in gained):
-            return False, "what it gains was gained by another patch in the meantime", found.changes
-        there, disputed = self._moved(self._still_wanted(objective, found, gained))
-        if there.texts == board.texts:
-            return False, "another patch has said the same in the meantime", found.changes
-        if disputed:
-            board.rivals.append(self._rival(found, race))
-            return False, "better, but the same lines were changed in the meantime: the two are raced", found.changes
-        if problem := self._workshop.problem(board.texts, there.texts):
-            return False, f"dropped with what was kept in the meantime: {problem}", found.changes
-        if refusal := objective.refusal(board.texts, there.texts, found.number):
-            return self._refused(there.changes, refusal)
-        self._adopt(objective, there, exact=False)
-        board.together += 1
-        return True, "better, and put together with what was kept in the meantime", there.changes
-
-    def _still_wanted(self, objective: Objective, found: Found, gained: Sequence[int]) -> Found:
-        """A winner without the edits whose gains were gained in the meantime: what is nearest to who asked for them."""
-        board, variables, wanted = self.board, self._variables(), []
-        for change in found.changes:
-            for placed in edits_of(replace(found, changes=(change,)), variables):
-                support = support_of(objective, change, placed[1])
-                nearest = objective.near(support, gained)[:NEAREST] if support else gained
-                if any(board.val.get(n, board.top) < board.top for n in nearest):
-                    wanted.append(placed)
-        return with_edits(found, variables, wanted)
-
-    def _refused(self, changes: tuple[Change, ...], refusal: str) -> _Settled:
-        """A patch that won its race and breaks what must not break."""
-        self._remember(changes, f"refused: {refusal}")
-        return False, f"refused: {refusal}", changes
-
-    def _settle_shorter(self, objective: Objective, found: Found, race: RaceRecord) -> _Settled:
-        """An ablation or a tidied text: taken unless it is worse."""
-        if race.outcome == "worse":
-            if len(found.about) > 1:  # one of them is needed, or they stand in for each other
-                half = len(found.about) // 2
-                self.board.doubtful.extend((found.about[:half], found.about[half:]))
-            return False, "it is worse without", found.changes
-        longer = sum(map(len, found.texts)) > sum(map(len, found.base))
-        if race.outcome == "no difference" and longer:  # of equals the shorter one stays
-            return False, "no difference shown, and it is longer", found.changes
-        if found.base != self.board.texts:  # others are gone since, which these may stand in for
-            if found.kind == "tidying":
-                self.board.together = MANY_TOGETHER
-            else:
-                doubtful = self.board.doubtful
-                waiting = doubtful.pop() if doubtful and len(found.about) == 1 else ()
-                doubtful.append((*waiting, *found.about))
-            return False, f"{race.outcome} without; to be tried again, as the texts have changed", found.changes
-        if refusal := objective.refusal(found.base, found.texts, found.number):
-            return False, f"refused: {refusal}", found.changes
-        self._remember_removed(found, race.outcome)
-        if self._base == found.base:  # what is under way is hardly the worse for a line less
-            self._base = found.texts
-        self._adopt(objective, found, exact=True)
-        return True, f"{race.outcome} without", found.changes
-
-    def _rival(self, found: Found, race: RaceRecord) -> Rival:
-        written = tuple(Written.of(change, self._number(change)) for change in found.changes)
-        return Rival(found.number, found.base, found.base_origins, written, race.gained)
-
-    def _challenger(self, rival: Rival, number: int) -> Found:
-        """A rival as a proposal of its own; its edits keep the ids of the first one."""
-        variables = self._variables()
-        changes = []
-        for each in rival.written:
-            edits = tuple(stamped(each.edits, rival.number))
-            changes.append(replace(each.change(variables[each.parameter]), edits=edits))
-        base, origins = rival.base, rival.origins
-        return Found(number, "rival", base, origins, base, origins, changes=tuple(changes))
-
-    def _moved(self, found: Found) -> tuple[Found, bool]:
-        """A proposal on the best texts of now, and whether these have changed the same lines (then it has its way)."""
-        return moved(found, self._variables(), self.board.texts, self.board.origins)
-
-    def _adopt(self, objective: Objective, found: Found, *, exact: bool) -> None:
-        board = self.board
-        board.texts, board.origins = found.texts, found.origins
-        objective.adopt(found.texts, found.number)
-        for variable, text, own in zip(self._variables(), found.texts, found.origins):
-            self.state.setdefault(variable, {})["origins"] = (text, list(own))
-        if found.race is not None:
-            board.settle(found.race, self._positions, exact=exact)
-        if found.about:
-            board.accepted = [entry for entry in board.accepted if entry not in found.about]
-        if found.kind in ("patch", "rival", "union"):
-            board.kept += 1
-            board.vain = 0
-            board.tries.clear()  # what was given up may be within reach of the new texts
-            for change in found.changes:
-                for edit in stamped(change.edits, found.number):
-                    support = support_of(objective, change, edit)
-                    board.accepted.append(Accepted(self._number(change), edit.id, support))
-
-    def _remember(self, changes: Sequence[Change], outcome: str) -> None:
-        """Keep for the proposer what was tried and what became of it."""
-        past = templates.load("past_edit")
-        for change in changes:
-            role = self._named(self._number(change))
-            self.board.history.extend(
-                past.render(edit=told, outcome=outcome, role=role) for told in edits_in_words(change)
-            )
-
-    def _remember_removed(self, found: Found, outcome: str) -> None:
-        removed = templates.load("edit_removed")
-        for entry in found.about:
-            lines = zip(self.board.texts[entry.parameter].split("\n"), self.board.origins[entry.parameter])
-            text = " / ".join(line for line, origin in lines if origin is not None and origin.edit == entry.edit)
-            if text:
-                role = self._named(entry.parameter)
-                self.board.history.append(removed.render(text=repr(text), outcome=outcome, role=role))
-
-    def _named(self, parameter: int) -> str:
-        """Which text the past is about, where there are several."""
-        variables = self._variables()
-        return variables[parameter].role if len(variables) > 1 else ""
-
-    def _number(self, change: Change) -> int:
-        return next(n for n, variable in enumerate(self._variables()) if variable is change.variable)
-
-
-def _trimmed(found: Found) -> str:
-    """What to say of the edits that a patch goes without."""
-    count = _count(found.trimmed)
-    return f"; without {count} of its edits, which did harm in it" if count else ""
-
-
-def _count(changes: Sequence[Change]) -> int:
-    return sum(len(change.edits) for change in changes)
+        decided = Settling(board, self._workshop, objective, self._positions).settle(found)
+        if decided.kept:
+            for variable, text, own in zip(self._variables(), board.texts, board.origins):
+                self.state.setdefault(variable, {})["origins"] = (text, list(own))
+            if (
+                found.kind in SHORTER and self._base == found.base
+            ):  # what is under way is hardly the worse for a line less
+                self._base = board.texts
+        return decided
