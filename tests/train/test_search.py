@@ -18,6 +18,7 @@ from textgrad_engine.errors import ContentFiltered, ModelError, NoModelError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import PatchSearch
 from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.settling import Settling
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
 from textgrad_engine.train import Trainer
@@ -162,17 +163,16 @@ def test_what_was_paid_for_is_not_paid_for_again(task: SimulatedTask) -> None:
 # how it ends
 
 
-def test_the_seed_texts_come_back_when_nothing_is_better() -> None:
+def test_the_seed_texts_come_back_when_nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole validation set counts in the end; lines of the seed come from nobody."""
     task = simulated_task(rules=4, noise=0, train=24, val=24, test=8)
 
-    class Blind(PatchSearch):
-        """Takes whatever was raced."""
+    def blindly(self: Settling, found: Any) -> Any:
+        assert found.race is not None
+        self._adopt(found, exact=False)
+        return True, "taken blindly", found.changes
 
-        def _judged(self, objective: Any, found: Any) -> Any:
-            assert found.race is not None
-            self._adopt(objective, found, exact=False)
-            return True, "taken blindly", found.changes
+    monkeypatch.setattr(Settling, "_judged", blindly)
 
     async def answer(request: Request) -> Any:
         line = {"op": "add", "line": 1, "text": "Thank you.", "reason": "", "feedback": []}
@@ -180,7 +180,7 @@ def test_the_seed_texts_come_back_when_nothing_is_better() -> None:
 
     program = task.program()
     with tg.use_models(forward=FunctionModel(answer)):
-        search = Blind(program.parameters(), lanes=1)
+        search = PatchSearch(program.parameters(), lanes=1)
         result = Trainer(max_steps=1).fit(program, task.loss, search, task.train, task.val)
     assert result.steps[0].kept
     assert result.best == result.seed == {"system": program.system.data}
