@@ -1,0 +1,116 @@
+"""What becomes of what lanes bring back; what a whole search makes of it is in `tests/optim/test_patch_search.py`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from textgrad_engine import Variable
+from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.patch import Edit, apply_patch
+from textgrad_engine.optim.proposers import Patch
+from textgrad_engine.optim.search.board import Accepted, Board
+from textgrad_engine.optim.search.found import Found
+from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.settling import Settling, challenger
+from textgrad_engine.optim.search.work import Workshop
+from textgrad_engine.optim.search.written import Written
+
+BASE, NONE = "Sort.\nBe brief.", (None, None)
+
+
+class Quiet:
+    """An objective that refuses what it is told to; nothing is run."""
+
+    train = val = ("a", "b", "c")
+
+    def __init__(self, refusal: str = "") -> None:
+        self.says, self.adopted = refusal, list[Any]()
+
+    def refusal(self, before: Any, after: Any, number: int = 0) -> str:
+        return self.says
+
+    def adopt(self, texts: Any, number: int | None = None) -> None:
+        self.adopted.append((texts, number))
+
+    def near(self, positions: Any, among: Any) -> list[int]:
+        return list(among)
+
+
+def race(outcome: Any, before: float = 0.0, after: float = 1.0) -> RaceRecord:
+    return RaceRecord(outcome, ("a", "b"), (before,) * 2, (after,) * 2, 0.5, after - before)
+
+
+def patch(*edits: Edit, number: int = 3, **more: Any) -> tuple[Found, Variable]:
+    variable = Variable(BASE, role="prompt", requires_grad=True)
+    text, origins = apply_patch(BASE, NONE, edits, [], number)
+    change = Change(variable, BASE, text, edits, (), 0, "")
+    found = Found(number, "patch", (BASE,), (NONE,), (text,), (tuple(origins),), changes=(change,), **more)
+    return found, variable
+
+
+def settling(board: Board, variable: Variable, objective: Quiet) -> Settling:
+    group = {"constraints": (), "max_tokens": 100}
+    shop = Workshop((variable,), (group,), None, Patch(), 5, 1, None)
+    return Settling(board, shop, objective, {name: n for n, name in enumerate(objective.val)})  # type: ignore[arg-type]
+
+
+def board(**known: Any) -> Board:
+    return Board((BASE,), (NONE,), **{"val": {0: 0.0, 1: 0.0, 2: 1.0}, **known})
+
+
+def test_a_guard_refuses_what_won_and_nothing_is_changed() -> None:
+    """It is remembered for the proposer, with what it would have broken."""
+    found, variable = patch(Edit("add", 2, "Be kind.", ""), race=race("better"))
+    known, objective = board(), Quiet("it breaks c")
+    decided = settling(known, variable, objective).settle(found)
+    assert (decided.kept, decided.why) == (False, "refused: it breaks c")
+    assert (known.texts, objective.adopted, known.quiet) == ((BASE,), [], 1)
+    assert "it breaks c" in known.history[0]
+
+
+def test_what_won_is_adopted_and_what_was_given_up_is_tried_anew() -> None:
+    """The board knows its edits, its scores, and that something was found."""
+    found, variable = patch(Edit("add", 2, "Be kind.", ""), race=race("better"))
+    known, objective = board(tries={0: 2}, quiet=4, vain=1), Quiet()
+    assert settling(known, variable, objective).settle(found).kept
+    assert objective.adopted == [(("Sort.\nBe brief.\nBe kind.",), 3)]
+    assert (known.accepted, known.val) == ([Accepted(0, "3.1", ())], {0: 1.0, 1: 1.0, 2: 1.0})
+    assert (known.kept, known.quiet, known.vain, known.tries) == (1, 0, 0, {})
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_what_others_have_gained_meanwhile_is_not_gained_again(gone: bool) -> None:
+    """The texts have changed since; the patch is put into them only where one of its examples still fails."""
+    found, variable = patch(Edit("add", 2, "Be kind.", ""), race=race("better"))
+    texts, origins = apply_patch(BASE, NONE, [Edit("replace", 1, "Sort it.", "")], [], 2)
+    known = Board((texts,), (tuple(origins),), val={0: 1.0, 1: 1.0 if gone else 0.0})
+    decided = settling(known, variable, Quiet()).settle(found)
+    assert decided.kept is not gone
+    assert known.texts == (("Sort it.\nBe brief." if gone else "Sort it.\nBe brief.\nBe kind."),)
+    assert known.together == (not gone)
+
+
+def test_edits_one_of_which_is_needed_are_tried_by_halves() -> None:
+    """They were tried without together, and that was worse."""
+    about = tuple(Accepted(0, f"2.{n}", ()) for n in (1, 2, 3))
+    found, variable = patch(Edit("remove", 2, "", ""), race=race("worse"), about=about)
+    known = board()
+    assert not settling(known, variable, Quiet()).settle(replace(found, kind="ablation")).kept
+    assert known.doubtful == [about[:1], about[1:]]
+
+
+def test_a_rival_is_a_proposal_of_its_own_whose_edits_keep_their_ids() -> None:
+    """So that a line still knows who asked for it."""
+    texts, origins = apply_patch(BASE, NONE, [Edit("replace", 2, "Be short.", "")], [], 2)
+    known = Board((texts,), (tuple(origins),), val={0: 0.0, 1: 0.0})
+    disputed, variable = patch(Edit("replace", 2, "Be very brief.", ""), race=race("better"))
+    decided = settling(known, variable, Quiet()).settle(disputed)
+    assert (decided.kept, len(known.rivals)) == (False, 1)
+    (rival,) = known.rivals
+    assert rival.written == (Written.of(disputed.changes[0], 0),)
+    again = challenger(rival, 9, [variable])
+    assert (again.number, again.kind, again.base) == (9, "rival", (BASE,))
+    assert [edit.id for edit in again.changes[0].edits] == ["3.1"]
