@@ -873,12 +873,18 @@ class Chain(nn.Module):
         return self.check(word=self.draft(word=word))
 
 
-def test_an_edit_goes_to_the_parameter_that_the_feedback_went_to() -> None:
-    """The other one is not even asked about, and stays as it is."""
+def chained() -> World:
+    """Four a's to train on, and a program of two prompts."""
     here = World("a4", "a16", batch_size=4)
     here.program = Chain()  # type: ignore[assignment]
     here.search = PatchSearch(here.program.parameters(), feedback_batch_size=1, lanes=1)
     here.objective = Objective(here.program, nn.ExactMatch(), here.train, here.val)
+    return here
+
+
+def test_an_edit_goes_to_the_parameter_that_the_feedback_went_to() -> None:
+    """The other one is not even asked about, and stays as it is."""
+    here = chained()
     real = here.answer
 
     async def answer(request: Request) -> Any:
@@ -901,10 +907,7 @@ def test_an_edit_goes_to_the_parameter_that_the_feedback_went_to() -> None:
 
 def test_where_there_are_several_texts_the_past_says_which() -> None:
     """A line that did not help in one text says nothing about another."""
-    here = World("a4", "a16", batch_size=4)
-    here.program = Chain()  # type: ignore[assignment]
-    here.search = PatchSearch(here.program.parameters(), feedback_batch_size=1, lanes=1)
-    here.objective = Objective(here.program, nn.ExactMatch(), here.train, here.val)
+    here = chained()
     real = here.answer
 
     async def answer(request: Request) -> Any:

@@ -359,8 +359,6 @@ class PatchSearch(Searcher):
         if decided.kept:
             for variable, text, own in zip(self._variables(), board.texts, board.origins):
                 self.state.setdefault(variable, {})["origins"] = (text, list(own))
-            if (
-                found.kind in SHORTER and self._base == found.base
-            ):  # what is under way is hardly the worse for a line less
-                self._base = board.texts
+            if found.kind in SHORTER and self._base == found.base:
+                self._base = board.texts  # what is under way is hardly the worse for a line less
         return decided

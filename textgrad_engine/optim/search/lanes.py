@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Lanes(Generic[T]):
-    """So many lanes, each with one piece of work at a time; pieces beyond these wait until a lane is done.
+    """So many lanes, or `ahead` times as many, each with one piece of work; pieces beyond these wait until one is done.
 
     The order of `take` is that of `put`, whichever piece is ready first: so what is decided from the results does not
     depend on the order in which models answer. A piece runs in a thread, as a program under search is plain Python that

@@ -235,9 +235,5 @@ def challenger(rival: Rival, number: int, variables: Sequence[Variable]) -> Foun
 
 def _trimmed(found: Found) -> str:
     """What to say of the edits that a patch goes without."""
-    count = _count(found.trimmed)
+    count = sum(len(change.edits) for change in found.trimmed)
     return f"; without {count} of its edits, which did harm in it" if count else ""
-
-
-def _count(changes: Sequence[Change]) -> int:
-    return sum(len(change.edits) for change in changes)
