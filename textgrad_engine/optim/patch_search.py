@@ -42,7 +42,7 @@ __all__ = ["PatchSearch"]
 AHEAD = 2
 """While nothing is found, at most so many times as many proposals as lanes are worked on at a time."""
 
-FEWEST_FAILING = 8
+FEWEST_FAILING = 16
 """With fewer failures than this among the examples of races, more examples are taken in."""
 
 FEWEST_EDITS = 8

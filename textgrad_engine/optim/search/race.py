@@ -60,8 +60,14 @@ BATCH = 12
 PATIENCE = 32
 """After so many examples, a candidate that is no more likely better than worse is not run any further."""
 
-PROMISING = 0.75
+PROMISING = 0.5
 """A candidate that is this probably better when the examples in use run out is worth more of them."""
+
+AT_THE_END, AT_THE_END_LONGER = 0.6, 0.8
+"""When no more examples may be run, a patch is kept that is this probably better: one that adds no line, one that does."""
+
+MANY = 64
+"""With fewer examples than this nothing is decided by less than `ACCEPT`, as two of them could."""
 
 GLANCE = 8
 """So many examples where a difference shows first, and none there: it is not looked for any further."""
@@ -121,9 +127,11 @@ class Race:
             race ends early when nothing gets worse where that shows first.
         accept: the probability at which "better" (and, mirrored, "worse") is decided.
         reject: the probability at which "worse" is decided, where that is another.
+        at_the_end: the probability at which "better" is decided when all was run that may be, and that is `MANY`
+            examples or more: waiting brings nothing then. None for `accept`.
         fewest: so many examples must have changed for "better" or "worse".
         hopeful: the positions where the candidate can be better at all; None for all. A race until "better" ends when
-            too few of them are left.
+            too few of them are left. In strata without any, the prior expects as much harm as was seen in one of them.
         glance: a race ends early when so many examples of the first stratum show nothing; None runs on to the end.
         handicap: by so much the candidate's mean must be higher to be as good, for it costs more in another way, such
             as tokens; negative when it costs less.
@@ -154,6 +162,7 @@ class Race:
         until: Literal["better", "worse"] = "better",
         accept: float = ACCEPT,
         reject: float | None = None,
+        at_the_end: float | None = None,
         fewest: int = FEWEST,
         hopeful: Collection[int] | None = None,
         glance: int | None = GLANCE,
@@ -165,14 +174,17 @@ class Race:
         every = [position for stratum in self._waiting for position in stratum]
         if not every or len(set(every)) < len(every):
             raise ValueError("a race needs examples, each in one stratum, once")
-        levels = accept, accept if reject is None else reject
+        levels = accept, accept if reject is None else reject, accept if at_the_end is None else at_the_end
         if min(first, fewest, 1 if allowance is None else allowance) < 1 or scale <= 0 or noise < 0:
             raise ValueError(
                 f"a race needs first, fewest and allowance >= 1, scale > 0 and noise >= 0; got first={first}, "
                 f"fewest={fewest}, allowance={allowance}, scale={scale}, noise={noise}"
             )
         if not all(0.5 < level < 1 for level in levels):
-            raise ValueError(f"a race needs accept and reject between 0.5 and 1, got {accept} and {reject}")
+            raise ValueError(
+                "a race needs accept, reject and at_the_end between 0.5 and 1, got "
+                f"{accept}, {reject} and {at_the_end}"
+            )
         self._stratum = {position: n for n, stratum in enumerate(self._waiting) for position in stratum}
         self._sizes = [len(stratum) for stratum in self._waiting]
         self._differences: list[list[float]] = [[] for _ in self._waiting]
@@ -180,7 +192,8 @@ class Race:
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
         self._fewest, self._glance, self._handicap = fewest, glance, handicap
         self._hopeful = set(every if hopeful is None else hopeful)
-        self._until, (self._accept, self._reject) = until, levels
+        self._hopeless = [self._hopeful.isdisjoint(stratum) for stratum in self._waiting]
+        self._until, (self._accept, self._reject, self._at_the_end) = until, levels
         # Two runs differ by twice the noise of one. The strata know the first of them, which leaves the second: no
         # example is taken to be steadier than that, also where none has changed yet.
         self._prior, self._noise = max((PRIOR_SPREAD * scale) ** 2, 2 * noise), noise
@@ -241,9 +254,10 @@ class Race:
             return "worse"
         if priced and self.probability <= 1 - self._accept:  # by cost alone: what varies needs the stricter level
             return "worse"
-        if not self._left or self._in_vain(up, down):
-            return "no difference"
-        return None
+        if not self._left:
+            by_balance = self._until == "better" and up >= self._fewest and len(every) >= MANY
+            return "better" if by_balance and self.probability >= self._at_the_end else "no difference"
+        return "no difference" if self._in_vain(up, down) else None
 
     @property
     def probability(self) -> float:
@@ -283,14 +297,25 @@ class Race:
 
     def _posteriors(self) -> list[tuple[float, float, float]]:
         total = sum(self._sizes)
+        harm = self._harm()
         found = []
-        for size, changes, costs in zip(self._sizes, self._differences, self._costs):
+        for size, changes, costs, hopeless in zip(self._sizes, self._differences, self._costs, self._hopeless):
             differences = [change - cost for change, cost in zip(changes, costs)]
             weight = len(differences) + PRIOR_WEIGHT
-            mean = sum(differences) / weight
-            squares = PRIOR_WEIGHT * self._prior + sum(change**2 for change in differences)
+            expected = harm if hopeless else 0.0
+            mean = (sum(differences) + PRIOR_WEIGHT * expected) / weight
+            squares = PRIOR_WEIGHT * (self._prior + expected**2) + sum(change**2 for change in differences)
             found.append((size / total, mean, max(squares / weight - mean**2, self._noise) / weight))
         return found
+
+    def _harm(self) -> float:
+        """What is to be expected, until it is seen, where a candidate can only do harm: as much as where it does most.
+
+        Of what is right, the examples that a candidate is about are looked at first. That some of them get worse says
+        something of the others, too, of which only few are run before a decision.
+        """
+        pairs = zip(self._differences, self._hopeless)
+        return min([0.0, *(sum(changes) / len(changes) for changes, hopeless in pairs if hopeless and changes)])
 
     def _alternating(self) -> list[list[int]]:
         # One of each further stratum in turn, so that none is left out of an early decision.

@@ -20,7 +20,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 
 __all__ = ["trimmed"]
 
-MOST_LOOKED = 6
+MOST_LOOKED = 9
 """Of what got worse, and of what got better, at most so many are run without one of the edits."""
 
 

@@ -27,6 +27,8 @@ from textgrad_engine.optim.search.found import Found, Kind
 from textgrad_engine.optim.search.hearing import Share
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import (
+    AT_THE_END,
+    AT_THE_END_LONGER,
     BATCH,
     FEWEST,
     GLANCE,
@@ -296,20 +298,23 @@ class Workshop:
         scores = answered(lambda some: objective.matrix(both, some))
         slower = slower_by(objective, *both)
         try:
-            record = run_race(self._race(objective, board, found, course), objective.val, scores, slower)
             more = [n for n in range(len(objective.val)) if n not in board.val][: len(board.val)]
+            race = self._race(objective, board, found, course, last=not more)
+            record = run_race(race, objective.val, scores, slower)
             undecided = course.until == "better" and record.outcome == "no difference"
             if more and undecided and record.probability >= PROMISING:
                 # What was run is known by now, so the same race on more examples costs the new ones only.
                 known = zip(more, objective.matrix(both, more)[0])
                 wider = replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
-                record = run_race(self._race(objective, wider, found, course), objective.val, scores, slower)
+                race = self._race(objective, wider, found, course, last=True)
+                record = run_race(race, objective.val, scores, slower)
             return replace(found, race=record)
         except UNANSWERED as error:  # texts may break the program; others can still be run
             problem = f"the race was given up: {error}"
             return replace(found, problems=(*found.problems, problem), dropped=problem, lost=True)
 
-    def _race(self, objective: Objective, board: Board, found: Found, course: Course) -> Race:
+    def _race(self, objective: Objective, board: Board, found: Found, course: Course, *, last: bool) -> Race:
+        """The race of a proposal; the last one runs all the examples that it may be run on."""
         first = course.first or (board.right if course.until == "worse" else ())
         return Race(
             board.strata(first, random.Random(course.seed), course.then),
@@ -320,6 +325,7 @@ class Workshop:
             noise=board.noise,
             until=course.until,
             reject=course.reject,
+            at_the_end=(AT_THE_END_LONGER if found.adds_lines else AT_THE_END) if last else None,
             fewest=course.fewest,
             hopeful=board.failing if course.until == "better" else None,
         )
