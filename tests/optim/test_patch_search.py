@@ -251,12 +251,12 @@ def test_tiny_sets(train: str, val: str) -> None:
 
 def test_more_examples_are_taken_in_when_few_of_those_in_use_are_failed() -> None:
     """Races begin on a pool; when most of it is right, only others can still show a gain."""
-    here = World("a4 b4", "a40 b8", pool=12, seed=SEED)
+    here = World("a4 b4", "a80 b8", pool=20, seed=SEED)
     decisions = here.steps()
     assert decisions[0].race is not None
-    assert len(decisions[0].race.examples) <= 12
+    assert len(decisions[0].race.examples) <= 20
     assert {"Shout a.", "Shout b."} <= set(here.lines)
-    assert len(here.search.board.val) > 12
+    assert len(here.search.board.val) > 20
 
 
 def test_a_promising_candidate_gets_more_examples() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textgrad_engine.errors import ServerFailed
-from textgrad_engine.optim.search.race import FEWEST, GLANCE, KEEP, Outcome, Race, run_race
+from textgrad_engine.optim.search.race import ACCEPT, AT_THE_END, FEWEST, GLANCE, KEEP, MANY, Outcome, Race, run_race
 
 Pair = tuple[float | None, float | None]
 
@@ -68,10 +68,13 @@ def test_numbers_are_in_range(setting: dict[str, Any]) -> None:
         Race([[1, 2]], **setting)
 
 
-@pytest.mark.parametrize("setting", [{"accept": 0.5}, {"accept": 1.0}, {"reject": 0.4}, {"reject": 1.0}])
+@pytest.mark.parametrize(
+    "setting",
+    [{"accept": 0.5}, {"accept": 1.0}, {"reject": 0.4}, {"reject": 1.0}, {"at_the_end": 0.5}, {"at_the_end": 1.0}],
+)
 def test_levels_are_probabilities(setting: dict[str, float]) -> None:
     """At one half everything would be decided at once, and at 1 nothing ever."""
-    with pytest.raises(ValueError, match=r"accept and reject between 0\.5 and 1"):
+    with pytest.raises(ValueError, match=r"accept, reject and at_the_end between 0\.5 and 1, got .*\d"):
         Race([[1, 2]], **setting)  # type: ignore[arg-type]
 
 
@@ -174,6 +177,57 @@ def test_the_levels_can_differ() -> None:
     assert outcome(pairs, reject=KEEP) == "worse"
     assert outcome(flat(ups=5, downs=2, same=30)) == "no difference"
     assert outcome(flat(ups=5, downs=2, same=30), accept=0.8) == "better"
+
+
+def test_the_balance_decides_when_no_more_may_be_run() -> None:
+    """Where that is said so, of many examples, for the better only, and never against the balance."""
+    close = flat(ups=4, downs=2, same=MANY - 6)
+    assert outcome(close) == "no difference"
+    assert outcome(close, at_the_end=0.6) == "better"
+    assert outcome(close, at_the_end=0.9) == "no difference"
+    assert outcome(flat(ups=4, downs=2, same=MANY - 7), at_the_end=0.6) == "no difference"
+    assert outcome([(None, 1.0), *close[:-1]], at_the_end=0.6) == "no difference"
+    assert outcome(close, at_the_end=0.6, until="worse") == "no difference"
+    assert outcome(flat(ups=4, downs=4, same=MANY), at_the_end=0.6) == "no difference"
+    assert outcome(flat(ups=1, same=MANY), at_the_end=0.6) == "no difference"
+
+
+def test_the_balance_decides_nothing_before_the_end() -> None:
+    """As long as more may be run, what is likely is looked into; when the allowance is spent, it is the end."""
+    pairs: dict[int, Pair] = {n: (float(n % 32 == 8), float(n % 16 == 0)) for n in range(160)}
+    for allowance, wanted in ((MANY, MANY), (100, 100), (None, 160)):
+        race = Race([range(160)], first=20, allowance=allowance, at_the_end=0.6)
+        asked = raced(race, pairs)
+        assert (race.outcome, len(asked)) == ("better", wanted)
+        assert race.probability < ACCEPT
+
+
+def test_harm_that_was_seen_is_expected_of_others() -> None:
+    """Where what is right and like the failures breaks, a few others that do not break do not make up for it."""
+    about, near, failing, right = range(8), range(8, 16), range(16, 20), range(20, 96)
+    pairs: dict[int, Pair] = {n: (0.0, 1.0) if n in {*about, *failing} else (1.0, 1.0) for n in range(96)}
+    pairs |= dict.fromkeys((8, 9, 10), (1.0, 0.0))
+    found = {}
+    for hopeful in (None, [*about, *failing]):
+        race = Race([about, near, failing, right], first=24, hopeful=hopeful)
+        for n in race.next():
+            race.add(n, *pairs[n])
+        found[hopeful is None] = race.probability
+        assert race.outcome == ("better" if hopeful is None else None)
+        assert len(raced(race, pairs)) == (0 if hopeful is None else 48)
+        assert race.outcome == "better"  # when more of them were run, these count
+    assert found[True] > ACCEPT
+    assert found[False] < 0.7
+
+
+def test_where_nothing_breaks_no_harm_is_expected() -> None:
+    """Which examples can only get worse makes no difference then."""
+    pairs: dict[int, Pair] = {n: (0.0, float(n < 3)) if n < 8 else (1.0, 1.0) for n in range(40)}
+    races = [Race([range(8), range(8, 40)], hopeful=hopeful) for hopeful in (None, range(8))]
+    for race in races:
+        for n in race.next():
+            race.add(n, *pairs[n])
+    assert races[0].probability == races[1].probability
 
 
 def test_the_allowance_is_never_passed() -> None:
@@ -358,7 +412,15 @@ def test_better_and_worse_mirror_each_other(scores: list[float]) -> None:
 # how often it is wrong
 
 
-def rate(result: Outcome, accuracy: float, up: float, down: float, size: int, runs: int = 120) -> float:
+def rate(
+    result: Outcome,
+    accuracy: float,
+    up: float,
+    down: float,
+    size: int,
+    runs: int = 120,
+    at_the_end: float | None = None,
+) -> float:
     """How often simulated races come to a result.
 
     Args:
@@ -368,6 +430,7 @@ def rate(result: Outcome, accuracy: float, up: float, down: float, size: int, ru
         down: which part of all examples it breaks.
         size: how many examples there are.
         runs: how many races.
+        at_the_end: as for `Race`.
     """
     count = 0
     for seed in range(runs):
@@ -377,7 +440,7 @@ def rate(result: Outcome, accuracy: float, up: float, down: float, size: int, ru
         strata = [[n for n in range(size) if old[n] is right] for right in (False, True)]
         for stratum in strata:
             rng.shuffle(stratum)
-        race = Race(strata)
+        race = Race(strata, at_the_end=at_the_end)
         raced(race, {n: (float(old[n]), float(new[n])) for n in range(size)})
         count += race.outcome == result
     return count / runs
@@ -390,6 +453,14 @@ EVERY = [(accuracy, size) for accuracy in (0.3, 0.6, 0.9) for size in (48, 96, 2
 def test_the_rate_of_false_wins_is_as_stated(flips: float, mean: float, most: float) -> None:
     """With as many ups as downs in truth, "better" is as rare as the docstring of the module says."""
     rates = [rate("better", accuracy, flips, flips, size) for accuracy, size in EVERY]
+    assert sum(rates) / len(rates) <= mean
+    assert max(rates) <= most
+
+
+@pytest.mark.parametrize(("flips", "mean", "most"), [(0.01, 0.14, 0.32), (0.02, 0.22, 0.36), (0.05, 0.30, 0.54)])
+def test_the_balance_is_wrong_as_often_as_is_stated(flips: float, mean: float, most: float) -> None:
+    """More often than a decision before the end, and never as often as a coin."""
+    rates = [rate("better", accuracy, flips, flips, size, at_the_end=AT_THE_END) for accuracy, size in EVERY]
     assert sum(rates) / len(rates) <= mean
     assert max(rates) <= most
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,9 +14,13 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, apply_patch, origins_of_rewrite
-from textgrad_engine.optim.proposers import Brief, Proposal
+from textgrad_engine.optim.proposers import Brief, Patch, Proposal
 from textgrad_engine.optim.revert import edits_in, revert
-from textgrad_engine.optim.search.work import in_edits, support_of
+from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.found import Found
+from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.optim.search.race import ACCEPT, AT_THE_END, MANY
+from textgrad_engine.optim.search.work import Workshop, in_edits, support_of
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.testing import ScriptedModel
 from textgrad_engine.train import Objective
@@ -97,3 +103,63 @@ def test_what_was_written_can_be_kept_without_its_parameter() -> None:
     change = Change(variable, "a", "b", (Edit("replace", 1, "b", "why", (1,), "1.1"),), ITEMS, 3, "")
     assert Written.of(change, 4).parameter == 4
     assert Written.of(change, 4).change(variable) == change
+
+
+# the end of a race
+
+
+class Known:
+    """An objective in which any other text does some examples better, and some worse, than the one of now.
+
+    Args:
+        size: how many validation examples there are, every sixth of which is failed.
+        gained: so many of the failures are repaired.
+        lost: so many of those that are right are broken.
+    """
+
+    tokens_weight = latency_weight = 0.0
+    scale = (0.0, 1.0)
+
+    def __init__(self, size: int, gained: int, lost: int) -> None:
+        self.val = tuple(f"v{n}" for n in range(size))
+        failing, right = ([n for n in range(size) if (n % 6 == 0) is which] for which in (True, False))
+        self.before = {n: float(n % 6 > 0) for n in range(size)}
+        self.after = self.before | dict.fromkeys(failing[:gained], 1.0) | dict.fromkeys(right[-lost:], 0.0)
+        self.ran: set[int] = set()
+
+    def matrix(self, candidates: Sequence[Texts], positions: Sequence[int]) -> list[list[float]]:
+        """The scores at these positions, first of the texts of now."""
+        self.ran.update(positions)
+        return [[(self.after if at else self.before)[n] for n in positions] for at in range(len(candidates))]
+
+
+def settled(objective: Known, text: str, pool: int) -> Found:
+    """Race a text against "a, b", with so many examples in use."""
+    shop = Workshop(
+        (Variable("a\nb", role="prompt"),), ({"constraints": (), "max_tokens": 99},), None, Patch(), 3, 4, 96
+    )
+    board = Board(("a\nb",), ((None, None),), val={n: objective.before[n] for n in range(pool)}, limits=(0.0, 1.0))
+    found = Found(1, "rival", board.texts, board.origins, (text,), ((None,) * len(text.split("\n")),))
+    return shop.rival(objective, board, found, (), "0")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pool", [48, 96])
+def test_at_the_end_more_is_asked_of_a_text_that_is_longer(pool: int) -> None:
+    """All was run, and one more example was repaired than broken: a line goes for another one, and none is added."""
+    outcomes = {}
+    for text in ("a\nc", "a", "a\nb\nc"):
+        objective = Known(96, gained=2, lost=1)
+        race = settled(objective, text, pool).race
+        assert race is not None
+        assert len(objective.ran) == 96
+        assert AT_THE_END < race.probability < ACCEPT
+        outcomes[text] = race.outcome
+    assert outcomes == {"a\nc": "better", "a": "better", "a\nb\nc": "no difference"}
+
+
+def test_few_examples_are_not_settled_by_the_balance() -> None:
+    """Of these a balance of two would be enough, so a race of them stays undecided."""
+    race = settled(Known(MANY - 1, gained=4, lost=2), "a\nc", MANY - 1).race
+    assert race is not None
+    assert race.outcome == "no difference"
+    assert race.probability > AT_THE_END

@@ -7,13 +7,15 @@ flatter the candidate. Buying examples only while they can change the decision i
 
 NOTE [How often it is wrong]
     Simulated over 48 to 200 examples and accuracies of 0.3 to 0.9 (``tests/optim/search/test_race.py``). A candidate
-    that is in truth no better, and changes as many examples for the better as for the worse, wins so often: with 1% of
-    the examples each way in 3 races of 100 (9 where it is worst: many examples, most of them right), with 2% in 9 (21),
-    with 5% in 17 (42). One that is better by 3, 5, 8 or 20 points wins in 48, 59, 83 or 95 of 100. More could be asked
-    for, and would cost as much in gains not seen. Where answers come out the other way by themselves, in 2, 5 or 10 of
-    100, one that does the same as the current texts wins in 8, 15 or 19 races of 100 (35 where it is worst) when nobody
-    has measured that, and in 4, 8 or 11 (15) when the race knows; one better by 8 points wins in 81, 71 or 60 and in
-    79, 67 or 54.
+    that is in truth no better, and changes as many examples for the better as for the worse, wins so often: with 1%
+    of the examples each way in 3 races of 100 (9 where it is worst: many examples, most of them right), with 2% in 9
+    (21), with 5% in 17 (42). One that is better by 3, 5, 8 or 20 points wins in 48, 59, 83 or 95 of 100. More could
+    be asked for, and would cost as much in gains not seen. Where the balance decides a race that has run all it may,
+    the same candidates win in 11, 17 and 25 of 100 (25, 28 and 46) at 0.6 and in 7, 12 and 20 at 0.8, and those
+    better by 3 and 5 points in 55 and 72 at 0.6, and in 51 and 71 at 0.8. Where answers come out the other way by
+    themselves, in 2, 5 or 10 of 100, one that does the same as the current texts wins in 8, 15 or 19 races of 100 (35
+    where it is worst) when nobody has measured that, and in 4, 8 or 11 (15) when the race knows; one better by 8
+    points wins in 81, 71 or 60 and in 79, 67 or 54.
 
     A patch whose edits are left out by what they do on examples that it is then raced on wins by luck more often
     (``benchmarks/trimmed_races.py``, the same sizes and accuracies). One of 4, 8 or 12 edits that are worth nothing, of
@@ -64,7 +66,7 @@ PROMISING = 0.5
 """A candidate that is this probably better when the examples in use run out is worth more of them."""
 
 AT_THE_END, AT_THE_END_LONGER = 0.6, 0.8
-"""When no more examples may be run, a patch is kept that is this probably better: one that adds no line, one that does."""
+"""When no more examples may be run, a patch is kept that is so probably better: one that adds no line, one that does."""
 
 MANY = 64
 """With fewer examples than this nothing is decided by less than `ACCEPT`, as two of them could."""
@@ -182,8 +184,7 @@ class Race:
             )
         if not all(0.5 < level < 1 for level in levels):
             raise ValueError(
-                "a race needs accept, reject and at_the_end between 0.5 and 1, got "
-                f"{accept}, {reject} and {at_the_end}"
+                f"a race needs accept, reject and at_the_end between 0.5 and 1, got {accept}, {reject} and {at_the_end}"
             )
         self._stratum = {position: n for n, stratum in enumerate(self._waiting) for position in stratum}
         self._sizes = [len(stratum) for stratum in self._waiting]
