@@ -66,7 +66,7 @@ PROMISING = 0.5
 """A candidate that is this probably better when the examples in use run out is worth more of them."""
 
 AT_THE_END, AT_THE_END_LONGER = 0.6, 0.8
-"""When no more examples may be run, a patch is kept that is so probably better: one that adds no line, one that does."""
+"""When no more may be run, a patch is kept that is so probably better: one that adds no line, and one that does."""
 
 MANY = 64
 """With fewer examples than this nothing is decided by less than `ACCEPT`, as two of them could."""
