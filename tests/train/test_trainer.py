@@ -14,6 +14,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.optim import TGD
+from textgrad_engine.optim.search.race import AT_THE_END, AT_THE_END_LONGER
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, TrainResult
 from textgrad_engine.train.events import (
@@ -104,6 +105,35 @@ def test_one_more_right_answer_is_no_proof(world: Any, rows: Any) -> None:
     assert (step.kept, step.val_mean, result.best["system"]) == (False, 0.25, SEED)
     assert step.race is not None
     assert (step.race.outcome, step.race.gained) == ("no difference", ("ant",))
+
+
+def test_the_balance_of_many_examples_is_enough_for_another_line(world: Any, rows: Any) -> None:
+    """Two of a hundred repaired and one broken are no proof, but nothing is left to run; a line more needs more."""
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "backward":
+            return {"case_1": {"system": "Say it otherwise."}}
+        word = request.messages[-1].text
+        number = int(word.removeprefix("word"))
+        new = "With the utmost care." in request.messages[0].text
+        return word.upper() if (number % 6 or (new and number < 12)) and not (new and number == 50) else word
+
+    kept = {}
+    for op in ("replace", "add"):
+        here = world()
+        with tg.no_grad():
+            here.program.system.data = "Repeat the word.\nBe careful."
+        edit = {"op": op, "line": 2, "text": "With the utmost care.", "reason": "", "feedback": [1]}
+        here.optimizer = TGD(
+            here.program.parameters(), model=FunctionModel(lambda request, edit=edit: {"edits": [edit]})
+        )
+        here.model = FunctionModel(answer)
+        (step,) = here.fit(rows("word600"), rows(*[f"word{n}" for n in range(96)])).steps
+        assert step.race is not None
+        assert (len(step.race.examples), len(step.race.gained), len(step.race.lost)) == (96, 2, 1)
+        assert AT_THE_END < step.race.probability < AT_THE_END_LONGER
+        kept[op] = step.kept
+    assert kept == {"replace": True, "add": False}
 
 
 def test_validation_costs_what_the_decision_needs(world: Any, rows: Any) -> None:

@@ -26,7 +26,7 @@ from textgrad_engine.optim.search.drafts import Desk, Draft, Job, text_settings
 from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
+from textgrad_engine.optim.search.race import Race, RaceRecord, balance, run_race
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.telling import edits_in_words, without_what_is_there
@@ -281,6 +281,7 @@ class RandomSearch(Searcher):
         race = Race(
             board.strata((), rng),
             allowance=self.allowance,
+            at_the_end=balance(board.texts, draft.candidate.texts),
             handicap=handicap_of(objective, board.texts, draft.candidate.texts),
             scale=board.scale,
             noise=board.noise,

@@ -22,7 +22,7 @@ from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
-from textgrad_engine.optim.search.race import Race, RaceRecord, answered, run_race
+from textgrad_engine.optim.search.race import Race, RaceRecord, answered, balance, run_race
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
@@ -324,6 +324,7 @@ class Run:
                 scale=board.scale,
                 until="worse" if shorter else "better",
                 reject=DOUBT if shorter else None,
+                at_the_end=balance(board.texts, texts),
                 hopeful=board.failing,
                 handicap=handicap_of(self.objective, board.texts, texts),
                 noise=self.noise,

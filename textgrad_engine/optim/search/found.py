@@ -65,11 +65,6 @@ class Found:
     spared_for: str = ""
     trimmed: tuple[Change, ...] = ()
 
-    @property
-    def adds_lines(self) -> bool:
-        """Whether its texts have more lines than those that it was made for."""
-        return sum(text.count("\n") for text in self.texts) > sum(text.count("\n") for text in self.base)
-
 
 def edits_of(found: Found, variables: Sequence[Variable]) -> list[Placed]:
     """The edits of a proposal, each with the number of its parameter, by the ids that their lines have.

@@ -27,8 +27,6 @@ from textgrad_engine.optim.search.found import Found, Kind
 from textgrad_engine.optim.search.hearing import Share
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.race import (
-    AT_THE_END,
-    AT_THE_END_LONGER,
     BATCH,
     FEWEST,
     GLANCE,
@@ -36,6 +34,7 @@ from textgrad_engine.optim.search.race import (
     PROMISING,
     Race,
     answered,
+    balance,
     run_race,
 )
 from textgrad_engine.optim.search.sparing import spared
@@ -325,7 +324,7 @@ class Workshop:
             noise=board.noise,
             until=course.until,
             reject=course.reject,
-            at_the_end=(AT_THE_END_LONGER if found.adds_lines else AT_THE_END) if last else None,
+            at_the_end=balance(found.base, found.texts) if last else None,
             fewest=course.fewest,
             hopeful=board.failing if course.until == "better" else None,
         )
