@@ -28,12 +28,31 @@ def test_it_prints_microseconds_forward_and_backward_and_the_growth_of_every_sha
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--repeats", "1"])
     script.main()
     lines = capsys.readouterr().out.splitlines()
-    assert "forward µs" in lines[0]
-    assert "backward µs" in lines[0]
+    assert lines[0].split() == ["microseconds", "forward", "backward"]
+    assert lines[1].split() == ["size", *["passed", "CPU", "least", "CPU"] * 2]
+    assert max(map(len, lines)) < 80
     rows = lines[2:]
-    assert len(rows) == 9
+    assert len(rows) == 12
     for number, (name, _, shown, goal) in enumerate(small):
-        first, second, growth = rows[3 * number : 3 * number + 3]
+        head, first, second, growth = rows[4 * number : 4 * number + 4]
+        assert head == f"{name} (goal: {goal:g})"
         for row, size in ((first, shown[0]), (second, shown[1])):
-            assert re.fullmatch(rf"{name} +{size}( +\d+\.\d){{4}} +{goal:g}", row)
-        assert re.fullmatch(r"  growth exponent( +-?\d+\.\d\d){4}", growth)
+            assert re.fullmatch(rf" +{size}( +\d+\.\d){{6}}", row)
+        assert re.fullmatch(r" +exponent( +-?\d+\.\d\d){6}", growth)
+
+
+def test_the_least_is_the_least(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of several runs: medians of what passed and of the CPU, and the least CPU, each by the size."""
+    spec = importlib.util.spec_from_file_location("engine_overhead", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    runs = iter([(3e-5, 6e-5, 9e-5, 12e-5), (2e-5, 5e-5, 7e-5, 20e-5), (4e-5, 4e-5, 8e-5, 11e-5)] * 2)
+    monkeypatch.setattr(script, "SHAPES", [("shape", lambda size: next(runs), [1, 10], 25)])
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--repeats", "3"])
+    script.main()
+    _, _, _, first, second, growth = capsys.readouterr().out.splitlines()
+    assert first.split() == ["1", "30.0", "50.0", "40.0", "80.0", "120.0", "110.0"]
+    assert second.split() == ["10", "3.0", "5.0", "4.0", "8.0", "12.0", "11.0"]
+    assert growth.split() == ["exponent", *["0.00"] * 6]

@@ -15,7 +15,6 @@ from typing import Any
 __all__ = ["DONE", "LoopThread", "Step", "call_soon", "in_loop_thread", "loop_thread", "nudge"]
 
 POLLS, POLL_SECONDS, MOST_WORKERS = 4, 0.0005, 64
-TURN, TURN_SECONDS = 128, 0.01
 
 DONE: Any = object()
 """What `Step.begin` returns of work that has ended."""
@@ -50,13 +49,6 @@ class LoopThread:
         each to where it first waits; those of a model in this process, and all plain ones, never do. A call that waits
         keeps the task: it was its current task from the first step on, which timeouts and cancel scopes remember. Twice
         as many workers then go on with the inbox, for calls that wait come in bursts too.
-
-    NOTE [Turns]
-        A thread that makes thousands of calls gives the interpreter away every five milliseconds only. What it has made
-        lies in the inbox meanwhile, leaves the processor's caches, and is gone through by the garbage collector time
-        and again: of 5,000 calls to a model in this process each took 12 µs longer for it. So with every `TURN` calls
-        in the inbox whoever posts waits until they have begun (not until they are done), for `TURN_SECONDS` at most:
-        the thread may be busy with something that takes long, or wait for a lock that the one who posts holds.
     """
 
     def __init__(self) -> None:
@@ -84,11 +76,6 @@ class LoopThread:
         elif not self._looking:
             self._looking = True
             self.loop.call_soon_threadsafe(self._look)
-        elif len(self._inbox) % TURN == 0:
-            begun = threading.Event()
-            self._inbox.append(begun.set)
-            self.loop.call_soon_threadsafe(self._work)
-            begun.wait(TURN_SECONDS)
 
     def nudge(self) -> None:
         """See to it that what was posted is begun now; called before a thread blocks."""
