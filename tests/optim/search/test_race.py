@@ -192,6 +192,18 @@ def test_the_balance_decides_when_no_more_may_be_run() -> None:
     assert outcome(flat(ups=1, same=MANY), at_the_end=0.6) == "no difference"
 
 
+def test_a_record_says_what_only_the_balance_decided() -> None:
+    """So that nobody takes it for as sure as another decision."""
+    found = {}
+    for ups in (1, 4, 12):
+        pairs = flat(ups=ups, downs=2, same=MANY)
+        names = [str(n) for n in range(len(pairs))]
+        race = Race([range(len(pairs))], first=len(pairs), at_the_end=0.6)
+        record = run_race(race, names, lambda some, pairs=pairs: list(zip(*(pairs[n] for n in some))))
+        found[ups] = record.in_words
+    assert found == {1: "no difference", 4: "better on balance", 12: "better"}
+
+
 def test_the_balance_decides_nothing_before_the_end() -> None:
     """As long as more may be run, what is likely is looked into; when the allowance is spent, it is the end."""
     pairs: dict[int, Pair] = {n: (float(n % 32 == 8), float(n % 16 == 0)) for n in range(160)}

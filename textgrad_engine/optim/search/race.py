@@ -109,6 +109,11 @@ class RaceRecord:
         """The examples that the candidate does worse on."""
         return tuple(name for name, change in self._changes() if change < 0)
 
+    @property
+    def in_words(self) -> str:
+        """The outcome; "better on balance" where it was decided at the end only, by less than `ACCEPT`."""
+        return "better on balance" if self.outcome == "better" and self.probability < ACCEPT else self.outcome
+
     def _changes(self) -> list[tuple[str, float]]:
         return [
             (name, after - before)

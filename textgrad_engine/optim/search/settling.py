@@ -110,7 +110,7 @@ class Settling:
             if refusal := self._objective.refusal(found.base, found.texts, found.number):
                 return self._refused(found.changes, refusal)
             self._adopt(found, exact=True)
-            return True, "better", found.changes
+            return True, race.in_words, found.changes
         gained = [self._positions[name] for name in race.gained]
         if not any(board.val.get(n, board.top) < board.top for n in gained):
             return False, "what it gains was gained by another patch in the meantime", found.changes
@@ -120,14 +120,15 @@ class Settling:
             return False, "another patch has said the same in the meantime", found.changes
         if disputed:
             board.rivals.append(self._rival(found, race))
-            return False, "better, but the same lines were changed in the meantime: the two are raced", found.changes
+            why = f"{race.in_words}, but the same lines were changed in the meantime: the two are raced"
+            return False, why, found.changes
         if problem := self._shop.problem(board.texts, there.texts):
             return False, f"dropped with what was kept in the meantime: {problem}", found.changes
         if refusal := self._objective.refusal(board.texts, there.texts, found.number):
             return self._refused(there.changes, refusal)
         self._adopt(there, exact=False)
         board.together += 1
-        return True, "better, and put together with what was kept in the meantime", there.changes
+        return True, f"{race.in_words}, and put together with what was kept in the meantime", there.changes
 
     def _still_wanted(self, found: Found, gained: Sequence[int]) -> Found:
         """A winner without the edits whose gains were gained in the meantime: what is nearest to who asked for them."""
