@@ -4,10 +4,9 @@ Run:  python benchmarks/engine_overhead.py
 
 Shapes: a chain of plain operations, many leaves into one sum, and dispatched chat completions that share one prompt and
 are answered at once by a model in this process. Beside the time that passes stands the CPU time of all threads, each as
-the median of several runs, and the least CPU time of them. On a machine that others use, too, the median of the same
-code is up to 1.6 times as high at one time as at another; what comes on top of the least is other programs' doing, as
-the documentation of Python's `timeit` has it. So the least is what is put beside the goal. The exponent is the slope of
-log time over log size: 1 is linear.
+the median of several runs, and the least CPU time of them. Medians of calls, which two threads work on, differ by half
+from one minute to the next on a machine that others use, too; the least differs less. The exponent is the slope of log
+time over log size: 1 is linear.
 """
 
 from __future__ import annotations

@@ -12,7 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textgrad_engine.errors import ServerFailed
-from textgrad_engine.optim.search.race import ACCEPT, AT_THE_END, FEWEST, GLANCE, KEEP, MANY, Outcome, Race, run_race
+from textgrad_engine.optim.search.race import (
+    ACCEPT,
+    AT_THE_END,
+    AT_THE_END_LONGER,
+    FEWEST,
+    GLANCE,
+    KEEP,
+    MANY,
+    Outcome,
+    Race,
+    run_race,
+)
 
 Pair = tuple[float | None, float | None]
 
@@ -484,7 +495,15 @@ def test_gains_are_found(gain: float, least: float) -> None:
     assert sum(rates) / len(rates) >= least
 
 
-def slipping(accuracy: float, slips: float, gain: float, size: int, measured: bool, runs: int = 100) -> float:
+def slipping(
+    accuracy: float,
+    slips: float,
+    gain: float,
+    size: int,
+    measured: bool,
+    runs: int = 100,
+    at_the_end: float | None = None,
+) -> float:
     """How often a candidate wins where each answer comes out wrong by itself, old and new ones alike.
 
     Args:
@@ -494,6 +513,7 @@ def slipping(accuracy: float, slips: float, gain: float, size: int, measured: bo
         size: how many examples there are.
         measured: whether the race is told of the noise.
         runs: how many races.
+        at_the_end: as for `Race`.
     """
     wins = 0
     for seed in range(runs):
@@ -504,7 +524,7 @@ def slipping(accuracy: float, slips: float, gain: float, size: int, measured: bo
         strata = [[n for n in range(size) if (old[n] > 0) is right] for right in (False, True)]
         for stratum in strata:
             rng.shuffle(stratum)
-        race = Race(strata, hopeful=strata[0], noise=slips * (1 - slips) if measured else 0.0)
+        race = Race(strata, hopeful=strata[0], noise=slips * (1 - slips) if measured else 0.0, at_the_end=at_the_end)
         raced(race, dict(enumerate(zip(old, new))))
         wins += race.outcome == "better"
     return wins / runs
@@ -519,6 +539,19 @@ def test_noise_that_is_measured_is_not_taken_for_a_gain(slips: float) -> None:
     assert sum(told) <= 0.7 * sum(untold)
     gains = [slipping(a, slips, 0.08, 200, True) for a in (0.3, 0.6, 0.9)]
     assert min(gains) >= 0.65
+
+
+@pytest.mark.parametrize(("at_the_end", "mean", "most"), [(AT_THE_END, 0.25, 0.40), (AT_THE_END_LONGER, 0.18, 0.28)])
+def test_noise_is_taken_for_a_gain_by_the_balance_as_often_as_is_stated(
+    at_the_end: float, mean: float, most: float
+) -> None:
+    """Also where it is measured: the balance is no proof; less often where the text is longer, and than unmeasured."""
+    told, untold = (
+        [slipping(a, 0.05, 0.0, size, known, at_the_end=at_the_end) for a, size in EVERY] for known in (True, False)
+    )
+    assert sum(told) / len(told) <= mean
+    assert max(told) <= most
+    assert sum(told) < sum(untold)
 
 
 def test_harm_is_not_taken_for_a_gain() -> None:

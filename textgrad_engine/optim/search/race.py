@@ -14,8 +14,9 @@ NOTE [How often it is wrong]
     the same candidates win in 11, 17 and 25 of 100 (25, 28 and 46) at 0.6 and in 7, 12 and 20 at 0.8, and those
     better by 3 and 5 points in 55 and 72 at 0.6, and in 51 and 71 at 0.8. Where answers come out the other way by
     themselves, in 2, 5 or 10 of 100, one that does the same as the current texts wins in 8, 15 or 19 races of 100 (35
-    where it is worst) when nobody has measured that, and in 4, 8 or 11 (15) when the race knows; one better by 8
-    points wins in 81, 71 or 60 and in 79, 67 or 54.
+    where it is worst) when nobody has measured that, and in 4, 8 or 11 (15) when the race knows (by the balance in
+    17, 21 or 21 (34) at 0.6, and in 11, 14 or 16 (23) at 0.8); one better by 8 points wins in 81, 71 or 60 and in 79,
+    67 or 54.
 
     A patch whose edits are left out by what they do on examples that it is then raced on wins by luck more often
     (``benchmarks/trimmed_races.py``, the same sizes and accuracies, the balance deciding at the end). One of 4, 8 or
