@@ -4,9 +4,12 @@ Run:  python benchmarks/engine_overhead.py
 
 Shapes: a chain of plain operations, many leaves into one sum, and dispatched chat completions that share one prompt and
 are answered at once by a model in this process. Beside the time that passes stands the CPU time of all threads, each as
-the median of several runs, and the least CPU time of them. Medians of calls, which two threads work on, differ by half
-from one minute to the next on a machine that others use, too; the least differs less. The exponent is the slope of log
-time over log size: 1 is linear.
+the median of several runs, and the least CPU time of them. The exponent is the slope of log time over log size: 1 is
+linear.
+
+A core that others use, too, may run at half its speed for minutes, and two of them lose more than one, so medians of
+calls, which two threads work on, differ by half from one minute to the next. The last line tells such minutes apart: it
+says what a turn of a plain loop took beside the runs. `taskset -c 0` in front binds all to one core.
 """
 
 from __future__ import annotations
@@ -48,6 +51,15 @@ def now() -> tuple[float, float]:
 
 def between(start: tuple[float, float], middle: tuple[float, float], end: tuple[float, float]) -> Times:
     return middle[0] - start[0], middle[1] - start[1], end[0] - middle[0], end[1] - middle[1]
+
+
+def turn() -> float:
+    """Seconds that a turn of a plain loop takes now."""
+    turns, found = 20_000, 0
+    start = time.perf_counter()
+    for number in range(turns):
+        found += number & 3
+    return (time.perf_counter() - start) / turns
 
 
 def chain(n: int) -> Times:
@@ -120,6 +132,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'microseconds':14}{'forward':>30}{'backward':>30}")
     print(f"{'size':>14}" + f"{'passed':>10}{'CPU':>10}{'least CPU':>10}" * 2)
+    turns = []
     for name, shape, sizes, goal in [each for each in SHAPES if options.only in each[0]]:
         print(f"{name} (goal: {goal:g})")
         columns: list[list[float]] = [[] for _ in range(6)]
@@ -127,6 +140,7 @@ def main() -> None:
             runs = []
             for _ in range(options.repeats):
                 gc.collect()
+                turns.append(turn() * 1e9)
                 runs.append(shape(size))
             passed_to, cpu_to, passed_back, cpu_back = zip(*runs)
             found = [
@@ -137,6 +151,8 @@ def main() -> None:
                 column.append(seconds)
             print(f"{size:>14,}" + "".join(f"{seconds / size * 1e6:>10.1f}" for seconds in found))
         print(f"{'exponent':>14}" + "".join(f"{exponent(sizes, column):>10.2f}" for column in columns))
+    middle = statistics.median(turns)
+    print(f"beside, a turn of a plain loop took {min(turns):.0f} to {max(turns):.0f} ns, {middle:.0f} in the median")
 
 
 if __name__ == "__main__":
