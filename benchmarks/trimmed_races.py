@@ -41,7 +41,7 @@ ACCURACIES = (0.3, 0.6, 0.9)
 POOL = 48
 ALLOWANCE = 96
 SEED_TEXT = "Do it."
-TRIM = "textgrad_engine.optim.search.work.trimmed"
+TRIM = "textgrad_engine.optim.search.proving.trimmed"
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def test_the_balance_of_many_examples_is_enough_for_another_line(world: Any, row
         word = request.messages[-1].text
         number = int(word.removeprefix("word"))
         new = "With the utmost care." in request.messages[0].text
-        return word.upper() if (number % 6 or (new and number < 12)) and not (new and number == 50) else word
+        return word.upper() if (number % 6 or (new and number < 12)) and not (new and number == 20) else word
 
     kept = {}
     for op in ("replace", "add"):
@@ -139,14 +139,14 @@ def test_the_balance_of_many_examples_is_enough_for_another_line(world: Any, row
 def test_validation_costs_what_the_decision_needs(world: Any, rows: Any) -> None:
     """A text that changes nothing is given up after a glance; one that wins is then scored on all examples."""
     val = rows(*[f"word{n}" for n in range(60)])
-    for line, examples in (("Useless.", 12), ("SHOUT", 60)):
+    for line, examples in (("Useless.", 16), ("SHOUT", 60)):
         here = world(line)
         result = here.fit(rows("bee"), val)
         assert here.asked("forward") == 60 + 1 + 8 + examples  # eight are run twice to measure the noise
         assert result.best_val is not None
         assert len(result.best_val.scores) == 60
         assert result.steps[0].race is not None
-        assert len(result.steps[0].race.examples) == 12
+        assert len(result.steps[0].race.examples) == 16
 
 
 def test_several_candidates_are_chosen_among_by_training_examples(world: Any, rows: Any) -> None:

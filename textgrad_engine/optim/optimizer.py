@@ -7,6 +7,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -140,19 +141,17 @@ class Optimizer:
         self,
         changes: Sequence[Change],
         written: Mapping[Variable, tuple[str, Sequence[Origin | None]]],
-        gone: Sequence[Change] = (),
-        why: str = "",
+        gone: Mapping[str, Sequence[Change]] = MappingProxyType({}),
     ) -> None:
         """Have less of the last step than it proposed, such as some of its edits only.
 
         Args:
             changes: what the step has done now.
             written: for each parameter that the step changed its text now, with the origins of its lines.
-            gone: what it has not done after all; the optimizer learns `why` (`record_outcome`).
-            why: in a few words.
+            gone: what it has not done after all, by why, in a few words; the optimizer learns it (`record_outcome`).
         """
-        if gone:
-            self.changes = list(gone)
+        for why, undone in gone.items():
+            self.changes = list(undone)
             self.record_outcome(why)
         self.changes = list(changes)
         with no_grad():

@@ -22,7 +22,9 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.noise import MEASURED
+from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.searcher import Searcher
+from textgrad_engine.optim.search.trim import MOST_LOOKED
 from textgrad_engine.train.estimate_search import estimate_search
 from textgrad_engine.train.estimated import (
     ANSWER_TOKENS,
@@ -36,7 +38,7 @@ from textgrad_engine.train.estimated import (
     mean_tokens,
     scaled,
 )
-from textgrad_engine.train.sparing import MOST_EDITS
+from textgrad_engine.train.proving import MOST_EDITS
 from textgrad_engine.train.trainer import Trainer
 
 __all__ = ["Estimate", "Range", "estimate"]
@@ -87,7 +89,7 @@ def estimate(
         >>> optimizer = optim.TGD(program.parameters())
         >>> found = estimate(Trainer(batch_size=20), program, nn.ExactMatch(), optimizer, rows, rows[:10])
         >>> found.steps, found.calls["forward"]
-        (2, Range(low=50.0, high=78.0))
+        (2, Range(low=50.0, high=418.0))
     """
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, train, val, test, models, lowest_score)
@@ -158,9 +160,13 @@ class _Plan:
         tests = 0 if test is None else len(test)
         trained = Range(trained_in(fewest), trained_in(most))
         validated = (1 + most) * len(val) + min(MEASURED, len(val))  # a few are run twice before the first race
-        if trainer.guards is not None:  # of a step that is refused the edits are run by themselves, and some raced
-            guarded = len(trainer.guards.on(val).positions)
-            validated += most * (2 * _edits(optimizer) * guarded + len(val))
+        edits = _edits(optimizer)
+        if edits > 1:  # a step is looked at, and run without each of its edits, before its race and after a lost one
+            trimmed = 2 * GLANCE + edits * 4 * MOST_LOOKED + len(val)
+            guarded = 0 if trainer.guards is None else len(trainer.guards.on(val).positions)
+            if guarded:  # of a step that is refused the edits are run by themselves, and what is left is raced
+                trimmed += 2 * edits * guarded + len(val) + trimmed
+            validated += most * trimmed
         examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests)
         return cls(batch, Range(fewest, most), trained, examples)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +18,9 @@ from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
 from textgrad_engine.optim import TGD, Optimizer, Origin
-from textgrad_engine.optim.search.board import Board
-from textgrad_engine.optim.search.noise import noise_of
-from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
-from textgrad_engine.optim.search.race import Race, RaceRecord, answered, balance, run_race
+from textgrad_engine.optim.search.found import Found, trimmed_in_words
+from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
@@ -46,9 +44,9 @@ from textgrad_engine.train.events import (
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
 from textgrad_engine.train.objective import Objective, note_lost
+from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
-from textgrad_engine.train.sparing import spare
 from textgrad_engine.train.splits import warn_of_overlaps
 
 if TYPE_CHECKING:
@@ -58,9 +56,6 @@ __all__ = ["Examples", "Run"]
 
 MOST_LOST_STEPS = 3
 """So many steps in a row without an answer of the critic or the optimizer end a run."""
-
-DOUBT = 0.75
-"""A shorter text is taken back when it is this probable that it is worse: ties go to it, losses do not."""
 
 Examples = Sequence[dict[str, Any]]
 
@@ -225,22 +220,14 @@ class Run:
             except UNANSWERED as error:  # one proposal lost; the texts are as they were
                 problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
             advance()
-        race = None
+        found = None
         if self.texts() != self.best:
-            try:
-                race = self.race(number, self.objective.texts_of(self.texts()))
-            except UNANSWERED as error:  # the texts may break the program; others can still be tried
-                problems.append(f"the race was given up: {type(error).__name__}: {error}")
-                self.take_back(held)
+            found = prove(self, number, positions)
+            if found.lost:
+                problems.extend(found.problems)
                 feedback_used = 0
         self.check_alive(feedback_used, problems, number)
-        kept = race is not None and self.wins(race, self.objective.texts_of(self.texts()))
-        why = self.refusal(number) if kept else ""
-        if why and race is not None:
-            rest = spare(self, race, number)
-            kept = rest is not None
-            race, why = rest or (race, why)
-        val_mean = None if race is None else self.settle(race, kept, held, number, why)
+        kept, why, val_mean = (False, "", None) if found is None else self.settle(found, held, number)
         assert self.best_val is not None
         ended = StepEnded(
             step=number,
@@ -256,7 +243,7 @@ class Run:
             problems=tuple(problems),
             left_out=left_out,
             why=why,
-            race=race,
+            race=None if found is None else found.race,
         )
         self.steps.append(ended)
         self.emit(ended)
@@ -310,63 +297,48 @@ class Run:
                     scores.append(as_score(loss))
         return scores, problems
 
-    def race(self, number: int, texts: Texts) -> RaceRecord:
-        """Race texts against the best ones, on the validation examples; `optim.search.Race` says how."""
-        assert self.best_val is not None
-        known = {n: score for n, score in enumerate(self.best_val.scores) if score is not None}
-        board = Board(self.objective.texts_of(self.best), (), known)
-        shorter = self.is_shorter(texts)
-        with self.phase("validate", number, 0):
-            if self.noise is None:
-                self.noise = noise_of(self.objective, board.texts, known, self.trainer.seed)
-            race = Race(
-                board.strata((), random.Random(f"{self.trainer.seed}/{number}")),
-                scale=board.scale,
-                until="worse" if shorter else "better",
-                reject=DOUBT if shorter else None,
-                at_the_end=balance(board.texts, texts),
-                hopeful=board.failing,
-                handicap=handicap_of(self.objective, board.texts, texts),
-                noise=self.noise,
-            )
-            both = [board.texts, texts]
-            scores = answered(lambda some: self.objective.matrix(both, some))
-            return run_race(race, self.objective.val, scores, slower_by(self.objective, *both))
-
-    def wins(self, race: RaceRecord, texts: Texts) -> bool:
-        """Whether the texts of a race replace the best ones: they are better, or shorter and not worse."""
-        return race.outcome == "better" or (race.outcome == "no difference" and self.is_shorter(texts))
-
-    def refusal(self, number: int) -> str:
-        """Why the guards refuse the texts of now, which won their race; "" when they do not."""
+    def refusal(self, found: Found) -> str:
+        """Why the guards refuse texts that won their race; "" when they do not."""
         if self.trainer.guards is None:
             return ""
-        with self.phase("validate", number, 0):
-            broken = self.objective.refusal(self.objective.texts_of(self.best), self.objective.texts_of(self.texts()))
+        broken = self.objective.refusal(found.base, found.texts)
         return f"refused: {broken}" if broken else ""
 
-    def is_shorter(self, texts: Texts) -> bool:
-        """Whether texts are shorter than the best ones."""
-        return sum(map(len, texts)) < sum(map(len, self.best.values()))
-
-    def settle(self, race: RaceRecord, kept: bool, held: dict[str, Any], number: int, why: str) -> float:
-        """Keep the new texts, or go back to the best ones; the optimizer learns what became of its step, and why.
+    def settle(self, found: Found, held: dict[str, Any], number: int) -> tuple[bool, str, float | None]:
+        """Keep what is left of a step, or go back to the best texts; the optimizer learns what became of it, and why.
 
         Returns:
-            The validation score of the new texts: of all examples when they are kept, else put together from the race.
+            Whether it is kept; in a few words why, where there is more to say; and the validation score of the new
+            texts: of all examples when they are kept, else put together from the race, None where there is none.
         """
         assert self.best_val is not None
-        before = self.best_val.mean
+        before, after = self.best_val.mean, None
+        refusal = self.refusal(found) if wins(found) else ""
+        kept = wins(found) and not refusal
+        if not kept:
+            self.take_back(held)
+        self.amend(found, written=kept)
         if kept:
             self.best, self.origins = self.texts(), self.origins_now()
             self.best_val = self.evaluated(self.objective.texts_of(self.best), number)
             after = self.best_val.mean
-        else:
-            self.take_back(held)
-            after = before + race.difference
-        word = "kept" if kept else why or "taken back"
-        self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {after:.3f}")
-        return after
+        elif found.race is not None:
+            after = before + found.race.difference
+        if after is not None:
+            word = "kept" if kept else refusal or "taken back"
+            self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {after:.3f}")
+        without = spared_in_words(found) + trimmed_in_words(found)
+        why = refusal or (found.race.in_words + without if without and found.race is not None else "")
+        return kept, why, after
+
+    def amend(self, found: Found, *, written: bool) -> None:
+        """Tell the optimizer what it has done after all, where that is less than it proposed."""
+        gone = {"it did harm beside the others": found.trimmed, f"refused: {found.spared_for}": found.spared}
+        if not found.trimmed and not found.spared:
+            return
+        texts = zip(self.objective.parameters, found.texts, found.origins, self.objective.texts_of(self.texts()))
+        changed = {variable: (text, own) for variable, text, own, now in texts if text != now} if written else {}
+        self.optimizer.amend(found.changes, changed, {why: changes for why, changes in gone.items() if changes})
 
     def take_back(self, held: dict[str, Any]) -> None:
         """Go back to the best texts, and to what the optimizer knew before its step."""

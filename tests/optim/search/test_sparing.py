@@ -23,7 +23,7 @@ GUARDS = Guards(KEPT)
 @pytest.fixture(autouse=True)
 def nothing_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
     """In worlds as small as these the guarded examples are among those that a patch is looked at on first."""
-    monkeypatch.setattr("textgrad_engine.optim.search.work.trimmed", lambda *arguments: None)
+    monkeypatch.setattr("textgrad_engine.optim.search.proving.trimmed", lambda *arguments: None)
 
 
 def rows(*words: str) -> list[dict[str, Any]]:

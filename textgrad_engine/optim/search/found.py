@@ -13,7 +13,7 @@ from textgrad_engine.optim.search.board import Accepted, Origins
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import RaceRecord
 
-__all__ = ["Found", "Kind", "Placed", "edits_of", "left_out", "with_edits"]
+__all__ = ["Found", "Kind", "Placed", "edits_of", "left_out", "trimmed_in_words", "with_edits"]
 
 Placed: TypeAlias = tuple[int, Edit]
 """An edit with the number of its parameter."""
@@ -105,3 +105,9 @@ def left_out(found: Found, variables: Sequence[Variable], kept: Collection[Place
         if own:
             gone.append(replace(change, edits=own))
     return tuple(gone)
+
+
+def trimmed_in_words(found: Found) -> str:
+    """What to say of the edits that a proposal goes without, as they did harm in it; "" when there is none."""
+    count = sum(len(change.edits) for change in found.trimmed)
+    return f"; without {count} of its edits, which did harm in it" if count else ""

@@ -39,7 +39,7 @@ from typing import Literal
 
 from textgrad_engine.errors import AnswerError
 
-__all__ = ["Costs", "Outcome", "Race", "RaceRecord", "answered", "balance", "run_race"]
+__all__ = ["Costs", "Outcome", "Race", "RaceRecord", "answered", "balance", "first_batch", "run_race"]
 
 Outcome = Literal["better", "worse", "no difference"]
 
@@ -341,6 +341,11 @@ def balance(before: Sequence[str], after: Sequence[str]) -> float:
     """
     now, then = (sum(text.count("\n") for text in texts) for texts in (before, after))
     return AT_THE_END_LONGER if then > now else AT_THE_END
+
+
+def first_batch(changed: Sequence[int]) -> int:
+    """How many examples a race begins with when these are its first stratum: all of them, and as many others."""
+    return max(BATCH, 2 * len(changed))
 
 
 Scores = Callable[[Sequence[int]], Sequence[Sequence[float | None]]]

@@ -15,7 +15,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import stamped
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
-from textgrad_engine.optim.search.found import Found, edits_of, with_edits
+from textgrad_engine.optim.search.found import Found, edits_of, trimmed_in_words, with_edits
 from textgrad_engine.optim.search.moving import moved
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.race import RaceRecord
@@ -94,7 +94,7 @@ class Settling:
         if found.race.outcome == "better":
             self._remember(found.spared, f"refused: {found.spared_for}")
             kept, why, changes = self._settle_winner(found, found.race)
-            return kept, why + spared_in_words(found) + _trimmed(found), changes
+            return kept, why + spared_in_words(found) + trimmed_in_words(found), changes
         why = "worse" if found.race.outcome == "worse" else "no difference shown"
         for change in found.changes if found.kind == "patch" else ():
             n = self._number(change)
@@ -102,7 +102,7 @@ class Settling:
                 evidence = tuple(change.items[number - 1].evidence for number in edit.feedback)
                 self._board.refused.append(Refused(n, edit, evidence))
         self._remember(found.changes, why)
-        return False, why + _trimmed(found), found.changes
+        return False, why + trimmed_in_words(found), found.changes
 
     def _settle_winner(self, found: Found, race: RaceRecord) -> _Judged:
         board = self._board
@@ -232,9 +232,3 @@ def challenger(rival: Rival, number: int, variables: Sequence[Variable]) -> Foun
         changes.append(replace(each.change(variables[each.parameter]), edits=edits))
     base, origins = rival.base, rival.origins
     return Found(number, "rival", base, origins, base, origins, changes=tuple(changes))
-
-
-def _trimmed(found: Found) -> str:
-    """What to say of the edits that a patch goes without."""
-    count = sum(len(change.edits) for change in found.trimmed)
-    return f"; without {count} of its edits, which did harm in it" if count else ""

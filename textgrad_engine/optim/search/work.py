@@ -26,6 +26,7 @@ from textgrad_engine.optim.search.credit import credit, shares
 from textgrad_engine.optim.search.found import Found, Kind
 from textgrad_engine.optim.search.hearing import Share
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
+from textgrad_engine.optim.search.proving import Racing, proven, trimmed_race
 from textgrad_engine.optim.search.race import (
     BATCH,
     FEWEST,
@@ -35,10 +36,9 @@ from textgrad_engine.optim.search.race import (
     Race,
     answered,
     balance,
+    first_batch,
     run_race,
 )
-from textgrad_engine.optim.search.sparing import spared
-from textgrad_engine.optim.search.trim import trimmed
 from textgrad_engine.optim.telling import without_what_is_there
 from textgrad_engine.optim.transforms import Context
 
@@ -56,6 +56,10 @@ class Course:
     until: Literal["better", "worse"] = "better"
     reject: float | None = None
     fewest: int = FEWEST
+
+    def beginning_on(self, changed: Sequence[int]) -> Course:
+        """The course of another race, with all these in its first batch, and others beside them."""
+        return Course(self.seed, changed, batch=first_batch(changed))
 
 
 @dataclass(frozen=True)
@@ -115,29 +119,17 @@ class Workshop:
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support or positions, board.failing)[:GLANCE]
         then = objective.near(support or positions, board.right)[:GLANCE]
-        course = Course(seed, first, then, batch=2 * BATCH)
+        looked = [] if self.problem(found.base, found.texts) else [*first, *then]
+        racing = self._racing(objective, board, Course(seed, first, then, batch=2 * BATCH))
+        return proven(objective, self.variables, found, looked, racing)
 
-        def race(proposal: Found) -> Found:
-            return self._trimmed_race(objective, board, proposal, course)
+    def _racing(self, objective: Objective, board: Board, course: Course) -> Racing:
+        """Races proposals on a course, or first where the ones before them changed something."""
 
-        if found.texts != found.base and not self.problem(found.base, found.texts):
-            found = trimmed(objective, self.variables, found, [*first, *then]) or found
-        return spared(objective, self.variables, race(found), race)
+        def race(found: Found, changed: Sequence[int]) -> Found:
+            return self._raced(objective, board, found, course.beginning_on(changed) if changed else course)
 
-    def _trimmed_race(self, objective: Objective, board: Board, found: Found, course: Course) -> Found:
-        """Race a proposal; what is not better although examples gain from it is raced again without what does harm."""
-        raced = self._raced(objective, board, found, course)
-        race = raced.race
-        if race is None or race.outcome == "better" or len(race.gained) < FEWEST:
-            return raced
-        positions = {name: n for n, name in enumerate(objective.val)}
-        lost, gained = ([positions[name] for name in part] for part in (race.lost, race.gained))
-        rest = trimmed(objective, self.variables, raced, [*lost, *gained])
-        if rest is None:
-            return raced
-        changed = [*lost, *gained]  # all of them in the first batch: a few gains alone would flatter what is left
-        again = Course(course.seed, changed, batch=max(BATCH, 2 * len(changed)))
-        return self._raced(objective, board, rest, again)
+        return race
 
     def tidying(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
         """Ask to have lines removed that say the same; patches that did not know of each other were put together."""
@@ -198,7 +190,8 @@ class Workshop:
         )
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support, board.failing)[:GLANCE]
-        return self._trimmed_race(objective, board, found, Course(seed, first, batch=2 * BATCH))
+        racing = self._racing(objective, board, Course(seed, first, batch=2 * BATCH))
+        return trimmed_race(objective, self.variables, found, racing)
 
     def problem(self, before: Texts, after: Texts) -> str:
         """What is wrong with texts by their contracts; "" when they keep them."""

@@ -16,8 +16,15 @@ from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit
 from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train import Guards, Trainer, TrainResult, sparing
+from textgrad_engine.train import Guards, Trainer, TrainResult, proving
 from textgrad_engine.train.estimate import estimate
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines that break what is guarded do harm, too; here they are to win their race."""
+    monkeypatch.setattr("textgrad_engine.optim.search.proving.trimmed", lambda *arguments: None)
+
 
 WORDS = [f"w{n}" for n in range(36)]
 KEPT = ("w20", "w21")
@@ -117,7 +124,7 @@ def test_a_part_that_breaks_the_contract_is_not_kept() -> None:
 
 def test_a_text_of_too_many_changes_is_refused_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them would be run."""
-    monkeypatch.setattr(sparing, "MOST_EDITS", 1)
+    monkeypatch.setattr(proving, "MOST_EDITS", 1)
     here = World("Shout.", "Mind all of them.")
     assert here.fit().steps[0].why == REFUSED
     assert "Repeat.\nShout." not in here.ran
@@ -276,6 +283,7 @@ def test_the_estimate_holds() -> None:
         rows(*WORDS[12:]),
     ).calls["forward"]
     plain = 12 + 24 + 24 + 8  # minibatch, seed, one text, noise
-    assert most.high == plain + 2 * 4 * len(KEPT) + 24
+    trimmed = 2 * 8 + 4 * 4 * 9 + 24  # looked at, run without each edit, raced again
+    assert most.high == plain + trimmed + 2 * 4 * len(KEPT) + 24 + trimmed
     here.fit()
     assert sum(map(len, here.ran.values())) <= most.high

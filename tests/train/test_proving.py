@@ -1,0 +1,195 @@
+"""A step of `TGD` with an edit that does harm: the others are not lost with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn, use_models
+from textgrad_engine.errors import BadRequest
+from textgrad_engine.llm import Request
+from textgrad_engine.optim import TGD, Requires
+from textgrad_engine.report.lineage import lineage_of
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import Trainer, TrainResult, proving
+from textgrad_engine.train.estimate import estimate
+
+WORDS = [f"{letter}{n}" for n in range(16) for letter in "abz"]
+"""Words with a and b are to be shouted; those with z are right as they are."""
+
+
+def rows(*words: str) -> list[dict[str, Any]]:
+    return [{"id": word, "word": word, "target": word if word[0] == "z" else word.upper()} for word in words]
+
+
+def said_by(lines: list[str], word: str) -> str:
+    """A line "a" shouts the words with a, and so on; "neither" shouts nothing."""
+    if "neither" in lines:
+        return word
+    return word.upper() if word[0] in lines else word
+
+
+class World:
+    """A program of which `TGD` makes a step: its lines are added, or with a text all is written anew."""
+
+    def __init__(
+        self, *lines: str, text: str = "", seed: str = "Repeat.", said: Callable[..., str] = said_by, **how: Any
+    ) -> None:
+        self.lines, self.text, self.said = lines, text, said
+        self.ran: dict[str, list[str]] = {}
+        self.asked: list[str] = []
+        self.model = FunctionModel(self.answer)
+        self.program = nn.ChatCompletion("{word}", system=nn.Parameter(seed, role="system prompt"))
+        mode = "rewrite" if text else "patch"
+        self.optimizer = TGD(self.program.parameters(), mode=mode, momentum=9, **how)  # type: ignore[arg-type]
+
+    def answer(self, request: Request) -> Any:
+        if request.purpose == "backward":
+            cases = request.config.response_format.json_schema["properties"]
+            return {case: dict.fromkeys(part["properties"], "Say to shout.") for case, part in cases.items()}
+        if request.purpose == "optimizer":
+            self.asked.append(request.messages[-1].text)
+            if self.text:
+                return {"text": self.text, "reason": "asked"}
+            edit = {"op": "add", "line": 1, "reason": "asked", "feedback": [1]}
+            return {"edits": [{**edit, "text": line} for line in self.lines]}
+        prompt, word = request.messages[0].text, request.messages[-1].text
+        self.ran.setdefault(prompt, []).append(word)
+        return self.said(prompt.split("\n"), word)
+
+    def fit(self, steps: int = 1) -> TrainResult:
+        with use_models(forward=self.model):
+            return Trainer(5, batch_size=9, max_steps=steps, feedback_batch_size=9).fit(
+                self.program, nn.ExactMatch(), self.optimizer, rows(*WORDS[:9]), rows(*WORDS[9:])
+            )
+
+
+def test_what_is_left_is_kept_and_the_step_says_what_it_goes_without() -> None:
+    """One line repairs a third of the examples, the other one breaks another third."""
+    here = World("a", "z")
+    result = here.fit()
+    assert result.best["system"] == here.program.system.data == "Repeat.\na"
+    (step,) = result.steps
+    assert step.kept
+    assert step.why == "better; without 1 of its edits, which did harm in it"
+    (change,) = step.changes
+    assert ([edit.text for edit in change.edits], change.before, change.after) == (["a"], "Repeat.", "Repeat.\na")
+    assert step.race is not None
+    assert not step.race.lost
+    assert step.val_mean == result.best_val.mean  # type: ignore[union-attr]
+
+
+def test_a_line_that_is_left_can_be_traced() -> None:
+    """Its edit keeps the number that it has in the patch; the race is the one that it won without the others."""
+    result = World("z", "a").fit()
+    found = lineage_of(result, 2)
+    assert (found.text, found.edit, found.reason) == ("a", "1.2", "asked")
+    assert found.accepted is not None
+    assert found.accepted.race == result.steps[0].race
+
+
+def test_harm_that_the_first_look_misses_is_found_after_the_race() -> None:
+    """Only words suffer that were not looked at; a step that loses its race for it is raced again without."""
+
+    def said(lines: list[str], word: str) -> str:
+        harmed = "harm" in lines and word[0] == "z" and word not in looked
+        return word.upper() if harmed or (word[0] == "a" and int(word[1:]) % 2 and "a" in lines) else word
+
+    looked: set[str] = set()
+    plain = World("a", "b", said=said)
+    plain.fit()
+    looked |= {word for word in plain.ran["Repeat.\na\nb"][:16] if word[0] == "z"}
+    here = World("a", "harm", said=said)
+    result = here.fit()
+    assert looked
+    assert result.best["system"] == "Repeat.\na"
+
+
+def test_the_optimizer_is_told_of_the_edits_that_went_also_when_the_rest_is_not_kept() -> None:
+    """The next request shows both, each with what became of it."""
+    here = World("z", "useless")
+    result = here.fit(steps=2)
+    assert result.best == result.seed
+    assert not result.steps[0].kept
+    assert [edit.text for change in result.steps[0].changes for edit in change.edits] == ["useless"]
+    history = here.asked[1].split("\n")
+    (harm,) = [line for line in history if "it did harm beside the others" in line]
+    (rest,) = [line for line in history if "taken back" in line]
+    assert "z" in harm
+    assert "useless" in rest
+
+
+def test_a_text_that_was_written_as_a_whole_is_taken_for_its_edits() -> None:
+    """The lines that changed are tried without; each that is left keeps the feedback that was shown."""
+    result = World(text="a\nRepeat.\nz").fit()
+    assert result.best["system"] == "a\nRepeat."
+    assert lineage_of(result, 1).evidence[0].text == "Say to shout."
+
+
+def test_a_text_of_too_many_changes_is_raced_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them would be run."""
+    monkeypatch.setattr(proving, "MOST_EDITS", 1)
+    here = World("a", "z")
+    assert here.fit().best["system"] == "Repeat."
+    assert set(here.ran) == {"Repeat.", "Repeat.\na\nz"}
+
+
+def test_a_single_edit_costs_no_look() -> None:
+    """There is nothing to go without: it is raced, and run on no example twice."""
+    here = World("a")
+    here.fit()
+    assert set(here.ran) == {"Repeat.", "Repeat.\na"}
+    assert len(here.ran["Repeat.\na"]) == len(set(here.ran["Repeat.\na"]))
+
+
+def test_a_part_that_breaks_the_contract_is_not_raced() -> None:
+    """The word that must be there is in the line that does harm; the whole is raced, and loses."""
+    here = World("a", "z", constraints=[Requires(["z"])])
+    result = here.fit()
+    assert result.best == result.seed
+    assert here.ran["Repeat.\na"]  # tried by itself, and not raced: what was lost in the race is lost with the other
+    (step,) = result.steps
+    assert step.race is not None
+    assert step.race.lost
+    assert step.why == ""
+
+
+def test_an_answer_that_is_lost_in_the_second_race_leaves_the_first_decision() -> None:
+    """What is left breaks the program; the step is taken back for what its race said, and not given up."""
+
+    def said(lines: list[str], word: str) -> str:
+        if lines == ["Repeat.", "a"]:
+            raise BadRequest("no", status=400)
+        return word.upper() if (word[0] == "a" and "a" in lines) or (word[0] == "z" and "z" in lines) else word
+
+    result = World("a", "z", said=said).fit()
+    assert (result.status, result.best) == ("finished", result.seed)
+    assert result.steps[0].race is not None
+
+
+def test_a_shorter_text_is_looked_at_where_it_may_do_harm() -> None:
+    """A line is removed that a quarter of the right examples needs: what is right is run first, and it stays."""
+
+    def said(lines: list[str], word: str) -> str:
+        return word.upper() if word[0] == "a" and "For a: shout." in lines else word
+
+    here = World(text="Repeat.", seed="Repeat.\nFor a: shout.", said=said)
+    result = here.fit()
+    assert result.best == result.seed
+    (step,) = result.steps
+    assert step.race is not None
+    first = step.race.examples[:16]
+    assert sum(word[0] in "az" for word in first) >= 8
+    assert step.race.outcome == "worse"
+
+
+def test_the_estimate_holds() -> None:
+    """What a step runs that is trimmed twice is in the most that it tells."""
+    here = World("a", "z", "useless", "more")
+    data = rows(*WORDS[:9]), rows(*WORDS[9:])
+    trainer = Trainer(5, batch_size=9, max_steps=1, feedback_batch_size=9)
+    most = estimate(trainer, here.program, nn.ExactMatch(), here.optimizer, *data).calls["forward"].high
+    here.fit()
+    assert len(WORDS) + 39 < sum(map(len, here.ran.values())) <= most
