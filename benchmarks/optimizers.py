@@ -78,7 +78,7 @@ OPTIMIZERS: dict[str, Entry] = {
     "PatchSearch": Entry(lambda params, seed: optim.PatchSearch(params, seed=seed)),
     "PatchSearch, 1 lane": Entry(lambda params, seed: optim.PatchSearch(params, lanes=1, seed=seed)),
     "PatchSearch, 8 lanes": Entry(lambda params, seed: optim.PatchSearch(params, lanes=8, seed=seed)),
-    "TGD": Entry(lambda params, seed: optim.TGD(params, momentum=4), _STEPS),
+    "TGD": Entry(lambda params, seed: optim.TGD(params, momentum=4, max_edits=12), _STEPS),
     "ParetoSearch": Entry(lambda params, seed: optim.ParetoSearch(params, seed=seed)),
     "BeamSearch": Entry(lambda params, seed: optim.BeamSearch(params, seed=seed)),
     "OPRO": Entry(lambda params, seed: optim.OPRO(params, seed=seed)),

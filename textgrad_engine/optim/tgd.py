@@ -48,10 +48,12 @@ class TGD(Optimizer):
         params: the parameters, or groups of them with settings of their own.
         model: asks this model; None stands for the optimizer of `use_models`.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        momentum: how many past steps the model is shown, with what became of them; one of which guards refused some
-            edits counts twice.
+        momentum: how many past steps the model is shown, with what became of them; one that went on without some of
+            its edits, as they did harm or guards refused them, counts twice.
         mode: ``"patch"`` for edits of lines, ``"rewrite"`` for the whole text anew.
-        max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time.
+        max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time. In a
+            Trainer, which takes out the edits that do harm, larger steps go further (12, say); a loop of your own keeps
+            what the step wrote.
         max_tokens: at most so many tokens in a parameter.
         max_feedback_tokens: at most so many tokens of feedback are shown, and no more than the model's context has room
             for, where its size is known; whole items are left out beyond it.

@@ -31,6 +31,9 @@ __all__ = ["Trainer"]
 class Trainer:
     r"""Trains the parameters of a program on examples, and keeps the texts that do best on the validation set.
 
+    The texts of a step are raced against the best ones, without the edits of the step that do harm to validation
+    examples (`docs/search.md`); what does not win is taken back.
+
     Args:
         max_epochs: how often to go over the training set; a search (`optim.PatchSearch` and its like) draws its own
             minibatches and ends by itself.
