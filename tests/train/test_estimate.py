@@ -69,7 +69,7 @@ def test_a_run_that_may_stop_early_may_cost_little() -> None:
     program, loss, optimizer = parts()
     found = estimate(tg.Trainer(3, batch_size=8, patience=2), program, loss, optimizer, ROWS, ROWS)
     assert found.calls["forward"].low == 16 + 20
-    looked = 2 * 8 + 4 * 4 * 9 + 20  # each step of four edits without each of them, twice, and raced again
+    looked = 16 + 4 * (16 + 18) + 20  # each step of four edits, and without each of them, twice; and raced again
     assert found.calls["forward"].high == 60 + 20 + 9 * (20 + looked) + 8  # eight are run twice to measure the noise
 
 

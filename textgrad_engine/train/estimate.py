@@ -89,7 +89,7 @@ def estimate(
         >>> optimizer = optim.TGD(program.parameters())
         >>> found = estimate(Trainer(batch_size=20), program, nn.ExactMatch(), optimizer, rows, rows[:10])
         >>> found.steps, found.calls["forward"]
-        (2, Range(low=50.0, high=418.0))
+        (2, Range(low=50.0, high=278.0))
     """
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, train, val, test, models, lowest_score)
@@ -162,7 +162,8 @@ class _Plan:
         validated = (1 + most) * len(val) + min(MEASURED, len(val))  # a few are run twice before the first race
         edits = _edits(optimizer)
         if edits > 1:  # a step is looked at, and run without each of its edits, before its race and after a lost one
-            trimmed = 2 * GLANCE + edits * 4 * MOST_LOOKED + len(val)
+            looked, changed = min(2 * GLANCE, len(val)), min(2 * MOST_LOOKED, len(val))
+            trimmed = looked + edits * (looked + changed) + len(val)
             guarded = 0 if trainer.guards is None else len(trainer.guards.on(val).positions)
             if guarded:  # of a step that is refused the edits are run by themselves, and what is left is raced
                 trimmed += 2 * edits * guarded + len(val) + trimmed
