@@ -29,7 +29,7 @@ from typing import Any
 
 from proving.endpoint import Endpoint, endpoint
 from proving.picture import picture
-from proving.results import Point, Run, against, table
+from proving.results import Point, Run, against, ahead, table
 
 import textgrad_engine as tg
 from textgrad_engine import dispatch, llm, optim
@@ -80,6 +80,7 @@ OPTIMIZERS: dict[str, Entry] = {
     "PatchSearch, 8 lanes": Entry(lambda params, seed: optim.PatchSearch(params, lanes=8, seed=seed)),
     "TGD": Entry(lambda params, seed: optim.TGD(params, momentum=4, max_edits=12), _STEPS),
     "ParetoSearch": Entry(lambda params, seed: optim.ParetoSearch(params, seed=seed)),
+    "ParetoSearch, batches of 16": Entry(lambda params, seed: optim.ParetoSearch(params, batch_size=16, seed=seed)),
     "BeamSearch": Entry(lambda params, seed: optim.BeamSearch(params, seed=seed)),
     "OPRO": Entry(lambda params, seed: optim.OPRO(params, seed=seed)),
     "BootstrapDemos": Entry(lambda params, seed: optim.BootstrapDemos(params, seed=seed)),
@@ -90,6 +91,9 @@ OPTIMIZERS: dict[str, Entry] = {
 
 FLAGSHIP = "PatchSearch"
 """What the others are put beside."""
+
+PARTS = (0.4, 0.2)
+"""Of the tokens and of the seconds that others spent, what the flagship may have to be compared with their ends."""
 
 OTHERS_SETTINGS: dict[str, tuple[str, int]] = {
     "gepa": ("gepa", 16),
@@ -229,6 +233,7 @@ def main() -> None:
         run_names = {one.optimizer for one in runs if one.task == task_name}
         if FLAGSHIP in run_names and (others := [name for name in OTHERS_SETTINGS if name in run_names]):
             print(against(runs, task_name, FLAGSHIP, others), end="\n\n")
+            print(ahead(runs, task_name, FLAGSHIP, others, *PARTS), end="\n\n")
     (options.out / "picture.svg").write_text(picture(runs))
 
 

@@ -63,3 +63,15 @@ def test_the_table_has_a_row_for_each_optimizer(results):
 def test_the_interval_of_a_median(results):
     """Ten values: the second and the ninth hold the median with 97.9%, the third and the eighth with 89.1% only."""
     assert results.median_interval(list(range(1, 11))) == (5.5, 2, 9)
+
+
+def test_what_it_is_ahead_with_a_part_of_what_another_spent(results):
+    """Both parts count: a better prompt that came too late, or cost too much, is not looked at; seed by seed."""
+    runs = [run_of(results, "theirs", seed, (100, 10.0, 0.8)) for seed in (1, 2, 3)]
+    runs += [
+        run_of(results, "ours", 1, (400, 20.0, 0.9), (900, 90.0, 1.0)),
+        run_of(results, "ours", 2, (300, 10.0, 0.7), (401, 15.0, 1.0)),
+        run_of(results, "ours", 3, (300, 10.0, 0.85), (350, 20.1, 1.0)),
+    ]
+    row = results.ahead(runs, "task", "ours", ["theirs"], 0.4, 0.2).splitlines()[-1]
+    assert row == "| theirs | 80 | 83 | +3 [-48, +55] |"

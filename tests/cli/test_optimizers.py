@@ -138,7 +138,7 @@ def test_the_flag_takes_another_optimizer_with_its_own_defaults(small: Any) -> N
     config = load_config(folder).with_overrides(optimizer="PatchSearch")
     optimizer = build.make_optimizer(config, build.make_program(config))
     assert isinstance(optimizer, optim.PatchSearch)
-    assert optimizer.max_edits == 12
+    assert optimizer.max_edits == 8
     assert optimizer.param_groups[0]["max_tokens"] == 99
     assert load_config(folder).with_overrides(optimizer="TGD").optimizer.given() == {
         "max_edits": 2, "momentum": 3, "max_tokens": 99,
