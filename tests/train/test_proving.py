@@ -11,6 +11,7 @@ from textgrad_engine import nn, use_models
 from textgrad_engine.errors import BadRequest
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import TGD, Requires
+from textgrad_engine.optim.search import trim
 from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, TrainResult, proving
@@ -156,17 +157,34 @@ def test_a_part_that_breaks_the_contract_is_not_raced() -> None:
     assert step.why == ""
 
 
-def test_an_answer_that_is_lost_in_the_second_race_leaves_the_first_decision() -> None:
-    """What is left breaks the program; the step is taken back for what its race said, and not given up."""
+def test_an_answer_that_is_lost_in_the_second_race_leaves_the_first_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left breaks the program, which shows when it is raced; what the whole was worth is known by then."""
+    seen: list[str] = []
 
     def said(lines: list[str], word: str) -> str:
-        if lines == ["Repeat.", "a"]:
+        if lines == ["Repeat.", "a"] and word not in quick:
+            seen.append(word)
             raise BadRequest("no", status=400)
-        return word.upper() if (word[0] == "a" and "a" in lines) or (word[0] == "z" and "z" in lines) else word
+        return said_by(lines, word)
 
+    quick: set[str] = set()
+    plain = World("a", "z")
+    looks: list[int] = []
+
+    def trimmed(*arguments: Any) -> Any:
+        looks.append(len(arguments))
+        return None if len(looks) % 2 else trim.trimmed(*arguments)  # nothing is found before the first race
+
+    monkeypatch.setattr("textgrad_engine.optim.search.proving.trimmed", trimmed)
+    plain.fit()
+    quick |= set(plain.ran["Repeat.\na"][:18])  # what it is run on to find out that it is the other one
     result = World("a", "z", said=said).fit()
+    assert seen
     assert (result.status, result.best) == ("finished", result.seed)
-    assert result.steps[0].race is not None
+    (step,) = result.steps
+    assert step.race is not None
+    assert step.race.lost
+    assert "the race was given up" in step.problems[0]
 
 
 def test_a_shorter_text_is_looked_at_where_it_may_do_harm() -> None:

@@ -223,8 +223,8 @@ class Run:
         found = None
         if self.texts() != self.best:
             found = prove(self, number, positions)
+            problems.extend(found.problems)
             if found.lost:
-                problems.extend(found.problems)
                 feedback_used = 0
         self.check_alive(feedback_used, problems, number)
         kept, why, val_mean = (False, "", None) if found is None else self.settle(found, held, number)
