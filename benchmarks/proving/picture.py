@@ -8,7 +8,7 @@ from html import escape
 
 from proving.results import Run, way_at
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _GAP, _LEGEND = 420, 260, 56, 44, 70, 190
+_WIDTH, _HEIGHT, _LEFT, _TOP, _GAP, _LEGEND = 420, 260, 56, 44, 70, 240
 _COLOURS = (
     "#0b6e99",
     "#c8553d",
