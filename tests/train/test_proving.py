@@ -203,6 +203,18 @@ def test_a_shorter_text_is_looked_at_where_it_may_do_harm() -> None:
     assert step.race.outcome == "worse"
 
 
+def test_a_shorter_text_that_does_no_harm_is_taken_after_a_fair_look() -> None:
+    """What is right is where harm would show: eighteen such examples, and not the eight of a glance."""
+    here = World(
+        text="Repeat.", seed="Repeat.\nBe kind.", said=lambda lines, word: word.upper() if word[0] == "a" else word
+    )
+    (step,) = here.fit().steps
+    assert step.kept
+    assert step.race is not None
+    right = [name for name, score in zip(step.race.examples, step.race.before) if score == 1]
+    assert len(right) >= proving.LEAST_RIGHT > 8
+
+
 def test_the_estimate_holds() -> None:
     """What a step runs that is trimmed twice is in the most that it tells."""
     here = World("a", "z", "useless", "more")

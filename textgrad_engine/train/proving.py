@@ -35,6 +35,9 @@ DOUBT = 0.75
 MOST_EDITS = 32
 """A step of more edits, such as a long text that was written anew, is raced as a whole: each of them would be run."""
 
+LEAST_RIGHT = 18
+"""A shorter text is run on so many examples that are right, where there are, before it is taken for no worse."""
+
 
 def prove(run: Run, number: int, positions: Sequence[int]) -> Found:
     """Race the texts of a step against the best ones, without the edits of the step that do harm or break a guard.
@@ -63,10 +66,11 @@ def prove(run: Run, number: int, positions: Sequence[int]) -> Found:
             return found
         shorter = _is_shorter(found.base, found.texts)
         begins = changed or ([*then, *board.right] if shorter else first)
+        size = first_batch(changed) if changed else 2 * LEAST_RIGHT if shorter else 2 * GLANCE
         both = [found.base, found.texts]
         race = Race(
             board.strata(begins, random.Random(rng), () if changed else then),
-            first=first_batch(changed) if changed else 2 * GLANCE,
+            first=size,
             scale=board.scale,
             until="worse" if shorter else "better",
             reject=DOUBT if shorter else None,
