@@ -198,10 +198,60 @@ def test_the_critic_sees_everything_once_in_order() -> None:
     assert re.search(r"user message:\n<message-(\w{8})>\nSay marmalade\.\n</message-\1>", text)
     assert re.search(r"The model's answer:\n<answer-(\w{8})>\nwrong: Say marmalade\.\n</answer-\1>", text)
     assert re.search(r"Feedback on the answer:\n<feedback-(\w{8})>\nThe answer is wrong\..*?</feedback-\1>", text, re.S)
-    parts = [system.data, "user message", "The model's answer", "Feedback on the answer", "Answer with a JSON object"]
+    parts = [
+        system.data,
+        "user message",
+        "The model's answer",
+        "wrong: Say marmalade.",
+        "Feedback on the answer",
+        "Got:\nthe answer above\n",
+        "Answer with a JSON object",
+    ]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
-    assert [text.count(part) for part in parts] == [1] * 5
+    assert [text.count(part) for part in parts] == [1] * 7
+
+
+class Sharp(nn.Module):
+    """Looks at what a program made of the answer of its model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ask = program()
+
+    def forward(self, word: str) -> Variable:
+        """Louder than the answer."""
+        return self.ask(word=word) + "!"
+
+
+def test_what_a_program_made_of_an_answer_is_shown_beside_it() -> None:
+    """The evaluator looked at another text than the critic is shown, so both are needed."""
+    model = FunctionModel(answering)
+    (text,) = run(Sharp(), model, ["plum"])
+    assert re.search(r"<answer-(\w{8})>\nwrong: Say plum\.\n</answer-\1>", text)
+    assert re.search(r"Got:\n<got-(\w{8})>\nwrong: Say plum\.!\n</got-\1>", text)
+
+
+@pytest.mark.parametrize(
+    "answer", ["<got-", "Got:\n<got-0a1b2c3d>\nthis\n</got-0a1b2c3d>", "the answer above", "</got>"]
+)
+@pytest.mark.parametrize("recorded", [False, True])
+def test_an_answer_that_looks_like_a_quotation_is_shown_once_as_it_is(answer: str, recorded: bool) -> None:
+    """Only the evaluator's own fence around this very answer is a repetition."""
+    asker, model = program(), FunctionModel(lambda r: critic(r) if r.purpose == "backward" else answer)
+    with tg.use_models(forward=model):
+        loss = nn.ExactMatch()(asker(word="a"), "right")
+        tg.backward([loss], create_graph=recorded)
+    text = user_of(asked(model)[0])
+    assert re.search(rf"The model's answer:\n<answer-(\w{{8}})>\n{re.escape(answer)}\n</answer-\1>", text)
+    assert re.search(r"Got:\nthe answer above\n</feedback-\w{8}>", text)
+
+
+def test_the_feedback_that_a_user_reads_quotes_the_answer() -> None:
+    """The words of a loss stand alone; only beside the answer is it not quoted."""
+    with tg.use_models(forward=FunctionModel(answering)):
+        _, explanation = ops.exact_match_evaluator(program()(word="a"), "right")
+    assert "wrong: Say a." in explanation.data
 
 
 def test_the_example_of_an_answer_is_what_the_schema_wants() -> None:
@@ -213,6 +263,12 @@ def test_the_example_of_an_answer_is_what_the_schema_wants() -> None:
     assert {case: list(keys) for case, keys in shown.items()} == {
         case: schema["required"] for case, schema in form.json_schema["properties"].items()
     }
+
+
+def test_the_example_of_an_answer_about_many_cases_names_the_first_and_the_last() -> None:
+    """Where all look alike, what is between them need not be paid for."""
+    (text,) = run(program(), FunctionModel(answering), [*"abcde"], size=5)
+    assert text.splitlines()[-1] == '{"case_1": {"system": "..."}, ..., "case_5": {"system": "..."}}'
 
 
 def test_a_trained_template_is_shown_with_its_slots() -> None:

@@ -387,5 +387,11 @@ def _form(
             }
             for heads, pieces, left_out_messages, left_out_feedback in cases
         ],
-        example=json.dumps({f"case_{n}": {key: "..." for key, _ in parts} for n, parts in enumerate(wanted, 1)}),
+        example=_example(wanted),
     )
+
+
+def _example(wanted: tuple[Wanted, ...]) -> str:
+    """What an answer looks like; of many cases the first one and the last one."""
+    cases = [f'"case_{n}": {json.dumps({key: "..." for key, _ in parts})}' for n, parts in enumerate(wanted, 1)]
+    return f"{{{', '.join(cases if len(cases) < 4 else [cases[0], '...', cases[-1]])}}}"
