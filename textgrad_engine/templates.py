@@ -159,7 +159,11 @@ class Form:
         pieces = self._pieces.copy()
         for at, number, label in self._places:
             text = texts[number]
-            pieces[at] = text if label is None else _fenced(text, label)
+            if label is None:
+                pieces[at] = text
+            else:  # as `fence`, whose frame would be made four times for each request
+                nonce = _nonce(label, text) if len(text) <= _REMEMBERED else _nonce.__wrapped__(label, text)
+                pieces[at] = f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
         return "".join(pieces).strip()
 
 
@@ -283,12 +287,9 @@ def fence(text: object, label: str = "text") -> str:
         </answer>
         </answer-5086e624>
     """
-    return _fenced(str(text), label)
-
-
-def _fenced(text: str, label: str) -> str:
-    nonce = _nonce(label, text) if len(text) <= _REMEMBERED else _nonce.__wrapped__(label, text)
-    return f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
+    shown = str(text)
+    nonce = nonce_for(shown, label)
+    return f"<{label}-{nonce}>\n{shown}\n</{label}-{nonce}>"
 
 
 def nonce_for(content: str, label: str) -> str:

@@ -312,6 +312,21 @@ def test_inputs_are_taken_by_value() -> None:
         answer.backward("bad")
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("changed", ["prompt", "answer"])
+def test_what_was_changed_after_its_use_gets_no_feedback_on_its_old_words(changed: str, create_graph: bool) -> None:
+    """Feedback on words that are gone does not fit those that are there; nobody is asked for it."""
+    model = FunctionModel(critic)
+    system = wanting("Old words.", "prompt")
+    answer = ops.chat_completion(model, [{"role": "system", "content": system}], role="answer")
+    assert answer.data == "an answer"
+    with tg.no_grad():
+        (system if changed == "prompt" else answer).data = "New words."
+    with tg.use_models(backward=model), pytest.raises(AutogradError, match=f"'{changed}' was changed after it was us"):
+        answer.backward("bad", create_graph=create_graph)
+    assert (len(model.requests), said(system)) == (1, [])
+
+
 def test_the_answer_gets_a_role() -> None:
     """Roles are what critics are told: the given one, else one made of the prompt's."""
     model = FunctionModel(critic)

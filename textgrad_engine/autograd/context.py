@@ -77,9 +77,28 @@ class Context:
             elif type(value) is _SavedOutput:
                 found.append(value.unpack(self._node))
             else:
-                _refuse_change(value if value._origin is None else value._origin, version)
+                origin = value if value._origin is None else value._origin
+                if origin._version != version:
+                    _refuse_change(origin, version)
                 found.append(value._alias())
         return tuple(found)
+
+    def saved_for_reading(self) -> list[Any]:
+        """As `saved_variables`, for rules that only read, where nothing is recorded: without stand-ins.
+
+        The Variables are those that were saved; of an output there is its data where that is known.
+        """
+        found = []
+        for value, version in zip(self._saved, self._versions):
+            if type(value) is _SavedOutput:
+                found.append(value.for_reading(self._node))
+                continue
+            if version is not None:
+                origin = value if value._origin is None else value._origin
+                if origin._version != version:
+                    _refuse_change(origin, version)
+            found.append(value)
+        return found
 
     def saved_data(self, number: int) -> Any:
         """The data of one of the values that were saved, by its place; raises as `saved_variables`."""
@@ -185,6 +204,10 @@ class ExampleContexts(Context):
             "the function that vmap runs, not what computes it."
         )
 
+    def saved_for_reading(self) -> list[Any]:
+        """Refuse, as `saved_variables`."""
+        return list(self.saved_variables)
+
 
 def any_context(ctx: Context) -> Context:
     """The context of a call, or of one of its examples."""
@@ -235,14 +258,27 @@ class _SavedOutput(weakref.ref[Variable]):
             _refuse_change(now, self.fresh)
 
     def data(self) -> Any:
-        self._check()
+        now = self()
+        if self.watched is not None or (now is not None and now._version != self.fresh):
+            self._check()
         if self.variable is not None:
             return self.variable.data
         call = self.call
         return self.value if call is None else call.result()[2 * self.output]
 
+    def for_reading(self, node: weakref.ref[FunctionNode] | None) -> Any:
+        """The data where it is there, else as `unpack`."""
+        now = self()
+        if self.variable is not None or self.call is not None or self.watched is not None:
+            return self.unpack(node)
+        if now is not None and now._version != self.fresh:
+            self._check()
+        return self.value
+
     def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
-        self._check()
+        now = self()
+        if self.watched is not None or (now is not None and now._version != self.fresh):
+            self._check()
         if self.variable is not None:
             stand_in = self.variable._alias()
         else:

@@ -97,7 +97,9 @@ class _Join(Function):
 
 def combine(items: Items) -> Variable:
     """One Variable for a list of items: `data` their texts in order, `grad` the list; recorded if anything is."""
-    role = items[0].role if len(items) == 1 else "feedback"
+    role = "feedback"
+    if len(items) == 1:
+        role = items[0].role if items[0]._role is None else items[0]._role
     for item in items:
         if item._layer is not None or (item._requires_grad and GRAD_ENABLED.get()):
             whole: Variable = _Join.apply(
@@ -105,7 +107,11 @@ def combine(items: Items) -> Variable:
             )  # also of one: in a batch, examples may have different numbers of items
             whole._role = role
             return _held(whole, items)
-    whole = Variable(items[0].data if len(items) == 1 else _text(items), role)
+    if len(items) == 1:
+        item = items[0]
+        whole = Variable(item._data if item._call is None else item.data, role)
+    else:
+        whole = Variable(_text(items), role)
     whole._grad, whole._combined = items, True
     return whole
 

@@ -161,7 +161,11 @@ class RuleCall:
         found: list[Items] = []
         source = None
         for grad, wanted in zip(gradients_by_variable(self.node, returned), self.wanted):
-            items = as_items(grad, f"{self.node.function.__name__}.backward") if wanted and grad is not None else []
+            if not wanted or grad is None:
+                found.append([])
+                continue
+            plain = type(grad) is Variable and not grad._combined
+            items = [grad] if plain else as_items(grad, f"{self.node.function.__name__}.backward")
             found.append(items)
             for item in items:
                 if (item.source is None or not item.source.node) and not is_start(item):
@@ -205,7 +209,8 @@ class Backward(Rule):
         if self.together:
             if len(calls) == 1:
                 (call,) = calls
-                (returned,) = function.backward_many([call.context()], [call.gradients()])
+                ctx = call.ctx if call.needs is None else call.context()
+                (returned,) = function.backward_many([ctx], [call.gradients()])
                 return {call.node: call.sorted(returned)}
             many = function.backward_many([call.context() for call in calls], [call.gradients() for call in calls])
             return {call.node: call.sorted(returned) for call, returned in zip(calls, many, strict=True)}

@@ -41,6 +41,7 @@ class Check(Wrapper):
     def __init__(self, inner: Model, max_text: int = MAX_TEXT) -> None:
         super().__init__(inner)
         self.max_text = max_text
+        self._who: dict[str, str] = {}  # by purpose who answers, in words for errors
         self._defaults = defaults_of(inner)
 
     async def complete(self, request: Request) -> Completion:
@@ -103,7 +104,10 @@ class Check(Wrapper):
             self._reject_surrogates(completion.text)
         if wanted is None:
             return completion
-        bare = check_json(completion.text, wanted, f"{self.name!r} ({request.purpose})")
+        who = self._who.get(request.purpose)
+        if who is None:
+            who = self._who[request.purpose] = f"{self.name!r} ({request.purpose})"
+        bare = check_json(completion.text, wanted, who)
         return completion if bare == completion.text else completion.model_copy(update={"text": bare})
 
     def _reject_surrogates(self, text: str) -> None:

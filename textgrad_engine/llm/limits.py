@@ -116,7 +116,7 @@ class Limit(Wrapper):
             gate.failed(error, sent)
             raise
         else:
-            used = completion.usage.total_tokens
+            used = completion.usage.total_tokens if gate.counts_tokens else size
             gate.succeeded(request.purpose, sent, completion)
             return completion
         finally:
@@ -163,7 +163,7 @@ class _Gate:
         return count_request(request) + int(output)
 
     def is_open(self, size: int) -> bool:
-        if self._queues or self.in_flight >= self._room():
+        if self._queues or self.in_flight >= (1 if self._refused else self.window.room):
             return False
         if not (self._paused_until or self._requests or self._tokens or self._said):
             return True
@@ -210,7 +210,7 @@ class _Gate:
         self._pauses = 0
         self._refused = False
         self._usual_output += 0.1 * (completion.usage.output_tokens - self._usual_output)
-        self.window.succeeded(purpose, self.now() - sent, full=self.in_flight >= self._room())
+        self.window.succeeded(purpose, self.now() - sent, full=self.in_flight >= self.window.room)
 
     def failed(self, error: ModelError, sent: float) -> None:
         if isinstance(error, AuthenticationFailed | QuotaExhausted):

@@ -67,7 +67,7 @@ class Case:
     plan: Plan
     values: list[Any]
     questions: Questions
-    answer: Variable
+    answer: Variable | str
     feedback: list[Variable]
     example: str = ""
 
@@ -76,7 +76,7 @@ def case_of(
     plan: Plan,
     values: list[Any],
     needs: Sequence[bool],
-    answer: Variable,
+    answer: Variable | str,
     feedback: list[Variable],
     example: str = "",
 ) -> Case:
@@ -87,12 +87,16 @@ def case_of(
         if needed:
             variable = values[position]
             same = id(variable if variable._origin is None else variable._origin)
-            asked.append((position, first.setdefault(same, position), variable.role))
+            role = variable.role if variable._role is None else variable._role
+            asked.append((position, first.setdefault(same, position), role))
     slots: list[tuple[str, ...]] = []
     if plan.inputs:
         for at in plan.holes:
             text = values[at]
-            slots.append(templates.slots_of(text if type(text) is str else str(text)))
+            if isinstance(text, Variable):
+                text = text._data if text._call is None else text.data
+            text = text if type(text) is str else str(text)
+            slots.append(templates.slots_of(text) if "{" in text else ())
     key = (tuple(asked), tuple(slots))
     questions = plan.questions.get(key)
     if questions is None:

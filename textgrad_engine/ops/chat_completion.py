@@ -9,6 +9,7 @@ from typing import Any
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
@@ -91,16 +92,18 @@ class ChatCompletion(Function):
     def backward_many(ctxs: list[Any], grad_outputs: list[list[Variable | None]]) -> list[Any]:
         """Ask the critic once for all inputs of all these calls."""
         cases = []
+        observed = is_observed()
         for ctx, (grad_out,) in zip(ctxs, grad_outputs):
-            *values, answer = ctx.saved_variables
+            *values, answer = ctx.saved_variables if observed else ctx.saved_for_reading()
             assert grad_out is not None
-            if not grad_out.data:
+            if not (grad_out._data if grad_out._call is None else grad_out.data):
+                role = ctx.saved_variables[-1].role
                 raise AutogradError(
-                    f"a backward pass without words reached {answer.role or 'a chat completion'!r}: it began at a "
+                    f"a backward pass without words reached {role or 'a chat completion'!r}: it began at a "
                     "number that was computed from text by no evaluator. Begin with feedback in words, or use a loss "
                     "(nn.ExactMatch, …)."
                 )
-            cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, list(grad_out.grad), ctx.example))
+            cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, grad_out.grad, ctx.example))
         gradients = []
         for case, by_position in zip(cases, feedback_on(cases, ask_texts)):
             found: list[Variable | None] = [None] * (2 + len(case.values))

@@ -157,8 +157,9 @@ class Plan:
         return filled
 
     def _content(self, parts: tuple[Any, ...], data: Sequence[Any], filled: dict[str, str]) -> Any:
-        if len(parts) == 1 and isinstance(parts[0], Hole):
-            return _filled(data[parts[0].at], filled)
+        if len(parts) == 1 and type(parts[0]) is Hole:
+            text = data[parts[0].at]
+            return text if not filled and type(text) is str else _filled(text, filled)
         if all(isinstance(part, Hole) for part in parts):
             return "".join([_filled(data[part.at], filled) for part in parts])
         return [
@@ -168,7 +169,8 @@ class Plan:
 
 
 def _filled(text: Any, values: dict[str, str]) -> str:
-    return templates.fill(str(text), values) if values else str(text)
+    text = text if type(text) is str else str(text)
+    return templates.fill(text, values) if values and "{" in text else text
 
 
 def _shown_part(part: Mapping[str, Any], data: Sequence[Any]) -> str:
