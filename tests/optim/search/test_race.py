@@ -181,6 +181,19 @@ def test_a_shorter_text_is_looked_at_where_it_would_break() -> None:
     assert harmed.outcome == "worse"
 
 
+def test_without_a_glance_a_shorter_text_is_run_to_the_end_unless_it_is_worse() -> None:
+    """What is lost may show last; and failures that come out right, as some do with any other text, do not hide it."""
+    late = {n: (0.0, 1.0) if n < 8 else (1.0, 0.0) if n >= 90 else (1.0, 1.0) for n in range(96)}
+    for glance, ran, decided in ((GLANCE, 12, "better"), (None, 96, "no difference")):
+        race = Race([range(8), range(8, 96)], until="worse", glance=glance)
+        assert (len(raced(race, late)), race.outcome) == (ran, decided)
+    early = Race([range(8), range(8, 96)], until="worse", glance=None, reject=KEEP)
+    assert len(raced(early, {n: (1.0, 0.0) if n < 6 else (1.0, 1.0) for n in range(96)})) == 12
+    good = Race([range(8), range(8, 96)], until="worse", glance=None)
+    assert len(raced(good, late | dict.fromkeys(range(90, 96), (1.0, 1.0)))) == 96
+    assert good.outcome == "better"
+
+
 def test_the_levels_can_differ() -> None:
     """Less is asked for "worse" where taking the text would be the mistake."""
     pairs = flat(ups=2, downs=5, same=30)

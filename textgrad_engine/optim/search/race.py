@@ -133,7 +133,7 @@ class Race:
         allowance: at most so many examples in all; None for all there are.
         until: ``"better"`` for a candidate that is of use only when it is better: a race ends early when nothing gets
             better where that shows first. ``"worse"`` for one that is taken unless it is worse, as it is shorter: a
-            race ends early when nothing gets worse where that shows first.
+            race ends early when nothing gets worse where that shows first, unless `glance` is None.
         accept: the probability at which "better" (and, mirrored, "worse") is decided.
         reject: the probability at which "worse" is decided, where that is another.
         at_the_end: the probability at which "better" is decided when all was run that may be, and that is `MANY`
@@ -141,7 +141,9 @@ class Race:
         fewest: so many examples must have changed for "better" or "worse".
         hopeful: the positions where the candidate can be better at all; None for all. A race until "better" ends when
             too few of them are left. In strata without any, the prior expects as much harm as was seen in one of them.
-        glance: a race ends early when so many examples of the first stratum show nothing; None runs on to the end.
+        glance: a race ends early when so many examples of the first stratum show nothing; None runs on to the end. Of a
+            race until ``"worse"`` nothing else is decided then before the end: that a few failures come out right says
+            little, as these were picked for failing, and some come out right with any other text.
         handicap: by so much the candidate's mean must be higher to be as good, for it costs more in another way, such
             as tokens; negative when it costs less.
         scale: the distance between the worst and the best score.
@@ -256,7 +258,8 @@ class Race:
         every = [change for stratum in self._differences for change in stratum]
         up, down = sum(change > 0 for change in every), sum(change < 0 for change in every)
         priced = any(any(costs) for costs in self._costs)
-        if (up >= self._fewest or self._handicap < 0 or priced) and self.probability >= self._accept:
+        enough = self._until == "better" or self._glance is not None or not self._left
+        if enough and (up >= self._fewest or self._handicap < 0 or priced) and self.probability >= self._accept:
             return "better"
         if (down >= self._fewest or self._handicap > 0) and self.probability <= 1 - self._reject:
             return "worse"

@@ -56,6 +56,7 @@ class Course:
     until: Literal["better", "worse"] = "better"
     reject: float | None = None
     fewest: int = FEWEST
+    glance: int | None = GLANCE
 
     def beginning_on(self, changed: Sequence[int]) -> Course:
         """The course of another race, with all these in its first batch, and others beside them."""
@@ -139,12 +140,16 @@ class Workshop:
             n: self._brief(board, n, (said,), (), max(board.texts[n].count("\n"), 1), number) for n in sorted(concerned)
         }
         found = self._ask(self._nothing(board, number, "tidying"), briefs, {})
-        return self._raced(objective, board, found, Course(seed, until="worse"))
+        return self._raced(objective, board, found, Course(seed, until="worse", glance=None))
 
     def ablation(
         self, objective: Objective, board: Board, number: int, about: tuple[Accepted, ...], seed: str
     ) -> Found:
-        """Try the texts without some edits, first on examples like those that asked for them."""
+        """Try the texts without some edits, first on examples like those that asked for them.
+
+        All examples are run that may be, unless the texts get worse: words in common find few of those that a line is
+        about, and a line may be of use for one example in a hundred.
+        """
         texts, origins = list(board.texts), list(board.origins)
         for entry in about:
             if entry.edit not in edits_in(texts[entry.parameter], origins[entry.parameter]):
@@ -160,7 +165,7 @@ class Workshop:
         )
         right = [*board.right, *(n for n in range(len(objective.val)) if n not in board.val)]  # few may be in use
         first = [n for entry in about for n in objective.near(entry.support, right)[:GLANCE]]
-        course = Course(seed, first, until="worse", reject=KEEP, fewest=1)
+        course = Course(seed, first, until="worse", reject=KEEP, fewest=1, glance=None)
         return self._raced(objective, board, found, course)
 
     def rival(self, objective: Objective, board: Board, found: Found, first: Sequence[int], seed: str) -> Found:
@@ -319,6 +324,7 @@ class Workshop:
             reject=course.reject,
             at_the_end=balance(found.base, found.texts) if last else None,
             fewest=course.fewest,
+            glance=course.glance,
             hopeful=board.failing if course.until == "better" else None,
         )
 
