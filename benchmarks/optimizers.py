@@ -29,7 +29,7 @@ from typing import Any
 
 from proving.endpoint import Endpoint, endpoint
 from proving.picture import picture
-from proving.results import Point, Run, against, ahead, table
+from proving.results import Point, Run, against, ahead, table, underway
 
 import textgrad_engine as tg
 from textgrad_engine import dispatch, llm, optim
@@ -94,6 +94,9 @@ FLAGSHIP = "PatchSearch"
 
 PARTS = (0.4, 0.2)
 """Of the tokens and of the seconds that others spent, what the flagship may have to be compared with their ends."""
+
+WAY = 0.8
+"""The part of the way at which what the flagship has spent is put beside all that others spend."""
 
 OTHERS_SETTINGS: dict[str, tuple[str, int]] = {
     "gepa": ("gepa", 16),
@@ -234,6 +237,7 @@ def main() -> None:
         if FLAGSHIP in run_names and (others := [name for name in OTHERS_SETTINGS if name in run_names]):
             print(against(runs, task_name, FLAGSHIP, others), end="\n\n")
             print(ahead(runs, task_name, FLAGSHIP, others, *PARTS), end="\n\n")
+            print(underway(runs, task_name, FLAGSHIP, others, WAY), end="\n\n")
     (options.out / "picture.svg").write_text(picture(runs))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.train.intervals import paired_difference
 
-__all__ = ["Point", "Run", "against", "ahead", "median_interval", "table", "way_at"]
+__all__ = ["Point", "Run", "against", "ahead", "median_interval", "table", "underway", "way_at"]
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def against(runs: Sequence[Run], task: str, name: str, others: Sequence[str]) ->
         count = sum(value < math.inf for value in parts[0])
         way = statistics.median(100 * theirs.way for _, theirs in pairs)
         told = [statistics.median(part) for part in parts]
-        cells = [other, f"{way:.0f}", f"{count} of {len(pairs)}", *("-" if x == math.inf else f"{x:.0%}" for x in told)]
+        cells = [other, f"{way:.0f}", f"{count} of {len(pairs)}", *map(_share, told)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -185,6 +185,46 @@ def ahead(runs: Sequence[Run], task: str, name: str, others: Sequence[str], toke
         told = f"{found.difference:+.0f} [{found.low:+.0f}, {found.high:+.0f}]"
         lines.append(f"| {other} | {statistics.mean(ends):.0f} | {statistics.mean(there):.0f} | {told} |")
     return "\n".join(lines)
+
+
+def underway(runs: Sequence[Run], task: str, name: str, others: Sequence[str], way: float) -> str:
+    """What an optimizer had spent when it had gone a part of the way, beside all that others spent, in Markdown.
+
+    Medians over seeds, with their intervals; a seed on which it never came so far counts as infinitely much.
+
+    Args:
+        runs: the runs.
+        task: on which task.
+        name: the optimizer.
+        others: what it is put beside.
+        way: the part of the way from the seed prompt to the optimum.
+    """
+    of = _by_name(runs, task)
+    lines = [
+        f"| {name} at {way:.0%} of the way, beside | which ends at, % | reached | tokens | seconds |",
+        "|---|---|---|---|---|",
+    ]
+    for other in others:
+        pairs = [(of[name][seed], theirs) for seed, theirs in of[other].items() if seed in of[name]]
+        points = [next((p for p in mine.points if p.way >= way - 1e-9), None) for mine, _ in pairs]
+        told = []
+        for axis in ("tokens", "seconds"):
+            middle, low, high = median_interval(
+                [
+                    math.inf if point is None else getattr(point, axis) / max(1e-9, getattr(theirs, axis))
+                    for point, (_, theirs) in zip(points, pairs)
+                ]
+            )
+            told.append(f"{_share(middle)} [{_share(low)}, {_share(high)}]")
+        ends = statistics.mean(100 * theirs.way for _, theirs in pairs)
+        reached = sum(point is not None for point in points)
+        cells = [other, f"{ends:.0f}", f"{reached} of {len(pairs)}", *told]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _share(value: float) -> str:
+    return "-" if value == math.inf else f"{value:.0%}"
 
 
 def _by_name(runs: Sequence[Run], task: str) -> dict[str, dict[int, Run]]:

@@ -75,3 +75,15 @@ def test_what_it_is_ahead_with_a_part_of_what_another_spent(results):
     ]
     row = results.ahead(runs, "task", "ours", ["theirs"], 0.4, 0.2).splitlines()[-1]
     assert row == "| theirs | 80 | 83 | +3 [-48, +55] |"
+
+
+def test_what_was_spent_at_a_part_of_the_way(results):
+    """Beside all that the other spent, whatever that one came to; a seed that never came so far is not left out."""
+    runs = [run_of(results, "theirs", seed, (100 * seed, 10.0, 0.7)) for seed in (1, 2, 3)]
+    runs += [
+        run_of(results, "ours", 1, (50, 1.0, 0.79), (100, 2.0, 0.8), (400, 20.0, 0.9)),
+        run_of(results, "ours", 2, (1000, 10.0, 0.85)),
+        run_of(results, "ours", 3, (50, 1.0, 0.79)),
+    ]
+    row = results.underway(runs, "task", "ours", ["theirs"], 0.8).splitlines()[-1]
+    assert row == "| theirs | 60 | 2 of 3 | 50% [10%, -] | 10% [2%, -] |"
