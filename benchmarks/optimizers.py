@@ -238,6 +238,7 @@ def main() -> None:
             print(against(runs, task_name, FLAGSHIP, others), end="\n\n")
             print(ahead(runs, task_name, FLAGSHIP, others, *PARTS), end="\n\n")
             print(underway(runs, task_name, FLAGSHIP, others, WAY), end="\n\n")
+            print(underway(runs, task_name, FLAGSHIP, others, None), end="\n\n")
     (options.out / "picture.svg").write_text(picture(runs))
 
 

@@ -187,7 +187,7 @@ def ahead(runs: Sequence[Run], task: str, name: str, others: Sequence[str], toke
     return "\n".join(lines)
 
 
-def underway(runs: Sequence[Run], task: str, name: str, others: Sequence[str], way: float) -> str:
+def underway(runs: Sequence[Run], task: str, name: str, others: Sequence[str], way: float | None) -> str:
     """What an optimizer had spent when it had gone a part of the way, beside all that others spent, in Markdown.
 
     Medians over seeds, with their intervals; a seed on which it never came so far counts as infinitely much.
@@ -197,16 +197,16 @@ def underway(runs: Sequence[Run], task: str, name: str, others: Sequence[str], w
         task: on which task.
         name: the optimizer.
         others: what it is put beside.
-        way: the part of the way from the seed prompt to the optimum.
+        way: the part of the way from the seed prompt to the optimum; None for as far as the other ends in the mean.
     """
     of = _by_name(runs, task)
-    lines = [
-        f"| {name} at {way:.0%} of the way, beside | which ends at, % | reached | tokens | seconds |",
-        "|---|---|---|---|---|",
-    ]
+    at = "that mean end" if way is None else f"{way:.0%} of the way"
+    lines = [f"| {name} at {at}, beside | which ends at, % | reached | tokens | seconds |", "|---|---|---|---|---|"]
     for other in others:
         pairs = [(of[name][seed], theirs) for seed, theirs in of[other].items() if seed in of[name]]
-        points = [next((p for p in mine.points if p.way >= way - 1e-9), None) for mine, _ in pairs]
+        ends = statistics.mean(theirs.way for _, theirs in pairs)
+        enough = (ends if way is None else way) - 1e-9
+        points = [next((p for p in mine.points if p.way >= enough), None) for mine, _ in pairs]
         told = []
         for axis in ("tokens", "seconds"):
             middle, low, high = median_interval(
@@ -216,10 +216,8 @@ def underway(runs: Sequence[Run], task: str, name: str, others: Sequence[str], w
                 ]
             )
             told.append(f"{_share(middle)} [{_share(low)}, {_share(high)}]")
-        ends = statistics.mean(100 * theirs.way for _, theirs in pairs)
         reached = sum(point is not None for point in points)
-        cells = [other, f"{ends:.0f}", f"{reached} of {len(pairs)}", *told]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join([other, f'{100 * ends:.0f}', f'{reached} of {len(pairs)}', *told])} |")
     return "\n".join(lines)
 
 

@@ -87,3 +87,12 @@ def test_what_was_spent_at_a_part_of_the_way(results):
     ]
     row = results.underway(runs, "task", "ours", ["theirs"], 0.8).splitlines()[-1]
     assert row == "| theirs | 60 | 2 of 3 | 50% [10%, -] | 10% [2%, -] |"
+
+
+def test_what_was_spent_where_another_ends_in_the_mean(results):
+    """The same score on all seeds: where the other was lucky, or stuck, says nothing about how hard the seed is."""
+    runs = [run_of(results, "theirs", seed, (100, 10.0, score)) for seed, score in ((1, 0.5), (2, 0.7), (3, 0.9))]
+    runs += [run_of(results, "ours", seed, (50, 1.0, 0.6), (200, 2.0, 0.7), (300, 5.0, 0.9)) for seed in (1, 2, 3)]
+    rows = results.underway(runs, "task", "ours", ["theirs"], None).splitlines()
+    assert rows[0].startswith("| ours at that mean end, beside | which ends at, % |")
+    assert rows[-1] == "| theirs | 60 | 3 of 3 | 20% [20%, 20%] | 2% [2%, 2%] |"
