@@ -42,7 +42,8 @@ from textgrad_engine.autograd.grad_mode import set_grad_enabled
 from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
-from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, Sorted, run_rule
+from textgrad_engine.autograd.layers import LAYERS
+from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, run_rule
 from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
@@ -169,7 +170,7 @@ class Pass:
                 self._await_forward(visit)
             elif visit.outcome is not SETTLED:
                 outcome, visit.outcome = visit.outcome, None
-                self._receive(visit, outcome)
+                self._receive(visit, outcome[visit.node])
             elif visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
                 self._pass_on(visit)
             else:
@@ -269,12 +270,15 @@ class Pass:
     def _call_rule(self, visits: list[Visit], *, together: bool) -> None:
         """Run the rule of a node, or of several that share a call."""
         calls = [self._rule_call(visits[0])] if len(visits) == 1 else [self._rule_call(visit) for visit in visits]
+        if together and len(calls) == 1 and not LAYERS.get():  # as below, in fewer steps
+            self._receive(visits[0], calls[0].alone())
+            return
         outcome = run_rule(Backward(calls, together))
         for visit in visits:
             if isinstance(outcome, Call):
                 self._expect(outcome, visit)
             else:
-                self._receive(visit, outcome)
+                self._receive(visit, outcome[visit.node])
 
     def _rule_call(self, visit: Visit) -> RuleCall:
         node = visit.node
@@ -293,11 +297,11 @@ class Pass:
         visit.outcome, visit.error = call._value, call._error
         self._put(visit)
 
-    def _receive(self, visit: Visit, returned: Sorted) -> None:
+    def _receive(self, visit: Visit, returned: list[Items]) -> None:
         """A rule has returned: go on when the text of its gradients is there."""
         node = visit.node
         assert isinstance(node, FunctionNode)
-        visit.returned = returned[node]
+        visit.returned = returned
         if not node.hooks and node.retained is None:
             visit.arrived = ()  # of a large graph the collector has then less to look at
         pending: list[Call] = []

@@ -156,6 +156,12 @@ class RuleCall:
             found.append(as_one(items) if items or materialize else None)  # noqa: PERF401  it would cost a frame
         return found
 
+    def alone(self) -> list[Items]:
+        """Run the rule of a Function whose nodes may share a call, for this one; its items by edge."""
+        ctx = self.ctx if self.needs is None else self.context()
+        (returned,) = self.node.function.backward_many([ctx], [self.gradients()])
+        return self.sorted(returned)
+
     def sorted(self, returned: Any) -> list[Items]:
         """What the rule returned, as items for each edge."""
         found: list[Items] = []
@@ -209,9 +215,7 @@ class Backward(Rule):
         if self.together:
             if len(calls) == 1:
                 (call,) = calls
-                ctx = call.ctx if call.needs is None else call.context()
-                (returned,) = function.backward_many([ctx], [call.gradients()])
-                return {call.node: call.sorted(returned)}
+                return {call.node: call.alone()}
             many = function.backward_many([call.context() for call in calls], [call.gradients() for call in calls])
             return {call.node: call.sorted(returned) for call, returned in zip(calls, many, strict=True)}
         (call,) = calls

@@ -35,9 +35,16 @@ def _plainly_fits(value: Any, schema: Any) -> bool:
         return False
     properties = schema["properties"]
     for key, below in value.items():
-        if key not in properties or not _plainly_fits(below, properties[key]):
+        wanted = properties.get(key)
+        if type(below) is str:
+            if wanted != _TEXT:
+                return False
+        elif not _plainly_fits(below, wanted):
             return False
-    return value.keys() >= set(schema["required"])
+    for key in schema["required"]:  # noqa: SIM110  all() would cost a frame
+        if key not in value:
+            return False
+    return True
 
 
 _TEXT = {"type": "string"}

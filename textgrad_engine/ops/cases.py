@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine import pytree, templates
@@ -42,6 +42,7 @@ class Questions:
         inputs: the key and the role of each, and whether its text is shown beside the messages.
         shown: the positions of those whose text is.
         heads: for each message who said it, and the keys of the parts in it, in words.
+        made: what was made for calls of which this is asked, for the next one.
     """
 
     parts: tuple[Part, ...]
@@ -49,6 +50,7 @@ class Questions:
     inputs: tuple[tuple[str, str, bool], ...]
     shown: tuple[int, ...]
     heads: tuple[tuple[str, str], ...]
+    made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)  # not frozen, for which each attribute would be set by a call
@@ -83,9 +85,8 @@ def case_of(
     """One call as the critic sees it: one variable in several places is asked about once."""
     first: dict[int, int] = {}
     asked = []
-    for position, needed in enumerate(needs):
+    for position, (variable, needed) in enumerate(zip(values, needs)):
         if needed:
-            variable = values[position]
             same = id(variable if variable._origin is None else variable._origin)
             role = variable.role if variable._role is None else variable._role
             asked.append((position, first.setdefault(same, position), role))
@@ -93,9 +94,8 @@ def case_of(
     if plan.inputs:
         for at in plan.holes:
             text = values[at]
-            if isinstance(text, Variable):
-                text = text._data if text._call is None else text.data
-            text = text if type(text) is str else str(text)
+            if type(text) is not str:
+                text = str(text.data if isinstance(text, Variable) else text)
             slots.append(templates.slots_of(text) if "{" in text else ())
     key = (tuple(asked), tuple(slots))
     questions = plan.questions.get(key)

@@ -119,8 +119,7 @@ def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> 
             user = Compute.apply(render, values, "request to the critic")
         else:
             user = _render(cases, data, room=room, beside=beside, about=about)
-        wanted = (cases[0].questions.wanted,) if len(cases) == 1 else tuple([c.questions.wanted for c in cases])
-        texts = iter(ask("feedback", user, _texts_for(wanted), _critic.get()))
+        texts = iter(ask("feedback", user, _texts_of(cases), _critic.get()))
     finally:
         if token is not None:
             EXAMPLE.reset(token)
@@ -187,6 +186,17 @@ class Texts:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", (self.roles[0], "ChatCompletion"))
+
+
+def _texts_of(cases: list[Case]) -> Texts:
+    """The texts that the critic is asked for about some cases."""
+    if len(cases) > 1:
+        return _texts_for(tuple([case.questions.wanted for case in cases]))
+    questions = cases[0].questions
+    known: Texts | None = questions.made.get(Texts)
+    if known is None:
+        known = questions.made[Texts] = _texts_for((questions.wanted,))
+    return known
 
 
 @functools.lru_cache(maxsize=256)
@@ -308,11 +318,22 @@ def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
     """The request about these views of some cases; messages that all cases begin with are shown once."""
     texts: list[str] = []
     wanted: tuple[Wanted, ...]
+    prompt = templates.load("feedback")
     if len(cases) == 1:
-        questions = cases[0].questions
-        inputs, common, wanted = questions.inputs, 0, (questions.wanted,)
+        questions, view = cases[0].questions, views[0]
         for position in questions.shown:
             texts.append(str(data[0][0][position]))  # noqa: PERF401  a comprehension would cost a frame
+        if view.heads is questions.heads and not view.left_out_feedback:  # nothing is left out
+            texts += view.texts
+            texts.append(view.answer)
+            texts += view.feedback
+            kind = prompt, len(view.feedback)
+            form = questions.made.get(kind)
+            if form is None:
+                shown = (view.heads, kind[1], 0, 0)
+                form = questions.made[kind] = _form(prompt, questions.inputs, (), (shown,), (questions.wanted,))
+            return str(form.fill(texts))
+        inputs, common, wanted = questions.inputs, 0, (questions.wanted,)
     else:
         wanted = tuple([case.questions.wanted for case in cases])
         inputs, texts = _inputs(cases, data)
@@ -324,7 +345,7 @@ def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
         texts.append(view.answer)
         texts += view.feedback
         kinds.append((view.heads[common:], len(view.feedback), view.left_out_messages, view.left_out_feedback))
-    return _form(templates.load("feedback"), inputs, views[0].heads[:common], tuple(kinds), wanted).fill(texts)
+    return _form(prompt, inputs, views[0].heads[:common], tuple(kinds), wanted).fill(texts)
 
 
 def _inputs(cases: list[Case], data: list[Any]) -> tuple[tuple[tuple[str, str, bool], ...], list[str]]:
