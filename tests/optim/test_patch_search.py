@@ -459,6 +459,22 @@ def test_what_does_not_help_is_taken_out_and_what_does_stays() -> None:
     assert "'Useless.' was in the text and was taken out again (no difference without it)" in here.search.board.history
 
 
+def test_lanes_without_work_try_edits_without_once_a_patch_brought_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is done in the end anyway, and waits for nobody; but not while patches win, for these may take edits along."""
+    monkeypatch.setattr(patch_search, "SHARE", 1000)  # one lane draws all that fails
+
+    def propose(asked: Asked) -> Edits:
+        return [each for each in one_at_a_time(asked) if each["text"] in ("Shout a.", "Shout b.")]
+
+    here = World("a4 b4 c9", "a8 b8 c8", propose, lanes=4, batch_size=2, most_tries=4)
+    decisions = sorted(here.steps(), key=lambda each: each.number)
+    told = [(each.kind, each.kept) for each in decisions]
+    won, vain, without = ("patch", True), ("patch", False), ("ablation", False)
+    # Behind the first vain patch there is room for two of them, and for two that do something else.
+    assert told[:7] == [won, won, vain, vain, vain, without, without]
+    assert set(told[7:]) == {vain}
+
+
 def test_two_that_stand_in_for_each_other_are_not_both_dropped() -> None:
     """Each alone can go; when one is gone, the other is tried again, on the texts of then."""
 

@@ -263,7 +263,11 @@ class PatchSearch(Searcher):
         return self._settle(objective, self._lanes.take()) if self._lanes.under_way else None
 
     def _fill(self, objective: Objective) -> None:
-        """Begin work in free lanes; patches that are begun together share what they hear."""
+        """Begin work in free lanes; patches that are begun together share what they hear.
+
+        As soon as a proposal has brought nothing, lanes that no patch is worth try edits without, as is done in the end
+        anyway. Not before: it would be paid for ahead of the gains of the next patch, which some of these edits go with.
+        """
         hearing = Hearing(self._lanes.count)
         try:
             while self._has_room(objective):
@@ -272,6 +276,9 @@ class PatchSearch(Searcher):
                     hearing = Hearing(self._lanes.count)
                 if (work := self._next(objective, hearing)) is None:
                     break
+                with objective.proposal(self.board.begun):
+                    self._lanes.put(work)
+            while self._is_idle() and (work := self._without(objective, stuck=True)) is not None:
                 with objective.proposal(self.board.begun):
                     self._lanes.put(work)
         except BaseException:  # a Ctrl-C too, between a place and its work
@@ -286,6 +293,12 @@ class PatchSearch(Searcher):
         useful = self._useful(objective) + self.board.quiet
         most = self._lanes.most if self._in_vain(objective) else self._lanes.count
         return wanted and under_way < min(most, useful)
+
+    def _is_idle(self) -> bool:
+        """Whether there are lanes without work beside some that have it, after a proposal that brought nothing."""
+        under_way = self._lanes.under_way
+        wanted = self.remaining is None or under_way < self.remaining
+        return wanted and self.board.quiet > 0 and 0 < under_way < self._lanes.count
 
     def _in_vain(self, objective: Objective) -> bool:
         """Whether as many proposals in a row brought nothing as find different lessons: then none waits for others."""
@@ -335,8 +348,8 @@ class PatchSearch(Searcher):
             board.together = 0
             return begin(shop.tidying, number, seed)
         stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
-        if about := due(board, self.ablate_every, stuck=stuck):
-            return begin(shop.ablation, number, about, seed)
+        if (without := self._without(objective, stuck=stuck)) is not None:
+            return without
         if stuck and board.vain < MOST_VAIN and (edits := company(board, objective)):
             return begin(shop.union, number, edits, seed)
         if not positions:
@@ -346,6 +359,12 @@ class PatchSearch(Searcher):
         steps = min(self.max_edits, max(FEWEST_EDITS, self.max_edits // self._useful(objective)))
         share = functools.partial(hearing.share, hearing.place())
         return begin(shop.patch, number, tuple(positions), steps, seed, share)
+
+    def _without(self, objective: Objective, *, stuck: bool) -> Callable[[], Found] | None:
+        """The next edits to try without; None where none are."""
+        number = self.board.begun + 1
+        about = due(self.board, self.ablate_every, stuck=stuck)
+        return self._work(objective, self._workshop.ablation, number, about, f"{self.seed}/{number}") if about else None
 
     def _work(self, objective: Objective, what: Callable[..., Found], *arguments: Any) -> Callable[[], Found]:
         self.board.begun += 1
