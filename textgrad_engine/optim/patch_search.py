@@ -266,7 +266,7 @@ class PatchSearch(Searcher):
         """Begin work in free lanes; patches that are begun together share what they hear.
 
         As soon as a proposal has brought nothing, lanes that no patch is worth try edits without, as is done in the end
-        anyway. Not before: it would be paid for ahead of the gains of the next patch, which some of these edits go with.
+        anyway. Not before: it would be paid for ahead of the gains of the next patch, and that takes some edits along.
         """
         hearing = Hearing(self._lanes.count)
         try:
