@@ -194,6 +194,17 @@ def test_without_a_glance_a_shorter_text_is_run_to_the_end_unless_it_is_worse() 
     assert good.outcome == "better"
 
 
+def test_a_good_beginning_is_not_enough_where_more_is_to_be_run() -> None:
+    """Where that is said so: nothing is better before, and all that there is are enough."""
+    good = {n: (0.0, 1.0) if n < 8 else (1.0, 1.0) for n in range(96)}
+    for least, ran in ((0, 12), (13, 36), (MANY, 84), (200, 96)):
+        race = Race([range(8), range(8, 96)], least=least)
+        assert (len(raced(race, good)), race.outcome) == (ran, "better")
+    short_lived = Race([range(8), range(8, 96)], least=MANY)
+    assert len(raced(short_lived, good | dict.fromkeys(range(8, 30), (1.0, 0.0)))) < MANY
+    assert short_lived.outcome == "worse"
+
+
 def test_the_levels_can_differ() -> None:
     """Less is asked for "worse" where taking the text would be the mistake."""
     pairs = flat(ups=2, downs=5, same=30)

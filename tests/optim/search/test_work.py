@@ -16,7 +16,7 @@ from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, apply_patch, origins_of_rewrite
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal
 from textgrad_engine.optim.revert import edits_in, revert
-from textgrad_engine.optim.search.board import Accepted, Board
+from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import ACCEPT, AT_THE_END, MANY
@@ -181,6 +181,19 @@ def test_a_line_goes_only_when_all_that_may_be_run_was_run(gained: int, lost: in
     assert race is not None
     assert (race.outcome == "worse") is kept
     assert kept or len(objective.ran) == 96
+
+
+def test_edits_that_were_refused_one_by_one_are_not_kept_for_a_good_beginning() -> None:
+    """All failures come first and are repaired: a patch would have won by then, edits in company are run further."""
+    objective = Strange(96, gained=16, lost=0)
+    shop = Workshop((Variable("a", role="prompt"),), ({"constraints": (), "max_tokens": 99},), None, Patch(), 3, 4, 96)
+    board = Board(("a",), ((None,),), val=dict(objective.before), limits=(0.0, 1.0))
+    refused = tuple(Refused(0, Edit("add", 1, text, "why", (1,)), (ITEMS[0].evidence,)) for text in "bc")
+    found = shop.union(objective, board, 2, refused, "0")  # type: ignore[arg-type]
+    assert found.texts == ("a\nb\nc",)
+    assert found.race is not None
+    assert found.race.outcome == "better"
+    assert len(found.race.examples) >= MANY
 
 
 def test_few_examples_are_not_settled_by_the_balance() -> None:

@@ -139,6 +139,7 @@ class Race:
         at_the_end: the probability at which "better" is decided when all was run that may be, and that is `MANY`
             examples or more: waiting brings nothing then. None for `accept`.
         fewest: so many examples must have changed for "better" or "worse".
+        least: so many examples must have been run for "better", or all that may be.
         hopeful: the positions where the candidate can be better at all; None for all. A race until "better" ends when
             too few of them are left. In strata without any, the prior expects as much harm as was seen in one of them.
         glance: a race ends early when so many examples of the first stratum show nothing; None runs on to the end. Of a
@@ -175,6 +176,7 @@ class Race:
         reject: float | None = None,
         at_the_end: float | None = None,
         fewest: int = FEWEST,
+        least: int = 0,
         hopeful: Collection[int] | None = None,
         glance: int | None = GLANCE,
         handicap: float = 0.0,
@@ -200,7 +202,7 @@ class Race:
         self._differences: list[list[float]] = [[] for _ in self._waiting]
         self._costs: list[list[float]] = [[] for _ in self._waiting]
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
-        self._fewest, self._glance, self._handicap = fewest, glance, handicap
+        self._fewest, self._least, self._glance, self._handicap = fewest, least, glance, handicap
         self._hopeful = set(every if hopeful is None else hopeful)
         self._hopeless = [self._hopeful.isdisjoint(stratum) for stratum in self._waiting]
         self._until, (self._accept, self._reject, self._at_the_end) = until, levels
@@ -258,8 +260,12 @@ class Race:
         every = [change for stratum in self._differences for change in stratum]
         up, down = sum(change > 0 for change in every), sum(change < 0 for change in every)
         priced = any(any(costs) for costs in self._costs)
-        enough = self._until == "better" or self._glance is not None or not self._left
-        if enough and (up >= self._fewest or self._handicap < 0 or priced) and self.probability >= self._accept:
+        early = len(every) >= self._least and (self._until == "better" or self._glance is not None)
+        if (
+            (early or not self._left)
+            and (up >= self._fewest or self._handicap < 0 or priced)
+            and self.probability >= self._accept
+        ):
             return "better"
         if (down >= self._fewest or self._handicap > 0) and self.probability <= 1 - self._reject:
             return "worse"

@@ -32,6 +32,7 @@ from textgrad_engine.optim.search.race import (
     FEWEST,
     GLANCE,
     KEEP,
+    MANY,
     PROMISING,
     Race,
     answered,
@@ -57,10 +58,11 @@ class Course:
     reject: float | None = None
     fewest: int = FEWEST
     glance: int | None = GLANCE
+    least: int = 0
 
     def beginning_on(self, changed: Sequence[int]) -> Course:
         """The course of another race, with all these in its first batch, and others beside them."""
-        return Course(self.seed, changed, batch=first_batch(changed))
+        return Course(self.seed, changed, batch=first_batch(changed), least=self.least)
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ class Workshop:
         return self._raced(objective, board, found, Course(seed, first[:GLANCE]))
 
     def union(self, objective: Objective, board: Board, number: int, together: tuple[Refused, ...], seed: str) -> Found:
-        """Try edits together that were refused one by one."""
+        """Try edits together that were refused one by one, for which reason a good beginning is no proof."""
         texts, origins = list(board.texts), list(board.origins)
         changes = []
         for n, variable in enumerate(self.variables):
@@ -195,7 +197,7 @@ class Workshop:
         )
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support, board.failing)[:GLANCE]
-        racing = self._racing(objective, board, Course(seed, first, batch=2 * BATCH))
+        racing = self._racing(objective, board, Course(seed, first, batch=2 * BATCH, least=MANY))
         return trimmed_race(objective, self.variables, found, racing)
 
     def problem(self, before: Texts, after: Texts) -> str:
@@ -325,6 +327,7 @@ class Workshop:
             at_the_end=balance(found.base, found.texts) if last else None,
             fewest=course.fewest,
             glance=course.glance,
+            least=course.least,
             hopeful=board.failing if course.until == "better" else None,
         )
 
