@@ -159,11 +159,7 @@ class Form:
         pieces = self._pieces.copy()
         for at, number, label in self._places:
             text = texts[number]
-            if label is None:
-                pieces[at] = text
-            else:  # as `fence`, whose frame would be made four times for each request
-                nonce = _nonce(label, text) if len(text) <= _REMEMBERED else _nonce.__wrapped__(label, text)
-                pieces[at] = f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
+            pieces[at] = text if label is None else _fenced(text, label)
         return "".join(pieces).strip()
 
 
@@ -287,9 +283,12 @@ def fence(text: object, label: str = "text") -> str:
         </answer>
         </answer-5086e624>
     """
-    shown = str(text)
-    nonce = nonce_for(shown, label)
-    return f"<{label}-{nonce}>\n{shown}\n</{label}-{nonce}>"
+    return _fenced(str(text), label)
+
+
+def _fenced(text: str, label: str) -> str:
+    nonce = _nonce(label, text) if len(text) <= _REMEMBERED else _nonce.__wrapped__(label, text)
+    return f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
 
 
 def nonce_for(content: str, label: str) -> str:

@@ -69,8 +69,12 @@ class Steps:
 
 
 @pytest.fixture
-def before() -> Any:
-    """Whoever else watches what runs, such as a tool that measures coverage, watches again when the test is over."""
+def before(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """As in a program without OpenTelemetry, which other tests load and which is asked about each call.
+
+    Whoever else watches what runs, such as a tool that measures coverage, watches again when the test is over.
+    """
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
     known = sys.getprofile()
     yield
     sys.setprofile(known)

@@ -77,9 +77,7 @@ class Context:
             elif type(value) is _SavedOutput:
                 found.append(value.unpack(self._node))
             else:
-                origin = value if value._origin is None else value._origin
-                if origin._version != version:
-                    _refuse_change(origin, version)
+                _refuse_change(value if value._origin is None else value._origin, version)
                 found.append(value._alias())
         return tuple(found)
 
@@ -108,7 +106,8 @@ class Context:
         if version is None:
             return value
         if type(value) is _SavedOutput:
-            return value.data()
+            found = value.for_reading(self._node)
+            return found.data if isinstance(found, Variable) else found
         _refuse_change(value if value._origin is None else value._origin, version)
         return value.data
 
@@ -257,15 +256,6 @@ class _SavedOutput(weakref.ref[Variable]):
         if now is not None and now._version != self.fresh:
             _refuse_change(now, self.fresh)
 
-    def data(self) -> Any:
-        now = self()
-        if self.watched is not None or (now is not None and now._version != self.fresh):
-            self._check()
-        if self.variable is not None:
-            return self.variable.data
-        call = self.call
-        return self.value if call is None else call.result()[2 * self.output]
-
     def for_reading(self, node: weakref.ref[FunctionNode] | None) -> Any:
         """The data where it is there, else as `unpack`."""
         now = self()
@@ -276,9 +266,7 @@ class _SavedOutput(weakref.ref[Variable]):
         return self.value
 
     def unpack(self, node: weakref.ref[FunctionNode] | None) -> Variable:
-        now = self()
-        if self.watched is not None or (now is not None and now._version != self.fresh):
-            self._check()
+        self._check()
         if self.variable is not None:
             stand_in = self.variable._alias()
         else:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.errors import ContextOverflow
-from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
+from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free, sized
 from textgrad_engine.llm.prices import known_context
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -91,15 +91,11 @@ def context_window(model: Model) -> int | None:
         >>> context_window(OpenAIModel("gpt-4o")), context_window(OpenAIModel("gpt-4o", context=8192))
         (128000, 8192)
     """
-    stated = getattr(model, "context", None)
+    says = sized(model)
+    stated = getattr(says, "context", None)
     if isinstance(stated, int):
         return stated
-    if isinstance(model, Wrapper):
-        model = model._sized
-        stated = getattr(model, "context", None)
-        if isinstance(stated, int):
-            return stated
-    return None if is_free(model) else known_context(model.name)
+    return None if is_free(says) else known_context(says.name)
 
 
 @dataclass(frozen=True)

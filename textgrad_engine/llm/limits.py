@@ -163,7 +163,7 @@ class _Gate:
         return count_request(request) + int(output)
 
     def is_open(self, size: int) -> bool:
-        if self._queues or self.in_flight >= (1 if self._refused else self.window.room):
+        if self._queues or self.in_flight >= self._room():
             return False
         if not (self._paused_until or self._requests or self._tokens or self._said):
             return True

@@ -169,7 +169,8 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> 
     said, scores = [], []
     for text, item in zip(feedback, case.feedback):
         if text:
-            said.append(_without_repeat(str(text), str(answer)))
+            shown = str(text)
+            said.append(_without_repeat(shown, str(answer)) if f"<{_QUOTED}-" in shown else shown)
             scores.append(None if item.source is None else item.source.score)
     return View(case.questions.heads, case.plan.texts(values), str(answer), said, scores)
 
@@ -180,8 +181,6 @@ def _without_repeat(feedback: str, answer: str) -> str:
     An evaluator quotes what it looked at, as that may be something else than the answer of a model: what a program
     made of it.
     """
-    if f"<{_QUOTED}-" not in feedback:
-        return feedback
     return feedback.replace(templates.fence(answer, _QUOTED), templates.load("as_above").user)
 
 
