@@ -93,7 +93,7 @@ def asked(chat: nn.ChatCompletion) -> list[Variable]:
 
 
 def test_a_chat_completion_takes_few_steps(before: None) -> None:
-    """Forward 47 here and 49 on the loop, backward 73 and 41; a few more where an answer has to be waited for."""
+    """Forward 47 here and 50 on the loop, backward 77 and 42; a few more where an answer has to be waited for."""
     prompt = nn.Parameter("Answer.", role="system prompt")
     chat = nn.ChatCompletion("{question}", system=prompt)
     with tg.use_models(forward=Instant()):
