@@ -442,6 +442,24 @@ def test_a_fan_in_of_a_hundred_thousand_leaves(no_collector):
     assert node() is None
 
 
+def test_an_operation_with_fifty_thousand_outputs(no_collector):
+    """Feedback on every one of them, each in its place."""
+
+    class Letters(tg.Function):
+        @staticmethod
+        def forward(ctx, text):
+            return tuple([tg.Variable(letter) for letter in text.data])
+
+        @staticmethod
+        def backward(ctx, *grads_out):
+            return ",".join([grad.data for grad in grads_out])
+
+    prompt = leaf("x" * 50_000)
+    letters = Letters.apply(prompt)
+    tg.backward(letters, [str(number) for number in range(50_000)])
+    assert texts(prompt.grad) == [",".join(map(str, range(50_000)))]
+
+
 def test_a_long_chain_of_dispatched_calls(ask):
     """5,000 answers, each asked about the one before, and feedback all the way back."""
     prompt = leaf()

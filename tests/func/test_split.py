@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any, ClassVar
 
 import pytest
@@ -372,6 +373,29 @@ def test_the_graph_of_feedback_on_feedback_grows_with_the_batch_and_no_faster() 
     for count in (10, 20, 40):
         func.vmap(func.grad(second))([f"text {number}" for number in range(count)])
     assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
+
+
+def test_the_work_of_feedback_on_feedback_grows_with_the_batch_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was done for one example is asked about that one only, and a batch in which one hears something is sparse."""
+    steps = []
+
+    def second(text: Any) -> tg.Variable:
+        return matches(func.grad(lambda draft: matches(Quotes.apply(Quotes.apply(draft))))(text), "")
+
+    for count in (10, 20, 40):
+        called = 0
+
+        def count_call(frame: Any, event: str, arg: object) -> None:
+            nonlocal called
+            called += event == "call"
+
+        sys.setprofile(count_call)
+        try:
+            func.vmap(func.grad(second))([f"text {number}" for number in range(count)])
+        finally:
+            sys.setprofile(None)
+        steps.append(called)
+    assert steps[2] - steps[1] < 2.2 * (steps[1] - steps[0])
 
 
 def test_a_value_that_a_rule_closes_over_is_that_of_the_example(model: FunctionModel, loss: Any) -> None:

@@ -208,8 +208,9 @@ class Pass:
         if len(sent) > 1:
             sent.sort(key=place_of)
         arrived = []
+        by_output = None if node.num_outputs == 1 else _by_output(sent)
         for number in range(node.num_outputs):
-            contributions = sent if node.num_outputs == 1 else [one for one in sent if one[3] == number]
+            contributions = sent if by_output is None else by_output.get(number, [])
             if len(contributions) > 1:
                 contributions = self._ordered_for_examples(node, contributions)
             items = []
@@ -376,8 +377,9 @@ class Pass:
         """Take a batch of feedback apart, or put it together, piece by piece; see NOTE [Rank]."""
         by_place: dict[tuple[int, int], list[Items]] = {}
         for rank, position, _, number, item in sorted(sent, key=itemgetter(3)):
-            pieces = by_place.setdefault((rank, position), [[] for _ in range(visit.node.num_outputs)])
-            pieces[number].append(item)
+            if (rank, position) not in by_place:
+                by_place[rank, position] = [[] for _ in range(visit.node.num_outputs)]
+            by_place[rank, position][number].append(item)
         whole = self._rule_call(visit)
         for (rank, position), arrived in by_place.items():
             piece = replace(whole, arrived=arrived)
@@ -410,6 +412,14 @@ class Pass:
         prehooked = self._before_prehooks
         write(self._order, prehooked, accumulate=accumulate, retain_graph=retain_graph, retained=retained)
         return self._captured
+
+
+def _by_output(sent: Sequence[Contribution]) -> dict[int, list[Contribution]]:
+    """What was sent to each output of a node, in order."""
+    found: dict[int, list[Contribution]] = {}
+    for one in sent:
+        found.setdefault(one[3], []).append(one)
+    return found
 
 
 _BEGIN: Any = object()

@@ -55,7 +55,7 @@ def is_start(item: Variable) -> bool:
     """Whether an item is the start of a pass rather than words; inside `vmap`, for any example."""
     if item._layer is None:
         return isinstance(item, _Start)
-    return isinstance(item._inner, list) and any(is_start(part) for part in item._inner)
+    return isinstance(item._inner, list) and any(is_start(part) for part in item._parts())
 
 
 def is_seed(gradient: Variable) -> bool:

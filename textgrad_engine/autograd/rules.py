@@ -11,7 +11,7 @@ NOTE [One example at a time]
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -41,6 +41,10 @@ class Split(Protocol):
         """The level of batching."""
 
     @property
+    def size(self) -> int:
+        """How many examples it has."""
+
+    @property
     def start(self) -> int:
         """The number of its first example."""
 
@@ -50,8 +54,11 @@ class Split(Protocol):
     def part(self, tree: Any, number: int) -> Any:
         """The tree with the values of one example."""
 
-    def whole(self, values: Sequence[Variable | None]) -> Variable:
-        """One value that stands for one per example; None is empty text."""
+    def only(self, value: Variable) -> int | None:
+        """The one example that a value says anything about; None where it is not known to be only one."""
+
+    def whole(self, values: Mapping[int, Variable]) -> Variable:
+        """One value that stands for one per example; empty text for those that are not in it."""
 
 
 class Rule:
@@ -72,12 +79,16 @@ class Rule:
         """Run the code with the values as they are."""
         raise NotImplementedError
 
+    def examples(self, split: Split) -> Iterable[int]:
+        """The examples for which there may be anything to do."""
+        return range(split.size)
+
     def of_example(self, split: Split, number: int) -> Rule | None:
         """The same use for one example; None where there is nothing to do."""
         raise NotImplementedError
 
-    def gathered(self, split: Split, results: list[Any]) -> Any:
-        """What `run` would have given, from what it gave for each example; None for those with nothing to do."""
+    def gathered(self, split: Split, results: dict[int, Any]) -> Any:
+        """What `run` would have given, from what it gave for each example that there was anything to do for."""
         raise NotImplementedError
 
 
@@ -119,9 +130,9 @@ class SetUp(Rule):
         inputs, outputs = split.part((self.inputs, self.outputs), number)
         return SetUp(self.function, self.needs, inputs, outputs, self.single)
 
-    def gathered(self, split: Split, results: list[Any]) -> tuple[Context, frozenset[int]]:
+    def gathered(self, split: Split, results: dict[int, Any]) -> tuple[Context, frozenset[int]]:
         """The contexts of all examples; an output is differentiable where it is for one of them."""
-        ctxs, constants = zip(*results)
+        ctxs, constants = zip(*results.values())
         return ExampleContexts(split.layer, list(ctxs)), frozenset.intersection(*constants)
 
 
@@ -228,6 +239,18 @@ class Backward(Rule):
 
         return dispatch.submit(wait, label=call.node.name())
 
+    def examples(self, split: Split) -> Iterable[int]:
+        """Of what was done for one example, as a level above a batch records it, only that one hears anything."""
+        found = set()
+        for call in self.calls:
+            for items in call.arrived:
+                for item in items:
+                    number = split.only(item)
+                    if number is None:
+                        return range(split.size)
+                    found.add(number)
+        return sorted(found)
+
     def of_example(self, split: Split, number: int) -> Backward | None:
         """With what is said about the example; without the nodes that nothing is said to."""
         calls = []
@@ -238,30 +261,26 @@ class Backward(Rule):
                 calls.append(RuleCall(call.node, ctx, arrived, call.wanted, call.needs))
         return Backward(calls, self.together) if calls else None
 
-    def gathered(self, split: Split, results: list[Any]) -> Sorted | Call:
+    def gathered(self, split: Split, results: dict[int, Any]) -> Sorted | Call:
         """Batches of the items, when these are there: the first of each example, the second of each, and so on."""
-        if not any(isinstance(result, Call) or _pending_in(result) for result in results):
+        if not any(isinstance(result, Call) or _pending_in(result) for result in results.values()):
             return self._gathered(split, results)
 
         async def when_there() -> Sorted:
-            found = [await result if isinstance(result, Call) else result for result in results]
-            for call in [call for result in found for call in _pending_in(result)]:
+            found = {n: await result if isinstance(result, Call) else result for n, result in results.items()}
+            for call in [call for result in found.values() for call in _pending_in(result)]:
                 await call
             return self._gathered(split, found)
 
         return dispatch.submit(when_there, label=self.calls[0].node.name())
 
-    def _gathered(self, split: Split, results: list[Sorted | None]) -> Sorted:
-        return {
-            call.node: [
-                gathered_items(
-                    split,
-                    [[] if found is None or call.node not in found else found[call.node][edge] for found in results],
-                )
-                for edge in range(len(call.node.edges))
-            ]
-            for call in self.calls
-        }
+    def _gathered(self, split: Split, results: dict[int, Sorted]) -> Sorted:
+        found: Sorted = {}
+        for call in self.calls:
+            heard = [(number, result[call.node]) for number, result in results.items() if call.node in result]
+            edges = range(len(call.node.edges))
+            found[call.node] = [gathered_items(split, {n: by_edge[edge] for n, by_edge in heard}) for edge in edges]
+        return found
 
 
 class InOrder(Rule):
@@ -289,14 +308,14 @@ class InOrder(Rule):
         own = [one for one in own if not one[4]._says_nothing()]
         return InOrder(own, self.orders, {**self.example, split.layer: number})
 
-    def gathered(self, split: Split, results: list[Any]) -> Items:
+    def gathered(self, split: Split, results: dict[int, Any]) -> Items:
         """Batches again."""
         return gathered_items(split, results)
 
 
-def _pending_in(result: Sorted | None) -> list[Call]:
+def _pending_in(result: Sorted) -> list[Call]:
     """The calls that items wait for."""
-    items = [item for by_edge in (result or {}).values() for items in by_edge for item in items]
+    items = [item for by_edge in result.values() for items in by_edge for item in items]
     return [
         call for item in items if item._call is not None for call in item._pending() if not call.done or call.failed
     ]
@@ -311,11 +330,13 @@ def _context_of(ctx: Context, split: Split, number: int) -> Context:
     return ctx._with(example=split.name_of(ctx.example, number))
 
 
-def gathered_items(split: Split, by_example: list[Items]) -> Items:
+def gathered_items(split: Split, by_example: Mapping[int, Items]) -> Items:
     """The items that say something to each example, as batches; the start of a pass stays apart from words."""
     found: Items = []
     for start in (False, True):
-        rows = [[item for item in without_zeros(items) if is_start(item) is start] for items in by_example]
-        for place in range(max(map(len, rows))):
-            found.append(split.whole([row[place] if place < len(row) else None for row in rows]))
+        rows = {
+            n: [item for item in without_zeros(items) if is_start(item) is start] for n, items in by_example.items()
+        }
+        for place in range(max(map(len, rows.values()), default=0)):
+            found.append(split.whole({n: row[place] for n, row in rows.items() if place < len(row)}))
     return found

@@ -8,9 +8,27 @@ from typing import Any, Self, TypeAlias
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["Scalar", "Value", "checked", "checked_entries"]
+__all__ = ["LoneEntry", "Scalar", "Value", "checked", "checked_entries"]
 
 Scalar: TypeAlias = str | int | float
+
+
+class LoneEntry(list["Value"]):
+    """The entries of a batch in which one says something, and the others are the same empty text.
+
+    What is done for each example of a batch gives such batches, as many as there are examples, so nobody should go
+    through all their entries.
+
+    Attributes:
+        number: which one.
+    """
+
+    __slots__ = ("number",)
+
+    def __init__(self, size: int, number: int, value: Value, nothing: Value) -> None:
+        super().__init__([nothing] * size)
+        self[number] = value
+        self.number = number
 
 
 class Value:
@@ -117,20 +135,22 @@ class Value:
         """
         if self._layer is None:
             return [] if self._call is None else [self._call]
-        parts = (
-            self._inner
-            if isinstance(self._inner, list) or (edits and isinstance(self._inner, tuple))
-            else [self._primal()]
-        )
+        parts = self._inner if edits and isinstance(self._inner, tuple) else self._parts()
         return [call for part in parts if isinstance(part, Value) for call in part._pending(edits)]
 
     def _says_nothing(self) -> bool:
         """Whether it is empty text; of a batch, whether all entries are."""
         if self._layer is not None:
-            parts = self._inner if isinstance(self._inner, list) else [self._primal()]
-            return all(part._says_nothing() for part in parts)
+            return all(part._says_nothing() for part in self._parts())
         data = self._data if self._call is None else self.data
         return not any(part != "" for part in data) if type(data) is list else data == ""
+
+    def _parts(self) -> list[Self]:
+        """What a value of a transform stands for one level below; of a batch the entries, but for empty ones."""
+        inner = self._inner
+        if type(inner) is LoneEntry:
+            return [inner[inner.number]]  # type: ignore[list-item]  # of the same kind as the whole
+        return inner if isinstance(inner, list) else [self._primal()]
 
     def _primal(self) -> Self:
         """What a value of a transform stands for one level below."""

@@ -58,12 +58,11 @@ class _Forward(Rule):
         """With the values and tangents of the example."""
         return _Forward(self.set_up.of_example(split, number), split.part(self.tangents, number))
 
-    def gathered(self, split: Split, results: list[Any]) -> list[Variable | None]:
+    def gathered(self, split: Split, results: dict[int, Any]) -> list[Variable | None]:
         """A batch of changes where any example has one."""
-        return [
-            split.whole(column) if any(change is not None for change in column) else None
-            for column in map(list, zip(*results))
-        ]
+        columns = [dict(zip(results, column)) for column in zip(*results.values())]
+        edited = [{n: change for n, change in column.items() if change is not None} for column in columns]
+        return [split.whole(column) if column else None for column in edited]
 
 
 class JvpLayer(Layer):

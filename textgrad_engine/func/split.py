@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd import Function, Layer, Variable
@@ -17,6 +17,7 @@ from textgrad_engine.autograd.context import ExampleContexts
 from textgrad_engine.autograd.gradient import without_zeros
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.rules import gathered_items
+from textgrad_engine.autograd.value import LoneEntry
 from textgrad_engine.func.levels import map_variables
 
 if TYPE_CHECKING:
@@ -43,11 +44,12 @@ class BatchSplit:
 
     Attributes:
         layer: the level.
+        size: how many examples it has.
         start: the number of its first example.
     """
 
     def __init__(self, layer: VmapLayer) -> None:
-        self.layer, self.start = layer, layer.start
+        self.layer, self.size, self.start = layer, layer.size, layer.start
         self._stack = LAYERS.get()
         self._above = self._stack[self._stack.index(layer) + 1 :]
         self._parts: dict[tuple[int, int], tuple[Variable, Sequence[Any]]] = {}
@@ -71,7 +73,8 @@ class BatchSplit:
     def parts(self, value: Variable) -> Sequence[Any]:
         """A value for each example; a variable in several places is taken apart once."""
         if value._layer is self.layer:
-            return list(value._inner)
+            entries: list[Any] = value._inner
+            return entries
         if not stands_for_each(self.layer, value) and not self._is_above(value):
             return [value] * self.layer.size
         origin = value if value._origin is None else value._origin
@@ -85,12 +88,27 @@ class BatchSplit:
                     LAYERS.reset(token)
             return self._parts[key][1]
 
-    def whole(self, values: Sequence[Variable | None]) -> Variable:
-        """One value that stands for one per example; None is empty text, in the role of the others."""
-        role = next((value._role for value in values if value is not None), "")
-        nothing = Variable("", role=role or "")
-        entries = [nothing if value is None else value for value in values]
-        if any(self._is_above(entry) for entry in entries):
+    def only(self, value: Variable) -> int | None:
+        """The one example that a value says anything about; None where it is not known to be only one."""
+        while value._layer is not None:
+            inner = value._inner
+            if value._layer is self.layer:
+                return inner.number if type(inner) is LoneEntry else None
+            if isinstance(inner, list):
+                return None
+            value = value._primal()
+        return None
+
+    def whole(self, values: Mapping[int, Variable]) -> Variable:
+        """One value that stands for one per example; empty text, in the role of the others, for those not in it."""
+        (first, value), *_ = values.items()
+        nothing = Variable("", role=value._role or "")
+        if len(values) == 1 and not self._is_above(value):
+            return self.layer.batch(LoneEntry(self.size, first, value, nothing))
+        entries = [nothing] * self.size
+        for number, value in values.items():
+            entries[number] = value
+        if any(self._is_above(value) for value in values.values()):
             result: Variable = Gather.apply(self.layer, entries)
             return result
         return self.layer.batch(entries)
@@ -149,7 +167,8 @@ class Unbatch(_OfLayer):
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
         """What is said about each example's value is said about the batch, to that example."""
         split = BatchSplit(ctx.layer)
-        by_example = [split.part(list(grad_out.grad), number) for number, grad_out in enumerate(grad_outs)]
+        said = [(number, grad_out.grad) for number, grad_out in enumerate(grad_outs) if grad_out.grad]
+        by_example = {number: split.part(list(items), number) for number, items in said}
         return None, gathered_items(split, by_example)
 
     @staticmethod
@@ -172,15 +191,10 @@ class Gather(_OfLayer):
     def backward(ctx: Any, grad_out: Variable) -> Any:
         """To each what is said to its example, as words that no other example hears."""
         split = BatchSplit(ctx.layer)
-        size = ctx.layer.size
-
-        def only(number: int, item: Variable) -> Variable:
-            return split.whole([item if position == number else None for position in range(size)])
-
-        heard = [without_zeros(split.part(list(grad_out.grad), number)) for number in range(size)]
-        return None, [[only(number, item) for item in items] for number, items in enumerate(heard)]
+        heard = [without_zeros(split.part(list(grad_out.grad), number)) for number in range(split.size)]
+        return None, [[split.whole({number: item}) for item in items] for number, items in enumerate(heard)]
 
     @staticmethod
     def jvp(ctx: Any, layer: None, edits: list[Variable | None]) -> Any:
         """One edit for each example."""
-        return BatchSplit(ctx.layer).whole(edits)
+        return BatchSplit(ctx.layer).whole({n: edit for n, edit in enumerate(edits) if edit is not None})

@@ -22,6 +22,7 @@ from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.autograd.examples import EXAMPLE, entry_name, numbered_name
 from textgrad_engine.autograd.function import generates_vmap_rule
 from textgrad_engine.autograd.rules import Rule
+from textgrad_engine.autograd.value import LoneEntry
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import Column, Dims, columns_of, size_of_columns, unbound
 from textgrad_engine.func.levels import called, is_of, separate_style
@@ -94,10 +95,13 @@ class VmapLayer(Layer):
 
     def batch(self, values: Sequence[Any]) -> Variable:
         """One value that stands for one per example."""
-        entries = [value if isinstance(value, Variable) else Variable(value) for value in values]
         outer = Variable("", role="")
-        outer._layer, outer._inner = self, entries
-        roles = {entry._role for entry in entries}
+        if type(values) is LoneEntry:
+            outer._inner, told = values, [values[values.number]]
+        else:
+            outer._inner = told = [value if isinstance(value, Variable) else Variable(value) for value in values]
+        outer._layer = self
+        roles = {entry._role for entry in told}
         outer._role = None if None in roles else roles.pop() if len(roles) == 1 else ""
         outer._call = _Batch(self.call)  # type: ignore[assignment]  # looked at as a Call would be, never awaited
         return outer
@@ -173,14 +177,11 @@ class VmapLayer(Layer):
         if rule.function.of_batch or not any(stands_for_each(self, value) for value in rule.values()):
             return below(rule)
         split = BatchSplit(self)
-        results: list[Any] = []
-        for number in range(self.size):
-            part = rule.of_example(split, number)
-            if part is None:
-                results.append(None)
-            else:
+        results = {}
+        for number in rule.examples(split):
+            if (part := rule.of_example(split, number)) is not None:
                 with split.example(number):
-                    results.append(below(part))
+                    results[number] = below(part)
         return rule.gathered(split, results)
 
     def _stacked(self, results: list[Any]) -> Any:
