@@ -370,3 +370,83 @@ def test_a_hook_removed_by_another_is_not_called_any_more():
     handle.remove()
     (prompt + "!").backward("f")
     assert seen == ["first", "second", "third"]
+
+
+def test_a_hook_on_a_value_inside_vmap_is_called_for_each_example():
+    """As it would be in a loop; also where a level below the batch records it."""
+    seen = []
+
+    def each(text):
+        whole = ops.add(prompt, text)
+        assert (whole.requires_grad, whole.is_leaf) == (True, False)
+        handles.append(whole.register_hook(heard))
+        return ops.add(whole, "!")
+
+    def heard(feedback):
+        seen.append(feedback.data)
+        return tg.Variable(feedback.data.upper())
+
+    handles = []
+    prompt = tg.Variable("p", role="prompt", requires_grad=True)
+    func.vmap(each)(["a", "b"]).backward(["short", "long"])
+    assert sorted(seen) == ["long", "short"]
+    assert [item.data for item in prompt.grad] == ["SHORT", "LONG"]
+    result = func.vmap(each)(["a", "b"])
+    handles[1].remove()
+    result.backward(["short", "long"])
+    assert [item.data for item in prompt.grad[2:]] == ["short", "long"]
+    prompt.requires_grad_(False)
+    with pytest.raises(AutogradError, match="does not require grad: no feedback will come by"):
+        func.vmap(lambda text: each_of(prompt, text, heard))(["a"])
+    _, back = func.vjp(lambda p: func.vmap(lambda text: each_of(p, text, heard))(["a", "b"]), "p")
+    assert [item.data for item in back(["short", "long"])[0].grad] == ["SHORT", "LONG"]
+
+
+def each_of(prompt, text, hook):
+    whole = ops.add(prompt, text)
+    whole.register_hook(hook)
+    return whole
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        lambda value: value.retain_grad(),
+        lambda value: value.register_post_accumulate_grad_hook(print),
+        lambda value: register_multi_grad_hook([value], print),
+        get_gradient_edge,
+    ],
+)
+def test_what_needs_one_place_in_the_graph_is_refused_inside_vmap(what):
+    """The message says where it can be done."""
+    prompt = tg.Variable("p", role="prompt", requires_grad=True)
+
+    def each(text):
+        whole = ops.add(prompt, text)
+        what(whole)
+        return whole
+
+    with pytest.raises(AutogradError, match=r"a value for each example.*Return it from the function"):
+        func.vmap(each)(["a", "b"])
+
+
+def test_a_list_of_texts_from_a_hook_on_a_batch_is_one_item():
+    """As in `backward`: a text for each entry. As items, each would be about all entries."""
+    batch = tg.Variable(["x", "y"], requires_grad=True)
+    batch.register_hook(lambda feedback: [text + "!" for text in feedback.data])
+    ops.add(batch, "").backward(["short", "long"])
+    assert [item.data for item in batch.grad] == [["short!", "long!"]]
+    batch.register_hook(lambda feedback: ["one"])
+    with pytest.raises(AutogradError, match="a batch of 2 entries where a list of 1 texts was given"):
+        ops.add(batch, "").backward(["short", "long"])
+
+
+def test_a_function_that_waits_is_no_function_to_transform():
+    """The message says what to write instead."""
+
+    async def program(text):
+        return text
+
+    for transform in (func.grad, func.vmap):
+        with pytest.raises(AutogradError, match="Transforms take a plain def"):
+            transform(program)(["x"] if transform is func.vmap else "x")

@@ -378,6 +378,46 @@ def test_under_no_grad_nothing_is_recorded() -> None:
     assert func.grad(f)("x").data == ""
 
 
+def test_no_grad_around_a_transform_holds_for_the_levels_below() -> None:
+    """As in torch.func: the transform itself goes on, and what it computes is not recorded."""
+
+    def second(text: Any) -> tg.Variable:
+        return matches(func.grad(lambda draft: matches(draft + "!"))(text), "short")
+
+    known = func.grad(matches)("x").data, func.grad(second)("x").data
+    leaf = tg.Variable("x", requires_grad=True)
+    with tg.no_grad():
+        first = func.grad(matches)(leaf)
+        assert (first.data, func.grad(second)("x").data) == known
+        assert func.vjp(lambda text: text + "!", "x")[1]("loud")[0].data == "loud"
+        outputs, back = func.vjp(lambda text: text + "!", leaf)
+        assert [value.requires_grad for value in (first, outputs, *back("loud"))] == [False] * 3
+    assert known[0]
+    assert func.grad(matches)(leaf).data == known[0]
+    with pytest.raises(ZeroDivisionError), tg.no_grad():
+        func.grad(lambda text: 1 / 0)("x")
+    assert tg.is_grad_enabled()
+
+
+def test_a_rule_may_use_a_transform() -> None:
+    """Its code runs without recording, and the transform inside works as anywhere."""
+
+    class Improved(tg.Function):
+        @staticmethod
+        def forward(text: Any) -> tg.Variable:
+            return func.grad(matches)(text)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, grad_out: tg.Variable) -> tg.Variable:
+            return grad_out
+
+    assert Improved.apply("x").data == func.grad(matches)("x").data != ""
+
+
 def test_a_value_kept_beyond_its_level_is_its_plain_value() -> None:
     """It can still be used, without the level that is over."""
     kept = []

@@ -41,7 +41,7 @@ def test_argnums_beyond_the_arguments_quote_the_call(transform: Any) -> None:
 def test_text_outputs_need_words(model: FunctionModel, chat: Any) -> None:
     """`feedback` is what is said of each of them."""
     program = lambda p: (chat(p, "a"), chat(p, "b"))  # noqa: E731
-    with pytest.raises(AutogradError, match="needs feedback to begin with"):
+    with pytest.raises(AutogradError, match=r"begins with words.*jacrev\(f, feedback='too long'\)"):
         func.jacrev(program)("P")
     first, second = data(func.jacrev(program, feedback="too long")("P"))
     assert first.startswith("system ")

@@ -375,8 +375,8 @@ def test_the_graph_of_feedback_on_feedback_grows_with_the_batch_and_no_faster() 
     assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
 
 
-def test_the_work_of_feedback_on_feedback_grows_with_the_batch_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was done for one example is asked about that one only, and a batch in which one hears something is sparse."""
+def test_the_work_of_feedback_on_feedback_grows_with_the_batch_and_no_faster() -> None:
+    """Of what was done for one example only that one is asked, and a batch in which one hears something is sparse."""
     steps = []
 
     def second(text: Any) -> tg.Variable:

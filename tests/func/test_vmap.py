@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import re
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import func, nn, ops
+from textgrad_engine import func, llm, nn, ops
 from textgrad_engine.autograd import example
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.testing import FunctionModel
@@ -442,10 +445,67 @@ def test_each_pair_of_two_batches_has_a_sample_of_its_own(model: FunctionModel, 
 
 
 def test_the_same_sample_for_equal_examples(model: FunctionModel) -> None:
-    """Equal requests stay equal, and what is not batched is asked once."""
+    """Equal requests share an answer, and what is not batched is asked once."""
     func.vmap(lambda text: text + sampled("shared"), randomness="same")(["a", "b", "c"]).data  # noqa: B018
     func.vmap(sampled, randomness="same")(["a", "a"]).data  # noqa: B018
-    assert [request.config.seed for request in model.requests] == [7, 7, 7]
+    assert [request.config.seed for request in model.requests] == [7, 7]
+
+
+def counting() -> FunctionModel:
+    """A model whose every answer is another one."""
+    numbers = itertools.count()
+    model = FunctionModel(lambda request: f"{request.messages[-1].text}{next(numbers)}")
+    model.cache_key, model.free = "counting", False
+    return model
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("chunk_size", [None, 1])
+def test_samples_without_a_seed(cached: bool, chunk_size: int | None, tmp_path: Path) -> None:
+    """What is different stays so when answers are kept on disk, and what is the same is so when none are."""
+
+    def answers(randomness: Any) -> Any:
+        return func.vmap(lambda text: sampled(text, None), randomness=randomness, chunk_size=chunk_size)(list("aab"))
+
+    with tg.use_models(forward=counting()), llm.caching(tmp_path) if cached else contextlib.nullcontext():
+        different, same, again = (answers(kind).data for kind in ("different", "same", "different"))
+    assert len(set(different)) == 3
+    assert same[0] == same[1] != same[2]
+    assert (again == different) is cached
+
+
+def test_each_pair_of_two_batches_without_a_seed() -> None:
+    """The inner batch shares what the outer one does not, and the other way round."""
+
+    def rows(inner: Any, outer: Any) -> Any:
+        one = lambda row: func.vmap(lambda text: sampled(text, None), randomness=inner)(row)  # noqa: E731
+        with tg.use_models(forward=counting()):
+            return func.vmap(one, randomness=outer)([["a", "a"], ["a", "a"]]).data
+
+    assert rows("same", "different") == [["a0", "a0"], ["a1", "a1"]]
+    assert rows("different", "same") == [["a0", "a1"], ["a0", "a1"]]
+    assert len({text for row in rows("different", "different") for text in row}) == 4
+
+
+def test_examples_with_samples_of_their_own_may_share_feedback_calls() -> None:
+    """They are still calls of the same place in a program."""
+
+    def answer(request: Any) -> Any:
+        if request.purpose != "backward":
+            return "answer"
+        cases = request.config.response_format.json_schema["properties"]
+        return {case: dict.fromkeys(schema["properties"], "shorter") for case, schema in cases.items()}
+
+    model, prompt = FunctionModel(answer), nn.Parameter("P", role="system prompt")
+
+    def chat(text: Any) -> tg.Variable:
+        messages = [{"role": "system", "content": [prompt]}, {"role": "user", "content": [text]}]
+        return ops.chat_completion(None, messages, temperature=1.0)
+
+    with tg.use_models(forward=model), ops.feedback_batch_size(3):
+        func.vmap(chat, randomness="different")(["a", "b", "c"]).backward("too long")
+    assert len([request for request in model.requests if request.purpose == "backward"]) == 1
+    assert len(prompt.grad) == 3
 
 
 def test_an_own_rule_is_told_of_the_randomness() -> None:

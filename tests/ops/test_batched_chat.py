@@ -8,7 +8,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, dispatch, func, nn, ops
-from textgrad_engine.errors import BadRequest
+from textgrad_engine.errors import AutogradError, BadRequest
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -310,3 +310,25 @@ def test_vmap_over_prompts_with_a_batch_inside() -> None:
         assert both.data == [["Sort 1", "Sort 2"], ["File 1", "File 2"]]
         own = func.vmap(answers)(["Sort {ticket}", "File {ticket}"], [["1", "2"], ["3", "4"]])
         assert own.data == [["Sort 1", "Sort 2"], ["File 3", "File 4"]]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda batch: ops.chat_completion(None, MESSAGES, {"ticket": batch}),
+        lambda batch: func.vmap(lambda one: ops.chat_completion(None, MESSAGES, {"ticket": one}))(batch),
+        lambda batch: func.vmap(lambda one: ops.add(one, "!"))(batch),
+        lambda batch: func.vmap(func.vmap(lambda one: ops.add(one, "!")))([batch]),
+    ],
+)
+def test_a_batch_that_was_edited_after_its_use_is_refused(use: Any) -> None:
+    """As a single text is: the feedback would be about texts that are no longer there."""
+    with tg.use_models(forward=FunctionModel(program)):
+        batch = wanting(["1", "2"], "tickets")
+        result = use(batch)
+        assert result.data
+        with tg.no_grad():
+            batch.data = ["3", "4"]
+        with pytest.raises(AutogradError, match="'tickets' was changed after it was used"):
+            result.backward("too short")
+        assert batch.grad == []

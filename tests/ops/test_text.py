@@ -101,6 +101,11 @@ def test_feedback_through_a_split_keeps_role_and_source() -> None:
     assert (item.role, item.source.example, item.source.score) == ("feedback of the evaluator", "t7", 0.0)
 
 
+def test_split_takes_a_plain_text_too() -> None:
+    """As the other operations do."""
+    assert [part.data for part in ops.split("a, b", ", ")] == ["a", "b"]
+
+
 def test_split_into_one_part_adds_no_words() -> None:
     """There is nothing to tell apart."""
     text = wanting("one")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.engine import run_backward
-from textgrad_engine.autograd.gradient import SEED, Items, as_items
+from textgrad_engine.autograd.gradient import SEED, Items, as_items, in_words, texts_for
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
@@ -158,27 +158,9 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
     if gradient is None:
         _check_starts_by_itself(root)
         return [SEED]
-    if isinstance(gradient, (list, tuple)) and _in_words(gradient) and isinstance(first_data(root), list):
-        return [Variable(_texts_for(first_data(root), gradient, root), role=f"feedback on the {root.role or 'batch'}")]
+    if isinstance(gradient, (list, tuple)) and in_words(gradient) and isinstance(first_data(root), list):
+        return [Variable(texts_for(first_data(root), gradient, root), role=f"feedback on the {root.role or 'batch'}")]
     return as_items(gradient, call)
-
-
-def _in_words(gradient: Any) -> bool:
-    """Whether it is a text, or (nested) lists of nothing but texts."""
-    return isinstance(gradient, str) or (isinstance(gradient, list | tuple) and all(map(_in_words, gradient)))
-
-
-def _texts_for(data: Any, texts: Any, root: Variable) -> Any:
-    """Feedback on a batch in its shape; one text for a row is about every entry of the row."""
-    if isinstance(texts, str):
-        return [_texts_for(entry, texts, root) for entry in data] if isinstance(data, list) else texts
-    if not isinstance(data, list) or len(texts) != len(data):
-        size = f"a batch of {len(data)} entries" if isinstance(data, list) else "a single value"
-        raise AutogradError(
-            f"feedback on {root._name()}: it has {size} where a list of {len(texts)} texts was given: {texts!r:.60}. "
-            'Give one text for each entry, "" where there is nothing to say, or one text for all.'
-        )
-    return [_texts_for(entry, part, root) for entry, part in zip(data, texts)]
 
 
 def _single(gradients: Any) -> Any:

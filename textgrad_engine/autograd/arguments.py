@@ -137,9 +137,10 @@ def gradients_by_variable(node: FunctionNode, returned: Any) -> list[Any]:
     layout = node.layout
     grads = returned if type(returned) is tuple else (returned,)
     if len(grads) != len(layout):
+        hint = "; a list is one gradient, several are a tuple" if isinstance(returned, list) else ""
         raise AutogradError(
             f"{node.function.__name__}.backward returned {len(grads)} gradients, expected {len(layout)}: one for each "
-            "argument of forward, None for those that need none"
+            f"argument of forward, None for those that need none{hint}"
         )
     result: list[Any] = [None] * len(node.edges)
     for position, (entry, grad) in enumerate(zip(layout, grads)):

@@ -48,6 +48,9 @@ def run_forward(cls: type[Function], ctx: Context, args: tuple[Any, ...]) -> Any
     except TypeError as error:
         _note_style(cls, ctx, args, error)
         raise
+    except NotImplementedError as error:
+        error.add_note(f"{cls.__name__}.apply called its forward.")
+        raise
 
 
 def _note_style(cls: type[Function], ctx: Context, args: tuple[Any, ...], error: TypeError) -> None:

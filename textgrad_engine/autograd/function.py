@@ -113,7 +113,7 @@ class Function:
         Returns:
             For each argument of forward its gradient: a Variable, a list of them, or None (also for what needs none);
             for an argument that is a container, a container of the same shape, or None. Empty text is a real zero:
-            nothing flows on.
+            nothing flows on. A list holds items; feedback on the entries of a batch is one item, ``Variable([…])``.
         """
         raise NotImplementedError("this Function has no `backward`, so feedback cannot pass through it")
 

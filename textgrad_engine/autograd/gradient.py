@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.errors import AutogradError
 
 __all__ = [
     "SEED",
@@ -15,8 +16,10 @@ __all__ = [
     "PartSeed",
     "as_items",
     "combine",
+    "in_words",
     "is_seed",
     "is_start",
+    "texts_for",
     "uncombined",
     "without_zeros",
 ]
@@ -163,3 +166,21 @@ def as_items(gradient: Any, giver: str) -> Items:
     raise TypeError(
         f"{giver} gave {type(gradient).__name__} as a gradient: {gradient!r:.60}. Give a Variable, a text or None."
     )
+
+
+def in_words(gradient: Any) -> bool:
+    """Whether it is a text, or (nested) lists of nothing but texts."""
+    return isinstance(gradient, str) or (isinstance(gradient, list | tuple) and all(map(in_words, gradient)))
+
+
+def texts_for(data: Any, texts: Any, root: Variable) -> Any:
+    """Feedback on a batch in its shape; one text for a row is about every entry of the row."""
+    if isinstance(texts, str):
+        return [texts_for(entry, texts, root) for entry in data] if isinstance(data, list) else texts
+    if not isinstance(data, list) or len(texts) != len(data):
+        size = f"a batch of {len(data)} entries" if isinstance(data, list) else "a single value"
+        raise AutogradError(
+            f"feedback on {root._name()}: it has {size} where a list of {len(texts)} texts was given: {texts!r:.60}. "
+            'Give one text for each entry, "" where there is nothing to say, or one text for all.'
+        )
+    return [texts_for(entry, part, root) for entry, part in zip(data, texts)]

@@ -23,6 +23,7 @@ __all__ = [
     "FunctionNode",
     "GradientEdge",
     "Handle",
+    "Handles",
     "LeafNodeHook",
     "Node",
     "Source",
@@ -70,6 +71,18 @@ class Handle:
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+
+class Handles(Handle):
+    """Several registrations that are removed together."""
+
+    def __init__(self, handles: list[Handle]) -> None:
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Take all of them away."""
+        for handle in self._handles:
+            handle.remove()
 
 
 _handle_keys = iter(range(2**63))

@@ -22,8 +22,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from textgrad_engine.autograd.gradient import Items, as_items, combine, without_zeros
-from textgrad_engine.autograd.graph import POST, PRE, FunctionNode, GradientEdge, Handle, LeafNodeHook, add_hook
+from textgrad_engine.autograd.gradient import Items, as_items, combine, in_words, texts_for, without_zeros
+from textgrad_engine.autograd.graph import (
+    POST,
+    PRE,
+    FunctionNode,
+    GradientEdge,
+    Handle,
+    Handles,
+    LeafNodeHook,
+    add_hook,
+)
 from textgrad_engine.autograd.variable import Variable, hooks_at
 from textgrad_engine.errors import AutogradError
 
@@ -74,18 +83,6 @@ class _Arrivals:
         self.found: dict[GradientEdge, Variable] = {}
 
 
-class _Handles(Handle):
-    """Several registrations that are removed together."""
-
-    def __init__(self, handles: list[Handle]) -> None:
-        self._handles = handles
-
-    def remove(self) -> None:
-        """Take the hook away from all variables."""
-        for handle in self._handles:
-            handle.remove()
-
-
 def register_multi_grad_hook(
     variables: Sequence[Variable], fn: Callable[..., Any], *, mode: Literal["all", "any"] = "all"
 ) -> Handle:
@@ -122,7 +119,7 @@ def register_multi_grad_hook(
             raise AutogradError(f"{variable._name()} does not require grad: no feedback will come by")
     edges = tuple([variable._gradient_edge() for variable in variables])
     hook = MultiGradHook(edges, mode == "any", fn)
-    return _Handles([add_hook(hooks_at(edge), hook) for edge in dict.fromkeys(edges)])
+    return Handles([add_hook(hooks_at(edge), hook) for edge in dict.fromkeys(edges)])
 
 
 def on_gradient(work: Pass, edge: GradientEdge, hooks: dict[int, Any], items: Items) -> Items:
@@ -131,10 +128,18 @@ def on_gradient(work: Pass, edge: GradientEdge, hooks: dict[int, Any], items: It
         if type(hook) is MultiGradHook:
             hook.arrived(work, edge, items)
         elif items:
-            changed = hook(combine(items))
-            if changed is not None:
-                items = without_zeros(as_items(changed, "a hook"))
+            whole = combine(items)
+            if (changed := hook(whole)) is not None:
+                items = without_zeros(as_items(_of_batch(whole, changed), "a hook"))
     return items
+
+
+def _of_batch(whole: Variable, changed: Any) -> Any:
+    """What a hook on a batch gave; a list of texts is one item, with a text for each entry, as in `backward`."""
+    if isinstance(changed, list | tuple) and in_words(changed) and whole._layer is None:
+        data = whole.data
+        return Variable(texts_for(data, changed, whole), role=whole.role) if isinstance(data, list) else changed
+    return changed
 
 
 def before_rule(node: FunctionNode, arrived: Sequence[Items]) -> Sequence[Items]:

@@ -232,7 +232,11 @@ class Backward(Rule):
         (call,) = calls
         ctx, grads = call.context(), call.gradients()
         if not function.backward_is_async:
-            return {call.node: call.sorted(function.backward(ctx, *grads))}
+            try:
+                return {call.node: call.sorted(function.backward(ctx, *grads))}
+            except NotImplementedError as error:
+                error.add_note(f"Feedback was to pass through {function.__name__}.")
+                raise
 
         async def wait() -> Sorted:
             return {call.node: call.sorted(await function.backward(ctx, *grads))}

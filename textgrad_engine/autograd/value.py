@@ -48,7 +48,10 @@ class Value:
 
     @property
     def data(self) -> Any:
-        """The value; waits while it is being computed, and raises what the computation raised."""
+        """The value; waits while it is being computed, and raises what the computation raised.
+
+        The list of a batch is not to be edited in place, as nobody would notice: assign a new one.
+        """
         if self._call is None:
             return self._data
         return self._settle()

@@ -12,7 +12,16 @@ from typing import Any, ClassVar
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
-from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Handle, Node, Source, add_hook
+from textgrad_engine.autograd.graph import (
+    AccumulateGrad,
+    FunctionNode,
+    GradientEdge,
+    Handle,
+    Handles,
+    Node,
+    Source,
+    add_hook,
+)
 from textgrad_engine.autograd.value import Scalar, Value, checked, checked_entries
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
@@ -83,6 +92,8 @@ class Variable(Value):
     @property
     def requires_grad(self) -> bool:
         """Whether feedback on it is wanted; for a result, whether any input wanted it."""
+        if isinstance(self._inner, list):  # inside `vmap`, of any example
+            return any(entry.requires_grad for entry in self._parts())
         return self._requires_grad
 
     @requires_grad.setter
@@ -106,6 +117,8 @@ class Variable(Value):
     @property
     def is_leaf(self) -> bool:
         """Whether it was made by the user (or under `no_grad`) and not by a recorded operation."""
+        if isinstance(self._inner, list):
+            return all(entry.is_leaf for entry in self._parts())
         return self._grad_fn is None
 
     @property
@@ -135,19 +148,21 @@ class Variable(Value):
 
     def retain_grad(self) -> None:
         """Keep the feedback on this result in its `.grad` too; does nothing on a leaf, which keeps it anyway."""
-        if not self._requires_grad:
+        if not self.requires_grad:
             raise AutogradError(f"{self._name()} does not require grad, so there will be none to retain")
+        self._refuse_of_each("retain_grad")
         if self._grad_fn is not None:
             if self._grad_fn.retained is None:
                 self._grad_fn.retained = {}
             self._grad_fn.retained[self.output_nr] = weakref.ref(self)  # weak: the variable holds the node already
 
     def register_hook(self, hook: Callable[[Variable], Any]) -> Handle:
-        """Have `hook` called with the feedback on this variable in each backward pass.
+        """Have `hook` called with the feedback on this variable in each backward pass; in `vmap`, for each example.
 
         Args:
             hook: gets one Variable (`data` the feedback joined in order, `grad` the items) and may return another, or
-                a list of items, to go on with instead; None keeps what came.
+                a list of items, to go on with instead (of a batch, a list of texts is one item, with a text for each
+                entry); None keeps what came.
 
         Returns:
             A handle whose `remove()` takes the hook away.
@@ -155,8 +170,10 @@ class Variable(Value):
         Raises:
             AutogradError: the variable does not require grad.
         """
-        if not self._requires_grad:
+        if not self.requires_grad:
             raise AutogradError(f"{self._name()} does not require grad: no feedback will come by")
+        if isinstance(self._inner, list):
+            return Handles([entry.register_hook(hook) for entry in self._parts() if entry.requires_grad])
         return add_hook(hooks_at(self._gradient_edge()), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Variable], Any]) -> Handle:
@@ -177,8 +194,9 @@ class Variable(Value):
             >>> (prompt + " Thanks.").backward("too short")
             1
         """
-        if not self._requires_grad:
+        if not self.requires_grad:
             raise AutogradError(f"{self._name()} does not require grad: no feedback will be written to it")
+        self._refuse_of_each("register_post_accumulate_grad_hook")
         if self._grad_fn is not None:
             raise AutogradError(
                 f"{self._name()} is a result, and feedback is written to leaves only. Use register_hook, which sees "
@@ -329,6 +347,14 @@ class Variable(Value):
         other.source = self.source
         return other
 
+    def _refuse_of_each(self, what: str) -> None:
+        if isinstance(self._inner, list):
+            raise AutogradError(
+                f"{what} on {self._name()}, which inside vmap is a value for each example, with a place in the graph "
+                "for each. Return it from the function that vmap runs, and do it with what vmap gives; "
+                "register_hook works inside, too, and its hook is called for each example."
+            )
+
     def _gradient_edge(self) -> GradientEdge:
         """Where feedback on this variable flows."""
         return GradientEdge(self._gradient_node(), 0 if self._grad_fn is None else self.output_nr)
@@ -337,6 +363,8 @@ class Variable(Value):
         """The node of `_gradient_edge`; a leaf does not hold its own."""
         if self._grad_fn is not None:
             return self._grad_fn
+        if self._layer is not None:
+            self._refuse_of_each("a hook or a gradient edge")
         leaf = self if self._origin is None else self._origin
         node = leaf._accumulator() if leaf._accumulator is not None else None
         if node is None:

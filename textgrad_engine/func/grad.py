@@ -7,7 +7,8 @@ The shape is that of `torch.func`; gradients are Variables whose `data` is the f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextvars import Token
+from typing import Any, Self
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, FunctionNode, GradientEdge, Layer, Variable
@@ -20,21 +21,50 @@ from textgrad_engine.autograd.rules import SetUp, run_rule
 from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.dispatch import joint
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
+from textgrad_engine.func.levels import below, called, is_of, kind_of, lift, map_variables, separate_style, wrapped
 
 __all__ = ["GradLayer", "at_level", "grad", "grad_and_value", "gradients_at", "numbers_of", "vjp"]
 
 
 class GradLayer(Layer):
-    """One level of reverse mode: records what its own values go through, on nodes that only it knows."""
+    """One level of reverse mode: records what its own values go through, on nodes that only it knows.
+
+    A `no_grad` inside the function that is differentiated holds for it; one around the transform holds for the levels
+    below, as in `torch.func`: they do not record what the transform computes.
+    """
+
+    _outside: bool = True
+    _mode: Token[bool] | None = None
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._outside = GRAD_ENABLED.get()
+        self._mode = GRAD_ENABLED.set(True)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._mode is not None:
+            GRAD_ENABLED.reset(self._mode)
+            self._mode = None
+        super().__exit__(*exc)
 
     def process(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         """Run the call below, and record it when one of this level's values that wants feedback takes part."""
+        if self._outside:
+            return self._processed(function, args, recording=GRAD_ENABLED.get())
+        recording = GRAD_ENABLED.get()
+        token = GRAD_ENABLED.set(False)
+        try:
+            return self._processed(function, args, recording=recording)
+        finally:
+            GRAD_ENABLED.reset(token)
+
+    def _processed(self, function: type[Function], args: tuple[Any, ...], *, recording: bool) -> Any:
         inputs, layout = layout_of(args)
         wanted = [self.records(value) for value in inputs]
         inner = map_variables(lambda value: below(self, value), args)
         outs = function.apply(*inner)
-        if not any(wanted) or not GRAD_ENABLED.get():
+        if not any(wanted) or not recording:
             return outs
         separate_style(function, "grad")
         single = not isinstance(outs, tuple)
@@ -128,7 +158,7 @@ def grad_and_value(
         layer, targets, outputs = at_level(function, args, kwargs, numbers_of(argnums), call)
         value, aux = outputs if has_aux else (outputs, None)
         if not isinstance(value, Variable):
-            raise AutogradError(f"{call}: expected the function to return one Variable, got {type(value).__name__}")
+            raise AutogradError(f"{call}: expected the function to return one Variable, got {kind_of(value)}")
         gradients = gradients_at(layer, [(value, layer.start(value, call))], targets)
         gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         plain = below(layer, value)
@@ -197,7 +227,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     values = (results,) if single else results
     for value in values:
         if not isinstance(value, Variable):
-            raise AutogradError(f"{call}: expected Variables from the function, got {type(value).__name__}")
+            raise AutogradError(f"{call}: expected Variables from the function, got {kind_of(value)}")
 
     def vjp_fn(*cotangents: Any) -> tuple[Any, ...]:
         if len(cotangents) != len(values):

@@ -12,10 +12,10 @@ from typing import Any
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
-from textgrad_engine.autograd.api import begins_at, first_data, starting_items
+from textgrad_engine.autograd.api import begins_at, first_data
 from textgrad_engine.autograd.gradient import SEED, Items, PartSeed
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.func.columns import unbound
+from textgrad_engine.func.columns import keys_of, made_of, unbound
 from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
 from textgrad_engine.func.jvp import jvp
 from textgrad_engine.func.levels import below, called, lift, map_variables
@@ -98,7 +98,10 @@ def _starts(layer: GradLayer, root: Any, feedback: str | None, call: str) -> Any
         apart = isinstance(shape, list) and not (root.grad_fn is not None and root.grad_fn.function.starts_backward)
         return _seeds(root, shape, lambda items: items) if apart else _Start(root, [SEED])
     if feedback is None:
-        starting_items(root, call)  # raises: it is text
+        raise AutogradError(
+            f"{call}: {root._name()} is text, and a pass from text begins with words. Pass them, "
+            "jacrev(f, feedback='too long'), or return a loss (nn.ExactMatch, nn.Judge, …)."
+        )
     return _words(root, shape, str(feedback), lambda data: data)
 
 
@@ -230,12 +233,8 @@ def jacfwd(
 def _slots(value: Any, edit: Any, where: str) -> Any:
     """The argument with its leaves as slots; what is no text stays as it is."""
     if pytree.is_container(value):
-        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
-        parts = {key: _slots(value[key], _part(edit, value, key, where), f"{where}[{key!r}]") for key in keys}
-        if isinstance(value, dict):
-            return parts
-        values = list(parts.values())
-        return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
+        parts = [_slots(value[k], _part(edit, value, k, where), f"{where}[{k!r}]") for k in keys_of(value)]
+        return made_of(value, parts)
     inner = lift(value)
     if not isinstance(inner, Variable):
         return value

@@ -8,6 +8,7 @@ layers below, and wraps what comes back. So transforms nest in any order without
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["below", "called", "is_of", "lift", "separate_style", "wrapped"]
+__all__ = ["below", "called", "is_of", "kind_of", "lift", "separate_style", "wrapped"]
 
 
 def wrapped(layer: Layer, inner: Any, shown: Variable) -> Variable:
@@ -61,6 +62,17 @@ def called(transform: str, function: Callable[..., Any], options: Sequence[str] 
         target = target.func
     name = getattr(target, "__name__", None) or type(target).__name__
     return f"{transform}({', '.join([name, *options])})(<inputs>)"
+
+
+def kind_of(value: object) -> str:
+    """What a function gave instead of Variables, for messages."""
+    if inspect.iscoroutine(value):
+        value.close()
+        return (
+            "a coroutine. Transforms take a plain def: what it asks a model is pending by itself, and many calls are "
+            "under way at once; what waits belongs into the `async def forward` of a Function"
+        )
+    return f"{type(value).__name__} {value!r:.40}"
 
 
 def map_variables(change: Callable[[Variable], Any], tree: Any) -> Any:

@@ -25,9 +25,10 @@ from textgrad_engine.autograd.rules import Rule
 from textgrad_engine.autograd.value import LoneEntry
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import Column, Dims, columns_of, size_of_columns, unbound
-from textgrad_engine.func.levels import called, is_of, separate_style
+from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.batching import Stack
+from textgrad_engine.ops.chat_completion import SHARED
 
 __all__ = ["VmapInfo", "VmapLayer", "vmap"]
 
@@ -79,6 +80,7 @@ class VmapLayer(Layer):
         start: the number of the first example; a later chunk goes on where the one before ended.
         total: how many examples all chunks have.
         names: of all examples; None numbers them.
+        shared: of `randomness` "same", the answers so far.
     """
 
     def __init__(
@@ -89,9 +91,10 @@ class VmapLayer(Layer):
         start: int,
         total: int,
         names: Sequence[str] | None = None,
+        shared: dict[Any, Any] | None = None,
     ) -> None:
         self.size, self.randomness, self.call, self.start, self.total = size, randomness, call, start, total
-        self.names = names
+        self.names, self.shared = names, shared
 
     def batch(self, values: Sequence[Any]) -> Variable:
         """One value that stands for one per example."""
@@ -114,6 +117,15 @@ class VmapLayer(Layer):
         """Make the call once per example, or by the Function's own rule, or once when nothing in it is batched."""
         if function.of_batch and args[0] is self:
             return function.forward(*args)
+        if self.randomness != "same" or not function.is_random(*args):
+            return self._each(function, args)
+        token = SHARED.set(self.shared)
+        try:
+            return self._each(function, args)
+        finally:
+            SHARED.reset(token)
+
+    def _each(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         leaves, spec = pytree.flatten(args)
         different = self.samples_apart(function, args)
         if not different and not any(is_of(self, leaf) for leaf in leaves):
@@ -291,8 +303,9 @@ def vmap(
             raise AutogradError(f"{call}: there are {len(names)} names for {size} examples")
         step = size if chunk_size is None else chunk_size
         chunks: list[tuple[VmapLayer, Any]] = []
+        shared: dict[Any, Any] = {}
         for start in range(0, size, step):
-            layer = VmapLayer(min(step, size - start), randomness, call, start, size, names)
+            layer = VmapLayer(min(step, size - start), randomness, call, start, size, names, shared)
             given = pytree.map_leaves(functools.partial(_chunk, layer, start), columns)
             with layer:
                 chunks.append((layer, function(*given, **kwargs)))
@@ -342,7 +355,6 @@ def _output(layers: list[VmapLayer], values: list[Any], dim: Any, call: str) -> 
         return values[0]
     if not isinstance(values[0], Variable):
         raise AutogradError(
-            f"{call}: expected Variables (or tuples, lists, dicts of them) from the function, got "
-            f"{type(values[0]).__name__} {values[0]!r:.40}"
+            f"{call}: expected Variables (or tuples, lists, dicts of them) from the function, got {kind_of(values[0])}"
         )
     return Stack.apply([entry for layer, value in zip(layers, values) for entry in layer.entries(value)])

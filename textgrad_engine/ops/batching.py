@@ -78,7 +78,8 @@ class Unbind(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Nothing is needed: the gradients come in order."""
+        """Remember the batch, since feedback on entries that were edited meanwhile would be about other texts."""
+        ctx.save_for_backward(inputs[0])
 
     @classmethod
     def count_outputs(cls, *args: Any) -> int:
@@ -94,6 +95,7 @@ class Unbind(Function):
     @staticmethod
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
         """One list with the feedback on each entry."""
+        _ = ctx.saved_variables  # raises if the batch was edited
         return batch_of_feedback([grad_out.grad for grad_out in grad_outs]), None, None
 
     @staticmethod

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +14,9 @@ from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
+from textgrad_engine.llm.request import GenerateConfig, Purpose, Request, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key
 from textgrad_engine.ops.cases import case_of
@@ -22,7 +26,7 @@ from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.what_if import what_if
 
-__all__ = ["ChatCompletion", "ask", "ask_texts", "chat_completion", "complete", "config_from"]
+__all__ = ["SHARED", "ChatCompletion", "ask", "ask_texts", "chat_completion", "complete", "config_from"]
 
 
 class ChatCompletion(Function):
@@ -62,12 +66,13 @@ class ChatCompletion(Function):
 
     @classmethod
     def resample(cls, args: tuple[Any, ...], number: int) -> tuple[Any, ...]:
-        """Another seed, where one is set."""
+        """Another seed, where one is set; else another sample of equal requests, for the cache."""
         settings: ChatSettings = args[0]
-        if settings.config.seed is None:
-            return args
-        config = settings.config.model_copy(update={"seed": settings.config.seed + number})
-        return (replace(settings, config=config), *args[1:])
+        of, config = settings.of or settings, settings.config
+        if config.seed is None:
+            return (replace(settings, sample=settings.sample + number, of=of), *args[1:])
+        config = config.model_copy(update={"seed": config.seed + number})
+        return (replace(settings, config=config, of=of), *args[1:])
 
     @staticmethod
     def describe_output(ctx: Any) -> str:
@@ -81,7 +86,7 @@ class ChatCompletion(Function):
             return ()  # nobody shares a call, so there is nothing to tell apart
         # Results (the answer of an earlier call in a chain) differ from example to example and may still share a call.
         wanted = [number for number, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
-        return (ctx.settings, ctx.leaf_ids(wanted))
+        return (ctx.settings.of or ctx.settings, ctx.leaf_ids(wanted))
 
     @staticmethod
     def backward_group_size(ctx: Any) -> int:
@@ -278,12 +283,33 @@ async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
     example = EXAMPLE.get()
     token = None if example == call_key.get() else call_key.set(example)
     try:
+        if settings.config.temperature:
+            return await _sampled(settings, model, request)
         completion = await model.complete(request)
     finally:
         if token is not None:
             call_key.reset(token)
     return completion.text
 
+
+async def _sampled(settings: ChatSettings, model: Model, request: Request) -> str:
+    """An answer that may be another one each time."""
+
+    async def ask() -> str:
+        with repeat(settings.sample) if settings.sample else contextlib.nullcontext():
+            return (await model.complete(request)).text
+
+    if (shared := SHARED.get()) is None:
+        return await ask()
+    # Whoever asks first asks for all; one who is no longer waited for takes nothing away from the others.
+    key = (id(model), settings.sample, request.model_dump_json())
+    if key not in shared:
+        shared[key] = asyncio.ensure_future(ask())
+    return await asyncio.shield(shared[key])
+
+
+SHARED: ContextVar[dict[Any, asyncio.Future[str]] | None] = ContextVar("textgrad_engine_shared_samples", default=None)
+"""Where calls that sample find the answers to equal requests, if they are to share them."""
 
 _SYSTEM_AND_USER = Plan((("system", (Hole(0),)), ("user", (Hole(1),))), ())
 

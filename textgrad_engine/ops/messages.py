@@ -29,6 +29,8 @@ class ChatSettings:
         role: the role of the answer.
         strict: an input that no message has a slot for is an error.
         silence: the answer when the gate of a call is empty, without asking anybody.
+        sample: which sample of equal requests is wanted; see `llm.repeat`.
+        of: the settings that these are another sample of; None for the first one.
         no_variables_inside: says that it need not be searched for Variables; the same of a `Plan`.
     """
 
@@ -38,6 +40,8 @@ class ChatSettings:
     role: str = ""
     strict: bool = False
     silence: str = ""
+    sample: int = 0
+    of: ChatSettings | None = None
 
     no_variables_inside: ClassVar[bool] = True
 
@@ -220,6 +224,9 @@ def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) ->
                 f"{type(value).__name__} {value!r:.60}"
             )
     planned = []
+    messages = list(messages)
+    if not messages:
+        raise ValueError("messages is empty: a model is asked with at least one, {'role': 'user', 'content': ...}")
     for message in messages:
         if not isinstance(message, Mapping):
             raise TypeError(

@@ -159,7 +159,7 @@ class _Split(Function):
         return tuple([share_of_edit(edit, f"part {number} of {ctx.count}") for number in range(1, ctx.count + 1)])
 
 
-def split(value: Variable, separator: str | None = None, maxsplit: int = -1) -> list[Variable]:
+def split(value: Variable | str, separator: str | None = None, maxsplit: int = -1) -> list[Variable]:
     """The pieces of a text, as `str.split` makes them; waits for the text, since their number depends on it.
 
     Raises:
@@ -169,7 +169,7 @@ def split(value: Variable, separator: str | None = None, maxsplit: int = -1) -> 
         >>> [part.data for part in split(Variable("a, b"), ", ")]
         ['a', 'b']
     """
-    return list(_Split.apply(value, separator, maxsplit))
+    return list(_Split.apply(Variable(value) if isinstance(value, str) else value, separator, maxsplit))
 
 
 class _Format(Entrywise):
