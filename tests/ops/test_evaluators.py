@@ -197,6 +197,24 @@ def test_success_is_the_users_to_define() -> None:
     assert len(prediction.grad) == 1
 
 
+@pytest.mark.parametrize("wanted", [lambda score: score >= 3, lambda scores: all(score >= 3 for score in scores)])
+def test_a_success_fn_of_one_score_or_of_a_list_as_in_afnio(wanted: Any) -> None:
+    """Each entry of a batch is asked about by itself, so that feedback on it depends on its own score."""
+    prediction = wanting(["abc", "ab"])
+    evaluated = ops.deterministic_evaluator(prediction, None, len, "length", success_fn=wanted)
+    assert [bool(text) for text in evaluated[1].data] == [False, True]
+    model = ScriptedModel([{"score": 3, "explanation": "fine"}])
+    score, explanation = ops.judge(wanting("x"), "Is it kind?", scale=(1, 5), success_fn=wanted, model=model)
+    assert (score.data, explanation.data) == (3, "")
+
+
+def test_a_success_fn_that_fails_says_why() -> None:
+    """Its own error, whichever way it was asked."""
+    score, _ = ops.deterministic_evaluator(wanting("abc"), None, len, "length", success_fn=lambda score: score < "x")
+    with pytest.raises(TypeError, match="'<' not supported between instances of 'int' and 'str'"):
+        _ = score.data
+
+
 def test_the_judge_is_shown_what_it_judges() -> None:
     """Criteria, inputs, reference, answer and scale, fenced, in one request of purpose judge."""
     model = ScriptedModel([{"score": 3, "explanation": "be warmer"}])

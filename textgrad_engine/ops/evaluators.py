@@ -24,6 +24,7 @@ __all__ = [
     "deterministic_evaluator",
     "exact_match_evaluator",
     "feedback_of",
+    "is_success",
     "reduced",
     "roles_of",
 ]
@@ -192,7 +193,7 @@ class _Deterministic(Evaluator):
             score, explanation = outcome if isinstance(outcome, tuple) else (outcome, "")
             if not isinstance(score, int | float) or not math.isfinite(score):
                 raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
-            good = success_fn(score) if success_fn is not None else score >= 1
+            good = is_success(score, success_fn) if success_fn is not None else score >= 1
             prompt = templates.load("metric")
             scores.append(score)
             texts.append(
@@ -205,6 +206,22 @@ class _Deterministic(Evaluator):
     @staticmethod
     def jvp(ctx: Any, *edits: Variable | None) -> Any:
         return _evaluated_again(_Deterministic, ctx, edits)
+
+
+def is_success(score: Any, success_fn: Callable[[Any], Any]) -> bool:
+    """What the user's function says of a score; one that takes a list of scores is asked about a list with one.
+
+    Args:
+        score: of one entry, so that feedback on each entry depends on its own score.
+        success_fn: the function.
+    """
+    try:
+        return bool(success_fn(score))
+    except TypeError as error:
+        try:
+            return bool(success_fn([score]))
+        except TypeError:
+            raise error from None
 
 
 def deterministic_evaluator(
@@ -223,7 +240,8 @@ def deterministic_evaluator(
         eval_fn: ``eval_fn(prediction, target)`` gives a number (1 is full marks), or a pair of the number and a text
             that says what is wrong. Called once for each entry of a batch.
         eval_fn_purpose: what the function checks, in words; the critic is told.
-        success_fn: says of a score whether nothing needs to change; by default ``score >= 1``.
+        success_fn: says of a score whether nothing needs to change; by default ``score >= 1``. One written for afnio,
+            which takes a list of scores, is asked about a list with one.
         reduction_fn: makes one score of a batch's scores; None gives the list of them.
 
     Returns:

@@ -15,7 +15,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.chat_completion import ChatCompletion, ask
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.evaluators import Evaluator, Reduction, feedback_of, reduced, roles_of
+from textgrad_engine.ops.evaluators import Evaluator, Reduction, feedback_of, is_success, reduced, roles_of
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.messages import ChatSettings, answer_form, plan_of
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
@@ -47,7 +47,7 @@ class _Verdict(Evaluator):
             raise MalformedResponse(f"the judge's answer has no score and explanation: {answer.data!r:.200}") from error
         if not scale.low <= score <= scale.high:
             raise MalformedResponse(f"the judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}")
-        good = score >= scale.high if scale.success is None else scale.success(score)
+        good = score >= scale.high if scale.success is None else is_success(score, scale.success)
         if not good and not explanation:
             explanation = f"The judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}, without a reason."
         roles = roles_of(prediction)
