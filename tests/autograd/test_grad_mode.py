@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import threading
 
 import pytest
@@ -137,6 +138,84 @@ def test_a_generator_runs_in_the_mode_and_its_consumer_does_not():
     steps.close()
     assert log[-1] == ("closed", False)
     assert tg.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    ("decorator", "inside"),
+    [(lambda: tg.no_grad, False), (lambda: tg.set_grad_enabled(False), False), (lambda: tg.enable_grad(), True)],
+    ids=["no_grad", "set", "enable_grad"],
+)
+def test_an_async_generator_runs_in_the_mode_and_its_consumer_does_not(decorator, inside):
+    """Across its awaits; what is sent and thrown passes through."""
+    log = []
+
+    @decorator()
+    async def program():
+        log.append(tg.is_grad_enabled())
+        try:
+            got = yield "first"
+            await asyncio.sleep(0)
+            log.append((got, tg.is_grad_enabled()))
+            yield "second"
+        except KeyError:
+            log.append(("thrown", tg.is_grad_enabled()))
+            yield "third"
+        finally:
+            await asyncio.sleep(0)
+            log.append(("closed", tg.is_grad_enabled()))
+
+    async def main():
+        steps = program()
+        assert await anext(steps) == "first"
+        assert tg.is_grad_enabled() is not inside
+        assert await steps.asend("sent") == "second"
+        assert await steps.athrow(KeyError()) == "third"
+        assert tg.is_grad_enabled() is not inside
+        with pytest.raises(StopAsyncIteration):
+            await anext(steps)
+        assert log == [inside, ("sent", inside), ("thrown", inside), ("closed", inside)]
+        steps = program()
+        await anext(steps)
+        await steps.aclose()
+        assert log[-2:] == [inside, ("closed", inside)]
+        steps = program()
+        await anext(steps)
+        with pytest.raises(LookupError, match="mine"):
+            await steps.athrow(LookupError("mine"))
+        assert log[-2:] == [inside, ("closed", inside)]
+        assert tg.is_grad_enabled() is not inside
+
+    with tg.set_grad_enabled(not inside):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize("forgotten", [True, False], ids=["forgotten", "kept until the loop ends"])
+def test_an_async_generator_that_is_not_used_up_is_closed_once_and_in_the_mode(forgotten):
+    """By the loop, which knows of the decorated one only."""
+    log, kept, problems = [], [], []
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context))
+        closed = asyncio.Event()
+
+        @tg.no_grad
+        async def program():
+            try:
+                yield "first"
+            finally:
+                await asyncio.sleep(0)
+                log.append(tg.is_grad_enabled())
+                closed.set()
+
+        kept.append(program())
+        await anext(kept[0])
+        if forgotten:
+            kept.clear()
+            gc.collect()
+            await closed.wait()
+
+    asyncio.run(main())
+    assert (log, problems) == ([False], [])
 
 
 def test_the_mode_is_per_thread_and_per_task():

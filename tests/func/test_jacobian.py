@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -10,6 +11,11 @@ from textgrad_engine import func, nn, ops, templates
 from textgrad_engine.errors import AutogradError, ServerFailed
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.testing import FunctionModel
+
+
+class Pair(NamedTuple):
+    word: Any
+    end: Any = None
 
 
 def matches(text: Any, target: Any = "right") -> tg.Variable:
@@ -55,7 +61,9 @@ def test_text_outputs_need_words(model: FunctionModel, chat: Any) -> None:
         ("x", ["y"], "an edit is a text or a Variable, got list"),
         (["x", "z"], ["y"], r"the edits have the shape \['y'\], and the argument is \['x', 'z'\]"),
         ({"a": "x"}, {"b": "y"}, r"the edits have the shape \{'b': 'y'\}"),
-        (tg.Variable(["x", "z"]), ["y"], r"it is a batch of 2; give one edit, or a list of as many, not \['y'\]"),
+        (tg.Variable(["x", "z"]), ["y"], r"it is a batch of 2, so its edit is one text .* got a list of 1: \['y'\]"),
+        (tg.Variable(["x", "z"]), ["y", 6], r"an edit is a text or a Variable, got int 6"),
+        (tg.Variable(["x", "z"]), ["y", ["w"]], r"it is no batch, so an edit is a text or a Variable, got list"),
         (None, "y", "hold no text or Variable to edit"),
     ],
 )
@@ -189,6 +197,34 @@ def test_a_batch_is_edited_entry_by_entry() -> None:
     assert data(rows) == [["In part 1 of 2: E", ""], ["", "In part 1 of 2: E"]]
     rows = func.jacfwd(program, edit=["E", "F"])(nn.Parameter(["a", "b"]))
     assert data(rows)[1] == ["", "In part 1 of 2: F"]
+
+
+def test_a_rule_is_told_of_the_one_argument_that_is_edited() -> None:
+    """None for the others, as when each is edited by itself."""
+
+    class Which(tg.Function):
+        @staticmethod
+        def forward(parts: Any, end: Any) -> tg.Variable:
+            return tg.Variable("x")
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+        @staticmethod
+        def jvp(ctx: Any, parts: Any, end: Any) -> str:
+            return f"{parts and data(parts)} {end and end.data} {ctx.needs_input_grad}"
+
+    changes = func.jacfwd(Which.apply, argnums=(0, 1), edit="E")({"a": "x", "b": "y"}, "z")
+    assert data(changes) == [
+        {"a": "{'a': 'E', 'b': None} None (True, False)", "b": "{'a': None, 'b': 'E'} None (True, False)"},
+        "None E (False, True)",
+    ]
+
+
+def test_special_containers_are_kept() -> None:
+    """Ordered dicts and named tuples are made again as what they are."""
+    both = func.jacfwd(lambda parts: parts["a"].word + "!", edit="E")(OrderedDict(a=Pair("x")))
+    assert (type(both), type(both["a"]), both["a"].word.data) == (OrderedDict, Pair, "In part 1 of 2: E")
 
 
 def test_an_output_that_depends_on_nothing_edited_is_a_zero() -> None:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any, NamedTuple
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import func, nn, ops
+from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.errors import AutogradError, MalformedResponse, ServerFailed
 from textgrad_engine.llm import Completion, Request, RetryPolicy, resolve
 from textgrad_engine.ops.pass_on import Compute
@@ -54,6 +58,31 @@ def ruled(rule: Any, outputs: int = 1) -> type[tg.Function]:
     return type("Made", (Shout,), {"forward": staticmethod(forward), "jvp": staticmethod(rule)})
 
 
+class Which(Shout):
+    """Its rule says which of its inputs are edited."""
+
+    @staticmethod
+    def forward(*texts: Any) -> tg.Variable:
+        return tg.Variable("x")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+    @staticmethod
+    def jvp(ctx: Any, *edits: Any) -> str:
+        assert ctx.needs_input_grad == tuple([edit is not None for edit in edits])
+        return f"[{'|'.join(map(shown, edits))}]"
+
+
+def shown(edit: Any) -> str:
+    if isinstance(edit, list):
+        return f"({' '.join(map(shown, edit))})"
+    return "-" if edit is None else str(edit.data) if edit.done() else "pending"
+
+
+BATCH = tg.Variable(["x", "z"])
+
+
 class OldStyle(tg.Function):
     @staticmethod
     def forward(ctx: Any, text: Any) -> tg.Variable:
@@ -98,6 +127,20 @@ def test_a_forward_that_takes_a_ctx_is_refused() -> None:
         ((["x", "z"],), (["y"],), r"argument 0: it is a list of 2"),
         (({"a": "x"},), ({"b": "y"},), r"argument 0: it is a dict of 1"),
         (({"a": ["x"]},), ({"a": [7]},), r"argument 0\['a'\]\[0\]: an edit is a text or a Variable, got int 7"),
+        (("x",), (["y"],), r"argument 0: it is no batch, so an edit is a text or a Variable, got list \['y'\]"),
+        (("x",), (tg.Variable(3),), r"argument 0: an edit is a text or a Variable, got int 3"),
+        (
+            (BATCH,),
+            (["y"],),
+            r"argument 0: it is a batch of 2, .* one text for all .* a list of 2 texts; got a list of 1",
+        ),
+        ((BATCH,), (tg.Variable(["y"]),), r"argument 0: it is a batch of 2, .* got a list of 1: \['y'\]"),
+        ((BATCH,), ([],), r"argument 0: it is a batch of 2, .* got a list of 0"),
+        ((BATCH,), (["", "", ""],), r"argument 0: it is a batch of 2, .* got a list of 3"),
+        ((BATCH,), ([5, 6],), r"argument 0\[0\]: an edit is a text or a Variable, got int 5"),
+        ((BATCH,), (["y", None],), r"argument 0\[1\]: an edit is a text or a Variable, got NoneType None"),
+        (({"a": BATCH},), ({"a": ["y"]},), r"argument 0\['a'\]: it is a batch of 2"),
+        ((tg.Variable([["x"], ["y"]]),), (["y", ["z", "w"]],), r"argument 0\[1\]: it is a batch of 1"),
     ],
 )
 def test_tangents_that_do_not_fit_quote_the_call_and_the_place(primals: Any, tangents: Any, problem: str) -> None:
@@ -256,6 +299,95 @@ def test_a_batch_takes_an_edit_for_all_or_one_for_each() -> None:
     assert change.data == ["In part 1 of 2 (the word): shorter", ""]
 
 
+def test_an_edit_may_be_a_list_with_variables_in_it() -> None:
+    """As each of them may be given alone."""
+    _, change = func.jvp(lambda v: v.clone(), (BATCH,), (["shorter", tg.Variable("softer")],))
+    assert change.data == ["shorter", "softer"]
+
+
+def test_edits_inside_vmap_are_checked_for_each_example() -> None:
+    """Batches further in may differ in size; each takes its own edits."""
+    edited = lambda v, edit: func.jvp(lambda w: w.clone(), (v,), (edit,))[1]  # noqa: E731
+    assert func.vmap(edited)([["a", "b"], ["c"]], [["d", "e"], ["f"]]).data == [["d", "e"], ["f"]]
+    with pytest.raises(AutogradError, match=r"argument 0: it is a batch of 1, .* got a list of 2"):
+        func.vmap(edited)([["a", "b"], ["c"]], [["d", "e"], ["f", "g"]])
+    with pytest.raises(AutogradError, match=r"argument 0: it is no batch"):
+        func.vmap(lambda v: edited(v, ["d", "e"]))(["a", "b"])
+    with pytest.raises(AutogradError, match=r"argument 0: it is a batch of 2, .* got a list of 1"):
+        func.vmap(func.vmap(edited, (0, None)), (None, 0))([["a", "b"]], [["c"]])
+    by_edit = func.vmap(func.vmap(edited, (0, None)), (None, 0))
+    assert by_edit(["a", "b"], ["c", "d"]).data == [["c", "c"], ["d", "d"]]
+
+
+class Held(Shout):
+    """Its value comes when the gate opens, and is then what it was given."""
+
+    gate: ClassVar[asyncio.Event]
+
+    @staticmethod
+    async def forward(text: Any) -> tg.Variable:
+        await Held.gate.wait()
+        return tg.Variable(text.data)
+
+
+@pytest.fixture
+def held() -> Iterator[Any]:
+    """What makes a value that is not there before the test is over."""
+    Held.gate = asyncio.Event()
+    yield lambda data: Held.apply(tg.Variable(data))
+    loop_thread().loop.call_soon_threadsafe(Held.gate.set)
+
+
+def test_a_value_that_is_pending_is_not_waited_for(held: Any) -> None:
+    """Its edit is checked as far as one can; the rest is not known yet."""
+    func.jvp(lambda v: Which.apply(v), (held(["x", "z"]),), (["y"],))
+    func.jvp(lambda v: Which.apply(v), (BATCH,), (held(["y"]),))
+    with pytest.raises(AutogradError, match=r"argument 0\[0\]: an edit is a text or a Variable, got int 5"):
+        func.jvp(lambda v: Which.apply(v), (held(["x", "z"]),), ([5],))
+    with pytest.raises(AutogradError, match=r"it is a batch of 2, .* got a list of 1"):
+        func.jvp(lambda v: Which.apply(v), (BATCH,), ([held("y")],))
+
+
+def test_in_a_batch_an_edit_that_is_pending_is_not_waited_for(held: Any) -> None:
+    """It counts as one for its example, whatever it turns out to be."""
+    changes = func.vmap(lambda e: func.jvp(Which.apply, ("a", "b"), (e, "B"))[1])([held(""), "E", ""])
+    assert changes.data == ["[pending|B]", "[E|B]", "[-|B]"]
+
+
+ZEROS = [
+    lambda e: func.jvp(Which.apply, ("a", "b"), (e, "B"))[1],
+    lambda e: func.jvp(Which.apply, ("a", "b"), (e, None))[1],
+    lambda e: func.jvp(lambda a, b: Which.apply([a, "x", b], b), ("a", "b"), (e, "B"))[1],
+    lambda e: func.jvp(lambda a, b: Which.apply([a, "x"], b), ("a", "b"), (e, "B"))[1],
+    lambda e: func.jvp(lambda a, b: Which.apply(b, Which.apply(a)), ("a", "b"), (e, "B"))[1],
+    lambda e: func.jvp(lambda a, b: Which.apply(b, a + "!"), ("a", "b"), (e, "B"))[1],
+    lambda e: func.jvp(func.vmap(Which.apply, (0, None)), (BATCH, "b"), (e, "B"))[1],
+]
+
+
+@pytest.mark.parametrize("program", ZEROS)
+def test_in_a_batch_of_edits_a_rule_is_told_none_as_in_the_loop(program: Any) -> None:
+    """An example without an edit is one that nobody edits; also in containers, and where no example has any."""
+    for edits in (["E", ""], ["", "E"], ["", ""]):
+        assert func.vmap(program)(edits).data == [program(edit).data for edit in edits]
+
+
+def test_in_batches_of_batches_a_rule_is_told_none_as_in_the_loops() -> None:
+    """Whichever level an edit belongs to."""
+    program = lambda e, d: func.jvp(Which.apply, ("a", "b"), (e, d))[1]  # noqa: E731
+    firsts, seconds = ["E", ""], ["D", ""]
+    loops = [[program(e, d).data for d in seconds] for e in firsts]
+    assert loops == [["[E|D]", "[E|-]"], ["[-|D]", ""]]
+    assert func.vmap(func.vmap(program, (None, 0)), (0, None))(firsts, seconds).data == loops
+    pairs = func.vmap(func.vmap(program))([[e, e] for e in firsts], [seconds, seconds])
+    assert pairs.data == loops
+
+
+def test_a_batch_of_empty_edits_needs_no_rule() -> None:
+    """Nothing is edited, in none of the examples."""
+    assert func.vmap(lambda e: func.jvp(Shout.apply, ("x",), (e,))[1])(["", ""]).data == ["", ""]
+
+
 class Pair(NamedTuple):
     one: Any
     two: Any
@@ -273,6 +405,13 @@ def test_containers_of_arguments_and_results() -> None:
     assert out["a"].data == "xy"
     assert change["a"].data == "In part 2 of 2: louder"
     assert [value.data for value in change["b"]] == ["softer", ""]
+
+
+def test_an_ordered_dict_stays_one() -> None:
+    """The function gets the container that the caller gave."""
+    seen = []
+    func.jvp(lambda parts: seen.append(type(parts)) or parts["a"], (OrderedDict(a="x"),), (OrderedDict(a="y"),))
+    assert seen == [OrderedDict]
 
 
 def test_aux_is_handed_through() -> None:

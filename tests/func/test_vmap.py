@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import itertools
 import re
+from collections import OrderedDict, defaultdict
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -22,6 +23,11 @@ def matches(text: Any, target: Any) -> tg.Variable:
 
 def shout(text: Any) -> tg.Variable:
     return text + "!"
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
 
 
 class Plain(tg.Function):
@@ -88,6 +94,12 @@ def nothing_has_run() -> None:
         (({"a": 0},), ({"b": ["x"]},), r"argument 0: in_dims has the shape \{'a': 0\}, and the argument is \{'b'"),
         (0, ({"a": ["x", "y"], "b": ["z"]},), r"batches of one size, got sizes \[2, 1\]"),
         (0, ([{"a": "x"}, {"b": "y"}],), r"argument 0: the examples of a batch have one shape"),
+        (0, ([Pair("x", "y"), ("x", "y")],), r"argument 0: the examples of a batch have one shape"),
+        ((Pair(0, 0),), ((["x"], ["y"]),), r"argument 0: in_dims has the shape Pair\(x=0, y=0\)"),
+        (((0,),), (Pair(["x"], ["y"]),), r"argument 0: in_dims has the shape \(0,\)"),
+        (({"a": 0},), (defaultdict(list, a=["x"]),), r"argument 0: in_dims has the shape \{'a': 0\}"),
+        (0, (defaultdict(list, a=["x"]),), r"argument 0: in_dims says it is a batch, and it is defaultdict"),
+        (0, ([None],), r"argument 0: an entry of a batch is a text, a number or a Variable .* got NoneType None"),
     ],
 )
 def test_arguments_that_do_not_fit_quote_the_call(in_dims: Any, args: Any, problem: str) -> None:
@@ -252,6 +264,46 @@ def test_containers_of_batches_and_batches_of_containers() -> None:
     columns = {"q": ["a", "b"], "more": (["x", "y"],)}
     rows = [{"q": "a", "more": ("x",)}, {"q": "b", "more": ("y",)}]
     assert func.vmap(program)(columns).data == func.vmap(program)(rows).data == ["a-x", "b-y"]
+
+
+@pytest.mark.parametrize(
+    ("in_dims", "argument"),
+    [
+        (0, Pair(["a", "b"], ["c", "c"])),
+        (0, [Pair("a", "c"), Pair("b", "c")]),
+        ((Pair(0, None),), Pair(["a", "b"], "c")),
+        (((0, None),), Pair(["a", "b"], "c")),
+    ],
+)
+def test_named_tuples_stay_named_tuples(in_dims: Any, argument: Any) -> None:
+    """Of batches and as examples; in_dims may be a plain tuple, which names no parts."""
+    assert func.vmap(lambda p: p.x + p.y, in_dims)(argument).data == ["ac", "bc"]
+    inner = func.vmap(lambda parts: parts["p"].x + parts["p"].y)({"p": Pair(["a"], ["c"])})
+    assert inner.data == ["ac"]
+
+
+@pytest.mark.parametrize(
+    ("in_dims", "argument"),
+    [
+        (0, OrderedDict(z=["a", "b"], k=["c", "c"])),
+        (0, [OrderedDict(z="a", k="c"), OrderedDict(k="c", z="b")]),
+        (({"k": None, "z": 0},), OrderedDict(z=["a", "b"], k="c")),
+        ((OrderedDict(k=None, z=0),), OrderedDict(z=["a", "b"], k="c")),
+        (0, {"z": ["a", "b"], "k": ["c", "c"]}),
+        (0, [{"z": "a", "k": "c"}, {"k": "c", "z": "b"}]),
+        (({"k": None, "z": 0},), {"z": ["a", "b"], "k": "c"}),
+    ],
+)
+def test_dicts_keep_their_class_and_the_order_of_their_keys(in_dims: Any, argument: Any) -> None:
+    """Those of the argument (of the first example), whatever the order in in_dims."""
+    seen = []
+
+    def program(parts: Any) -> tg.Variable:
+        seen.append((type(parts), list(parts)))
+        return ops.join(list(parts.values()))
+
+    assert func.vmap(program, in_dims)(argument).data == ["ac", "bc"]
+    assert seen == [(type(argument[0] if isinstance(argument, list) else argument), ["z", "k"])]
 
 
 def test_out_dims_and_containers_of_results() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
@@ -21,7 +22,7 @@ def is_grad_enabled() -> bool:
 
 
 class _Mode:
-    """A grad mode as a context manager and as a decorator of functions, coroutine functions and generators."""
+    """A grad mode as a context manager and as a decorator of functions, of coroutines and generators too."""
 
     def __init__(self, mode: bool) -> None:
         self._mode = mode
@@ -53,6 +54,14 @@ class _Mode:
 
             return generator  # type: ignore[return-value]
 
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            def async_generator(*args: Any, **kwargs: Any) -> Any:
+                return _each_async_step_in(mode, function(*args, **kwargs))
+
+            return async_generator  # type: ignore[return-value]
+
         @functools.wraps(function)
         def plain(*args: Any, **kwargs: Any) -> Any:
             with _Mode(mode):
@@ -80,6 +89,41 @@ def _each_step_in(mode: bool, source: Generator[Any, Any, Any]) -> Generator[Any
             raise
         except BaseException as error:
             sent, step = error, source.throw
+
+
+async def _each_async_step_in(mode: bool, source: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+    """As `_each_step_in`."""
+    step: Callable[[Any], Awaitable[Any]] = _unknown_to_the_loop(source)
+    sent: Any = None
+    while True:
+        try:
+            with _Mode(mode):
+                item = await step(sent)
+        except StopAsyncIteration:
+            return
+        try:
+            sent = yield item
+            step = source.asend
+        except GeneratorExit:
+            with _Mode(mode):
+                await source.aclose()
+            raise
+        except BaseException as error:
+            sent, step = error, source.athrow
+
+
+def _unknown_to_the_loop(source: AsyncGenerator[Any, Any]) -> Callable[[Any], Awaitable[Any]]:
+    """The first `asend`. The loop would close a generator that it knows by itself, in the mode that holds there."""
+
+    def first(sent: Any) -> Awaitable[Any]:
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, None)
+        try:
+            return source.asend(sent)
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+
+    return first
 
 
 @overload

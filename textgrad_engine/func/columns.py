@@ -12,7 +12,17 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import lift
 from textgrad_engine.ops.batching import Stack, Unbind
 
-__all__ = ["Column", "Dims", "columns_of", "size_of", "size_of_columns", "unbound"]
+__all__ = [
+    "Column",
+    "Dims",
+    "columns_of",
+    "entry_of",
+    "keys_of",
+    "made_of",
+    "size_of",
+    "size_of_columns",
+    "unbound",
+]
 
 Dims = int | None | dict[Any, Any] | tuple[Any, ...] | list[Any]
 """0 for a batch, None for what is the same for all examples, or a container of these."""
@@ -62,6 +72,17 @@ def unbound(value: Any, size: int, call: str) -> list[Variable]:
     return list(entries) if isinstance(entries, tuple) else [entries]
 
 
+def keys_of(container: Any) -> list[Any]:
+    """The keys of a dict, the numbers of the parts of another container, in order."""
+    return list(container) if isinstance(container, dict) else list(range(len(container)))
+
+
+def made_of(container: Any, parts: list[Any]) -> Any:
+    """A container of the same class and keys, with other parts."""
+    children = (pytree.TreeSpec(None),) * len(parts)
+    return pytree.unflatten(pytree.TreeSpec(type(container), tuple(keys_of(container)), children), parts)
+
+
 def _columns(value: Any, dim: Any, where: str) -> Any:
     if dim is None:
         return value
@@ -73,9 +94,8 @@ def _columns(value: Any, dim: Any, where: str) -> Any:
         return Column(unbound(value, size_of(value, where), where))
     if isinstance(value, list):
         return _from_list(value, where)
-    if isinstance(value, dict | tuple):
-        parts = {key: _columns(value[key], 0, f"{where}[{key!r}]") for key in _keys(value)}
-        return parts if isinstance(value, dict) else tuple(parts.values())
+    if pytree.is_container(value):
+        return made_of(value, [_columns(value[key], 0, f"{where}[{key!r}]") for key in keys_of(value)])
     raise AutogradError(
         f"{where}: in_dims says it is a batch, and it is {type(value).__name__} {value!r:.40}. A batch is a list, or a "
         "Variable whose data is a list; pass None in in_dims for what is the same for all examples."
@@ -83,33 +103,49 @@ def _columns(value: Any, dim: Any, where: str) -> Any:
 
 
 def _by_part(value: Any, dim: Any, where: str) -> Any:
-    if type(dim) is not type(value) or list(_keys(dim)) != list(_keys(value)):
+    if not _says_parts(dim, value) or set(keys_of(dim)) != set(keys_of(value)):
         raise AutogradError(f"{where}: in_dims has the shape {dim!r}, and the argument is {value!r:.60}")
-    parts = {key: _columns(value[key], dim[key], f"{where}[{key!r}]") for key in _keys(value)}
-    return parts if isinstance(dim, dict) else type(dim)(parts.values())
+    return made_of(value, [_columns(value[key], dim[key], f"{where}[{key!r}]") for key in keys_of(value)])
 
 
-def _keys(value: Any) -> Any:
-    return sorted(value, key=str) if isinstance(value, dict) else range(len(value))
+def _says_parts(dim: Any, value: Any) -> bool:
+    """Whether in_dims may be of this class for the parts of a value; a plain tuple or dict does for a special one."""
+    if not pytree.is_container(value):
+        return False
+    if isinstance(value, dict):
+        return isinstance(dim, dict)
+    return type(dim) is type(value) or (type(dim) is tuple and isinstance(value, tuple))
 
 
 def _from_list(entries: list[Any], where: str) -> Any:
     """A list of examples; of dicts or tuples it becomes a dict or tuple of columns."""
     first = entries[0] if entries else None
-    if not isinstance(first, dict | tuple):
-        return Column([_entry(entry) for entry in entries])
+    if isinstance(first, list) or not pytree.is_container(first):
+        return Column([entry_of(entry, where) for entry in entries])
+    keys = keys_of(first)
     for entry in entries:
-        if type(entry) is not type(first) or list(_keys(entry)) != list(_keys(first)):
+        if type(entry) is not type(first) or set(keys_of(entry)) != set(keys):
             raise AutogradError(f"{where}: the examples of a batch have one shape, got {first!r:.60} and {entry!r:.60}")
-    parts = {key: _from_list([entry[key] for entry in entries], f"{where}[{key!r}]") for key in _keys(first)}
-    return parts if isinstance(first, dict) else tuple(parts.values())
+    return made_of(first, [_from_list([entry[key] for entry in entries], f"{where}[{key!r}]") for key in keys])
 
 
-def _entry(value: Any) -> Any:
-    """One example's value; a list is a batch of its own, for a vmap further in."""
+def entry_of(value: Any, where: str) -> Variable:
+    """One example's value as a Variable; a list is a batch of its own, for a vmap further in.
+
+    Raises:
+        AutogradError: it is something that no Variable holds.
+    """
     if isinstance(value, list):
-        return Stack.apply([_entry(part) for part in value])
-    return lift(value)
+        parts = [entry_of(part, where) for part in value]
+        whole: Variable = Stack.apply(parts)
+        return whole
+    inner = lift(value)
+    if not isinstance(inner, Variable):
+        raise AutogradError(
+            f"{where}: an entry of a batch is a text, a number or a Variable (or a list of these), got "
+            f"{type(value).__name__} {value!r:.40}"
+        )
+    return inner
 
 
 def size_of(value: Variable, where: str) -> int:

@@ -17,7 +17,7 @@ from textgrad_engine.autograd.gradient import SEED, Items, PartSeed
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import keys_of, made_of, unbound
 from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
-from textgrad_engine.func.jvp import jvp
+from textgrad_engine.func.jvp import check_edit, jvp
 from textgrad_engine.func.levels import below, called, lift, map_variables
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.vmap import vmap
@@ -240,14 +240,10 @@ def _slots(value: Any, edit: Any, where: str) -> Any:
         return value
     data = first_data(inner)
     if not isinstance(data, list):
-        if not isinstance(edit, str | Variable):
-            raise AutogradError(f"{where}: an edit is a text or a Variable, got {type(edit).__name__} {edit!r:.40}")
+        check_edit(data, edit, where)
         return _Slot(inner, [edit], False)
     edits = [edit] * len(data) if isinstance(edit, str | Variable) else edit
-    if not isinstance(edits, list) or len(edits) != len(data):
-        raise AutogradError(
-            f"{where}: it is a batch of {len(data)}; give one edit, or a list of as many, not {edit!r:.60}"
-        )
+    check_edit(data, edits, where)
     return _Slot(inner, edits, True)
 
 

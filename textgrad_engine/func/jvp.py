@@ -4,23 +4,28 @@ NOTE [Tangents in words]
     A tangent says how a value is edited: "add an example", "becomes 'billing'". The tangent of a result is an edit of
     the result. Plain operations have exact rules (the edit of a part is an edit of the whole that names the part); for
     a chat completion a model is asked what would change in the answer; an evaluator is run again on the edited
-    prediction. No tangent, or an empty one, is a real zero: nothing changes, and nobody is asked.
+    prediction. No tangent, or an empty one, is a real zero: nothing changes, and nobody is asked. A rule is given None
+    for it, in a batch for each example by itself. One that is still on its way is not waited for and counts as an edit,
+    and so does an empty one that an outer `grad` records: feedback may say what it should be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.autograd.arguments import layout_of
+from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.rules import Rule, SetUp, Split, run_rule
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.func.columns import entry_of, keys_of, made_of
 from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
 
-__all__ = ["JvpLayer", "jvp"]
+__all__ = ["JvpLayer", "check_edit", "jvp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +59,15 @@ class _Forward(Rule):
             )
         return [_tangent(tangent, function) for tangent in given]
 
-    def of_example(self, split: Split, number: int) -> _Forward:
-        """With the values and tangents of the example."""
-        return _Forward(self.set_up.of_example(split, number), split.part(self.tangents, number))
+    def of_example(self, split: Split, number: int) -> _Forward | None:
+        """With the values and tangents of the example; None where all of these are zeros."""
+        tangents = tuple([_without_zeros(tangent) for tangent in split.part(self.tangents, number)])
+        needs = _needs(tangents)
+        return _Forward(replace(self.set_up.of_example(split, number), needs=needs), tangents) if any(needs) else None
 
     def gathered(self, split: Split, results: dict[int, Any]) -> list[Variable | None]:
         """A batch of changes where any example has one."""
-        columns = [dict(zip(results, column)) for column in zip(*results.values())]
+        columns = [{n: changes[output] for n, changes in results.items()} for output in range(len(self.set_up.outputs))]
         edited = [{n: change for n, change in column.items() if change is not None} for column in columns]
         return [split.whole(column) if column else None for column in edited]
 
@@ -72,6 +79,11 @@ class JvpLayer(Layer):
         """Run the call below, and the Function's `jvp` when an edited value takes part."""
         if not any(is_of(self, value) for value in layout_of(args)[0]):
             return function.apply(*args)
+        primals = map_variables(lambda value: below(self, value), args)
+        tangents = tuple([self._edits(value) for value in args])
+        needs = _needs(tangents)
+        if not any(needs):
+            return function.apply(*primals)
         separate_style(function, "jvp")
         if function.jvp is Function.jvp:
             raise AutogradError(
@@ -79,12 +91,9 @@ class JvpLayer(Layer):
                 "jvp(ctx, *tangents) that returns for each output a text or Variable that says how it changes (None "
                 "where it stays), or cut the edit off before it with v.detach()."
             )
-        primals = map_variables(lambda value: below(self, value), args)
         outs = function.apply(*primals)
         single = not isinstance(outs, tuple)
         values = (outs,) if single else outs
-        tangents = tuple([self._edits(value) for value in args])
-        needs = tuple([tangent is not None for tangent in tangents])
         # As with `grad`, the rule sees the values of the level below: what it computes is recorded by an outer grad.
         changes = run_rule(_Forward(SetUp(function, needs, primals, values, single), tangents))
         duals = tuple([self.dual(value, change) for value, change in zip(values, changes)])
@@ -92,8 +101,7 @@ class JvpLayer(Layer):
 
     def _edits(self, value: Any) -> Any:
         """The tangent of an argument, in its shape; None when there is none in it."""
-        edits = pytree.map_leaves(lambda leaf: leaf._inner[1] if is_of(self, leaf) else None, value)
-        return edits if any(leaf is not None for leaf in pytree.leaves(edits)) else None
+        return _without_zeros(pytree.map_leaves(lambda leaf: leaf._inner[1] if is_of(self, leaf) else None, value))
 
     def dual(self, primal: Any, tangent: Variable | None) -> Any:
         """A value of this level; the value itself where it is not edited."""
@@ -131,7 +139,8 @@ def jvp(
         Variables that describe how each would change, with "" for one that would stay.
 
     Raises:
-        AutogradError: the tangents do not fit the arguments, or a Function without a jvp rule meets an edited value.
+        AutogradError: the tangents do not fit the arguments (of a batch that is still pending, its size is not looked
+            at), or a Function without a jvp rule meets an edited value.
 
     Example:
         >>> from textgrad_engine import ops
@@ -180,25 +189,96 @@ def _argument(layer: JvpLayer, primal: Any, tangent: Any, where: str) -> Any:
         )
     if not isinstance(tangent, Variable | str | list):
         raise AutogradError(f"{where}: an edit is a text or a Variable, got {type(tangent).__name__} {tangent!r:.40}")
-    edit = tangent if isinstance(tangent, Variable) else Variable(tangent)
-    return inner if edit._layer is None and edit.done() and edit._says_nothing() else layer.dual(inner, edit)
+    check_edit(None, tangent, where)
+    edit = _edit_of(tangent, where)
+    for original, change in _by_example(inner, edit):
+        for given in (tangent, change):  # in a list some may be known before all of them are
+            check_edit(original._data if original._call is None else None, given, where)
+    return inner if _is_zero(edit) else layer.dual(inner, edit)
 
 
 def _container(layer: JvpLayer, primal: Any, tangent: Any, where: str) -> Any:
-    keys = list(primal) if isinstance(primal, dict) else list(range(len(primal)))
-    fits = type(tangent) is type(primal) and (
-        set(tangent) == set(keys) if isinstance(primal, dict) else len(tangent) == len(keys)
-    )
-    if not fits:
+    keys = keys_of(primal)
+    if type(tangent) is not type(primal) or set(keys_of(tangent)) != set(keys):
         raise AutogradError(
             f"{where}: it is a {type(primal).__name__} of {len(keys)}, so its edits are one too (None for what stays); "
             f"got {tangent!r:.60}"
         )
-    parts = {key: _argument(layer, primal[key], tangent[key], f"{where}[{key!r}]") for key in keys}
-    if isinstance(primal, dict):
-        return parts
-    values = list(parts.values())
-    return type(primal)(*values) if hasattr(primal, "_fields") else type(primal)(values)
+    return made_of(primal, [_argument(layer, primal[key], tangent[key], f"{where}[{key!r}]") for key in keys])
+
+
+def _edit_of(given: Any, where: str) -> Variable:
+    """An edit as a Variable."""
+    if isinstance(given, list) and any(isinstance(leaf, Variable) for leaf in pytree.leaves(given)):
+        return entry_of(given, where)
+    return given if isinstance(given, Variable) else Variable(given)
+
+
+def _by_example(primal: Variable, edit: Variable) -> Iterator[tuple[Variable, Variable]]:
+    """A value and the edit of it without their levels: for each example, where they stand for one per example."""
+    pair = [_bare(primal), _bare(edit)]
+    layers = [value._layer for value in pair if value._layer is not None]
+    if not layers:
+        yield pair[0], pair[1]
+        return
+    top = next((layer for layer in reversed(LAYERS.get()) if layer in layers), layers[0])
+    for one in zip(*[value._inner if value._layer is top else repeat(value) for value in pair]):
+        yield from _by_example(*one)
+
+
+def _bare(value: Variable) -> Variable:
+    """The value below the levels that have one for all examples."""
+    while value._layer is not None and not isinstance(value._inner, list):
+        value = value._primal()
+    return value
+
+
+def check_edit(data: Any, edit: Any, where: str) -> None:
+    """Check that an edit fits what it is an edit of, as far as both are known.
+
+    Args:
+        data: what is edited: a text or number, for a batch a list; None where it is not there yet.
+        edit: a text or a Variable, or a list of these.
+        where: the place, for messages.
+
+    Raises:
+        AutogradError: it is no text, nor a list of texts; or a list for a single value, or one of another length.
+    """
+    if isinstance(edit, Variable):
+        if edit._layer is not None or edit._call is not None:
+            return
+        edit = edit._data
+    if isinstance(edit, str):
+        return
+    if not isinstance(edit, list):
+        raise AutogradError(f"{where}: an edit is a text or a Variable, got {type(edit).__name__} {edit!r:.40}")
+    if data is not None and not isinstance(data, list):
+        raise AutogradError(f"{where}: it is no batch, so an edit is a text or a Variable, got list {edit!r:.40}")
+    if data is not None and len(edit) != len(data):
+        raise AutogradError(
+            f"{where}: it is a batch of {len(data)}, so its edit is one text for all entries, or a list of "
+            f"{len(data)} texts; got a list of {len(edit)}: {edit!r:.60}"
+        )
+    for number, part in enumerate(edit):
+        check_edit(None if data is None else data[number], part, f"{where}[{number}]")
+
+
+def _is_zero(edit: Variable) -> bool:
+    """Whether an edit is known to be empty, in a batch for each example; see NOTE [Tangents in words]."""
+    if edit._layer is None:
+        return edit._call is None and edit._says_nothing()
+    return isinstance(edit._inner, list) and all(_is_zero(part) for part in edit._parts())
+
+
+def _without_zeros(tangent: Any) -> Any:
+    """The tangent of an argument with None for the zeros in it; None when there is nothing else."""
+    kept = pytree.map_leaves(lambda leaf: None if leaf is None or _is_zero(leaf) else leaf, tangent)
+    return kept if any(leaf is not None for leaf in pytree.leaves(kept)) else None
+
+
+def _needs(tangents: tuple[Any, ...]) -> tuple[bool, ...]:
+    """Which arguments are edited."""
+    return tuple([tangent is not None for tangent in tangents])
 
 
 def _tangent(given: Any, function: type[Function]) -> Variable | None:
