@@ -282,6 +282,13 @@ def test_named_tuples_stay_named_tuples(in_dims: Any, argument: Any) -> None:
     assert inner.data == ["ac"]
 
 
+@pytest.mark.parametrize("out_dims", [0, (0, 0), Pair(0, 0)])
+def test_a_named_tuple_of_outputs_stays_one(out_dims: Any) -> None:
+    """However out_dims says what is a batch."""
+    result = func.vmap(lambda text: Pair(text + "!", text + "?"), out_dims=out_dims)(["a", "b"])
+    assert (type(result), result.x.data, result.y.data) == (Pair, ["a!", "b!"], ["a?", "b?"])
+
+
 @pytest.mark.parametrize(
     ("in_dims", "argument"),
     [

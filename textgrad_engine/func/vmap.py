@@ -24,7 +24,7 @@ from textgrad_engine.autograd.function import generates_vmap_rule
 from textgrad_engine.autograd.rules import Rule
 from textgrad_engine.autograd.value import LoneEntry
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.func.columns import Column, Dims, columns_of, size_of_columns, unbound
+from textgrad_engine.func.columns import Column, Dims, columns_of, made_of, size_of_columns, unbound
 from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.batching import Stack
@@ -339,7 +339,7 @@ def _merged(chunks: list[tuple[VmapLayer, Any]], out_dims: Dims, call: str) -> A
         if not isinstance(first, tuple | list) or len(first) != len(out_dims):
             raise AutogradError(f"{call}: out_dims names {len(out_dims)} outputs, and the function gave {first!r:.60}")
         parts = [_merged([(layer, result[n]) for layer, result in chunks], dim, call) for n, dim in enumerate(out_dims)]
-        return tuple(parts) if isinstance(first, tuple) else parts
+        return made_of(first, parts)
     if out_dims not in (0, None) or isinstance(out_dims, bool):
         raise AutogradError(f"{call}: out_dims may be 0 or None (text has one batch axis), got {out_dims!r}")
     spec = pytree.flatten(first)[1]
