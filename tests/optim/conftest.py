@@ -63,6 +63,44 @@ def world() -> type[World]:
     return World
 
 
+class TwoPrompts(World):
+    """The same words through two prompts, and no text does any better: one example speaks to the first, seven to the
+    second.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("Repeat loudly.")
+
+        class Two(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
+                self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
+
+            def forward(self, word: Any) -> Any:
+                return self.second(draft=self.first(word=word))
+
+        self.program = Two()  # type: ignore[assignment]
+
+    def answer(self, request: Request) -> Any:
+        if request.purpose != "backward":
+            return super().answer(request)
+        cases = request.config.response_format.json_schema["properties"]
+        return {
+            case: {
+                key: "Shout." if len(schema["properties"]) == 1 or (key == "system") == (case != "case_1") else ""
+                for key in schema["properties"]
+            }
+            for case, schema in cases.items()
+        }
+
+
+@pytest.fixture
+def two_prompts() -> TwoPrompts:
+    """A task of two prompts, of which the second gets most of the feedback."""
+    return TwoPrompts()
+
+
 @pytest.fixture
 def parcels() -> Callable[..., SimulatedTask]:
     """A small simulated task."""

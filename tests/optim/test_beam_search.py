@@ -74,6 +74,15 @@ def test_the_parameters_hold_the_first_of_the_beam(world: Any) -> None:
     assert optimizer.finished
 
 
+def test_the_prompt_that_more_of_the_feedback_went_to_is_edited_more_often(two_prompts: Any) -> None:
+    """Of each group of eight errors, seven speak to the second prompt: about seven edits against one."""
+    settings = {"beam": 1, "rounds": 60, "gradients": 1, "errors": 8, "paraphrases": 0}
+    decided = two_prompts.steps(search(two_prompts, **settings), most=60)
+    edited = Counter(each.changes[0].variable.role for each in decided)
+    assert edited.keys() == {"first prompt", "second prompt"}
+    assert edited["second prompt"] > 45
+
+
 def test_texts_that_were_tried_before_are_not_tried_again(world: Any) -> None:
     """Equal proposals, of one round or of two, are one candidate."""
     here = world("Repeat. HALF")

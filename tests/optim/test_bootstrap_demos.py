@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.llm import Request
+from textgrad_engine.optim.proposers import Demonstrations
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
@@ -96,6 +97,29 @@ def test_random_sets_differ_and_keep_to_their_sizes() -> None:
     sets = [tuple(word for word, _ in shown(each.changes[0].after)) for each in decided[2:]]
     assert len(set(sets)) > 3
     assert all(len(words) == 4 == len(set(words)) for words in sets)
+
+
+def test_what_the_teacher_fails_is_known_from_the_first_set_on_and_saved() -> None:
+    """A proposer that looks for what is near to it finds the same in a run that was resumed."""
+    rows = [{"word": word, "target": "yes"} for word in ("easy one", "hard two", "easy six", "hard three", "easy four")]
+
+    def easy(request: Request) -> str:
+        return "yes" if request.messages[-1].text.startswith("easy") else "no"
+
+    def begun() -> tuple[optim.BootstrapDemos, Objective]:
+        program = nn.ChatCompletion("{word}", system=nn.Parameter("Answer.", role="system prompt"))
+        way = Demonstrations(1, "nearest")
+        optimizer = optim.BootstrapDemos(program.parameters(), labelled=3, sets=1, proposer=way)
+        return optimizer, Objective(program, nn.ExactMatch(), rows)
+
+    (optimizer, objective), (again, other) = begun(), begun()
+    with use_models(forward=FunctionModel(easy)):
+        first = optimizer.step(objective)
+        again.load_state_dict(optimizer.state_dict())
+        found = [optimizer.step(objective), again.step(other)]
+    assert first is not None
+    assert "word: hard two\nRight answer: yes" in first.changes[0].after
+    assert all(each is not None and "word: hard two" in each.changes[0].after for each in found)
 
 
 def test_the_best_set_on_validation_is_in_the_parameters() -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from textgrad_engine.optim.demos import Demo, by_label, by_likeness, solved
+from textgrad_engine.optim.demos import Demo, by_label, by_likeness, demos_and_queries, solved
 
 ROWS = [
     {"mail": "My bill?", "target": "billing"},
@@ -57,3 +59,22 @@ def test_queries_take_turns() -> None:
     assert [each.inputs[0][1] for each in order[:3]] == ["the app crashes often", "my card is lost", "我的卡丢了"]
     assert sorted(map(repr, order)) == sorted(map(repr, demos))
     assert by_likeness(demos, []) == demos
+
+
+def test_what_fails_is_asked_about_and_not_shown() -> None:
+    """What was just solved is shown with the program's words, other examples with theirs, where they have any."""
+
+    class Examples:
+        train = ("t1", "t2", "t3", "t4", "t5")
+
+        def demos(self, positions: Any, texts: Any = None) -> list[Demo | None]:
+            said = {0: "one", 1: "two", 3: None, 4: "five"} if texts is None else {0: "eins", 1: "zwei", 2: None}
+            found = []
+            for n in positions:
+                answer = said.get(n)
+                found.append(None if answer is None else Demo((("mail", f"mail {n + 1}"),), answer, "", self.train[n]))
+            return found
+
+    found = demos_and_queries(Examples(), ("Sort.",), {0: 1.0, 1: 0.5, 2: 1.0, 4: None}, 1.0)
+    assert [(demo.example, demo.answer) for demo in found["demos"]] == [("t1", "eins"), ("t5", "five")]
+    assert found["queries"] == ("mail 2",)

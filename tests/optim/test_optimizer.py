@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, no_grad
+from textgrad_engine import Variable, no_grad, optim
 from textgrad_engine.optim import TGD
 from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.testing import FunctionModel
@@ -60,6 +62,39 @@ def test_an_unknown_setting_of_a_group_is_named() -> None:
     """Options are never accepted and ignored."""
     with pytest.raises(ValueError, match="TGD has no setting 'lr'; it has constraints, examples, max_edits"):
         TGD([{"params": [parameter()], "lr": 0.1}])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ([{"max_edits": 2}], r"param_groups\[0\] has no \"params\": write .*; it has only 'max_edits'"),
+        ([{}], r'param_groups\[0\] has no "params": .*; it has nothing in it'),
+    ],
+)
+def test_a_group_without_parameters_says_what_it_lacks(params: Any, message: str) -> None:
+    """And what it has instead, as it may be a slip of the pen."""
+    with pytest.raises(ValueError, match=message):
+        TGD(params)
+
+
+def test_groups_and_single_parameters_do_not_mix() -> None:
+    """In either order; the one that is to become a group is named."""
+    one, group = parameter(role="first prompt"), {"params": [parameter()]}
+    with pytest.raises(
+        TypeError, match=r"params\[1\] is Variable 'first prompt', and params\[0\] is a group.*makes a gro"
+    ):
+        TGD([group, one])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"params\[0\] is Variable 'first prompt', and params\[1\] is a group"):
+        TGD([one, group])  # type: ignore[list-item]
+
+
+def test_what_is_no_group_is_refused() -> None:
+    """With the group that it may have been meant to be."""
+    optimizer = TGD([parameter()])
+    with pytest.raises(TypeError, match=r"param_groups\[1\]: a group is .*, got Variable 'second prompt'"):
+        optimizer.add_param_group(parameter(role="second prompt"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r'param_groups\[1\]: "params" is a sequence of Variables, got int'):
+        optimizer.add_param_group({"params": 3})
 
 
 def test_groups_have_settings_of_their_own() -> None:
@@ -183,6 +218,100 @@ def test_a_state_of_other_groups_is_refused() -> None:
     with pytest.raises(ValueError, match=r"groups of \[1\] parameters; this optimizer has groups of \[2\]"):
         other.load_state_dict(optimizer.state_dict())
     assert (other.steps, other.state) == (0, {})
+
+
+SEARCHES: dict[str, Callable[[list[Variable]], Optimizer]] = {
+    "TGD": lambda params: TGD(params, max_tokens=99),
+    "PatchSearch": lambda params: optim.PatchSearch(params, max_tokens=55),
+    "ParetoSearch": lambda params: optim.ParetoSearch(params, max_tokens=56),
+    "BeamSearch": lambda params: optim.BeamSearch(params, max_tokens=57),
+    "OPRO": lambda params: optim.OPRO(params, max_tokens=58),
+    "BootstrapDemos": lambda params: optim.BootstrapDemos(params, max_tokens=59),
+    "RandomSearch": lambda params: optim.RandomSearch(params, optim.RandomEdits(), max_tokens=60),
+}
+PAIRS = [(own, other) for own in SEARCHES for other in SEARCHES if own != other]
+
+
+@pytest.mark.parametrize(("own", "other"), PAIRS)
+def test_the_state_of_another_optimizer_is_refused(own: str, other: str) -> None:
+    """With both names, and nothing of it is taken over; one without a name is judged by its shape."""
+    optimizer, state = SEARCHES[own]([parameter()]), SEARCHES[other]([parameter()]).state_dict()
+    before = optimizer.state_dict()
+    with pytest.raises(ValueError, match=f"the state is that of {other}, and this optimizer is {own};"):
+        optimizer.load_state_dict(state)
+    with pytest.raises(ValueError, match=f"the state .*, which that of {own} has"):
+        optimizer.load_state_dict(nameless(state))
+    assert optimizer.state_dict() == before
+
+
+@pytest.mark.parametrize("own", SEARCHES)
+def test_a_state_that_was_saved_before_it_had_a_name_is_taken(own: str) -> None:
+    """It has the shape of the optimizer's."""
+    optimizer, state = SEARCHES[own]([parameter()]), SEARCHES[own]([parameter()]).state_dict()
+    optimizer.load_state_dict(nameless({**state, "steps": 7}))
+    assert optimizer.state_dict() == {**state, "steps": 7}
+
+
+def test_a_class_of_ones_own_takes_the_state_of_its_base() -> None:
+    """The name is that of any class that the optimizer is; the other way round nobody knows what it adds."""
+
+    class Own(TGD):
+        pass
+
+    Own([parameter()]).load_state_dict(TGD([parameter()]).state_dict())
+    with pytest.raises(ValueError, match="the state is that of Own, and this optimizer is TGD"):
+        TGD([parameter()]).load_state_dict(Own([parameter()]).state_dict())
+
+
+@pytest.mark.parametrize("own", ["TGD", "PatchSearch", "RandomSearch"])
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (
+            lambda state: state["param_groups"][0].update(max_tokens=0),
+            ValueError,
+            "of the state: max_tokens must be at",
+        ),
+        (lambda state: state["param_groups"][0].update(constraints="x"), TypeError, r"of the state: .*write \['x'\]"),
+        (lambda state: state.pop("steps"), ValueError, "the state lacks 'steps', which that of"),
+        (lambda state: state.update(state={3: {}}), ValueError, "the state is of parameter 3, too; this opt"),
+    ],
+)
+def test_a_state_that_cannot_be_used_changes_nothing(own: str, change: Any, error: Any, message: str) -> None:
+    """All of it is read before any of it is taken over."""
+    optimizer, state = SEARCHES[own]([parameter()]), SEARCHES[own]([parameter()]).state_dict()
+    state["param_groups"][0]["max_tokens"] = 7
+    change(state)
+    before = optimizer.state_dict()
+    with pytest.raises(error, match=message):
+        optimizer.load_state_dict(state)
+    assert optimizer.state_dict() == before
+
+
+@pytest.mark.parametrize("own", ["PatchSearch", "RandomSearch"])
+def test_a_board_that_cannot_be_read_changes_nothing(own: str) -> None:
+    """Not even what is under way, which a state that is taken over ends."""
+    search = SEARCHES[own]([parameter()])
+    before, closed = search.state_dict(), []
+    search.close = lambda: closed.append(own)  # type: ignore[attr-defined]
+    state = search.state_dict()
+    state["param_groups"][0]["max_tokens"] = 7
+    for board, message in (({"texts": 3}, "texts"), (None, "the state lacks 'board', which that of")):
+        with pytest.raises(ValueError, match=message):
+            search.load_state_dict({**state, "board": board} if board else {k: state[k] for k in state if k != "board"})
+    assert (search.state_dict(), closed) == (before, [])
+    search.load_state_dict(state)
+    assert closed == [own]
+
+
+def test_what_is_no_state_is_refused() -> None:
+    """Such as the name of the file that it is in."""
+    with pytest.raises(TypeError, match="load_state_dict takes what state_dict gave, got str 'run/state"):
+        TGD([parameter()]).load_state_dict("run/state.json")  # type: ignore[arg-type]
+
+
+def nameless(state: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in state.items() if key != "optimizer"}
 
 
 def test_origins_of_a_text_that_somebody_else_wrote_are_unknown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
+from textgrad_engine.optim.patch import origins_of_rewrite
+from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
@@ -17,6 +20,17 @@ from textgrad_engine.train import Objective
 
 def search(world: Any, **settings: Any) -> optim.ParetoSearch:
     return optim.ParetoSearch(world.program.parameters(), **{"seed": 1, **settings})
+
+
+def grown(here: Any, optimizer: optim.ParetoSearch, leads: dict[str, list[int]]) -> None:
+    """A first step, and then children of the seed text that were right on some validation examples."""
+    here.steps(optimizer, most=1)
+    population = optimizer.population
+    (seed,), (origins,) = population.candidates[0].texts, population.candidates[0].origins
+    for step, (text, right) in enumerate(leads.items(), 1):
+        own = tuple(origins_of_rewrite(seed, origins, text, "asked for", (), step))
+        number = population.add(Candidate((text,), (own,), (0,)))
+        population.scores[number].update({n: float(n in right) for n in range(len(here.rows))})
 
 
 def test_a_minibatch_without_failures_asks_nobody(world: Any) -> None:
@@ -113,6 +127,49 @@ def test_a_candidate_that_is_best_somewhere_is_drawn_again(world: Any) -> None:
     texts = [candidate.texts[0] for candidate in optimizer.population.candidates]
     assert texts == ["none", "odds", "evens"]
     assert program.system.data == "evens"
+
+
+def test_who_leads_on_more_examples_is_drawn_more_often(world: Any) -> None:
+    """Algorithm 2 of the paper: leads on seven examples against one, so about seven draws against one."""
+    here = world("Repeat loudly.")
+    optimizer = search(here, proposals=61)
+    grown(here, optimizer, {"Repeat. MANY": [0, 1, 2, 3, 4, 5, 6], "Repeat. ONE": [7]})
+    drawn = Counter(each.changes[0].before for each in here.steps(optimizer, most=60))
+    assert drawn.keys() == {"Repeat. MANY", "Repeat. ONE"}
+    assert drawn["Repeat. MANY"] > 45
+
+
+def test_a_merge_that_does_worse_than_the_better_parent_is_not_taken_in(world: Any) -> None:
+    """Each of two lines helps half of the words, and both together none."""
+
+    class Clashing(world):  # type: ignore[misc]
+        def answer(self, request: Request) -> Any:
+            if request.purpose != "forward":
+                return super().answer(request)
+            system, word = request.messages[0].text, request.messages[-1].text
+            odd = [row["word"] for row in self.rows].index(word) % 2 == 1
+            return word.upper() if ("ODD" in system, "EVEN" in system) == (odd, not odd) else word
+
+    here = Clashing("Repeat loudly.")
+    here.system.data = "a\nb\nc"
+    optimizer = search(here)
+    grown(here, optimizer, {"ODD\nb\nc": [1, 3, 5, 7], "a\nb\nEVEN": [0, 2, 4, 6]})
+    state = optimizer.state_dict()
+    optimizer.load_state_dict({**state, "memory": {**state["memory"], "merge_due": True}})
+    (decided,) = here.steps(optimizer, most=1)
+    assert (decided.kind, decided.kept) == ("merge", False)
+    assert decided.changes[0].after == "ODD\nb\nEVEN"
+    assert decided.why.startswith("the merged texts do worse on ")
+    assert len(optimizer.population.candidates) == 3
+
+
+def test_the_prompt_that_more_of_the_feedback_went_to_is_changed_more_often(two_prompts: Any) -> None:
+    """Seven examples speak to the second prompt and one to the first: about seven changes against one."""
+    here = two_prompts
+    optimizer = optim.ParetoSearch(here.program.parameters(), batch_size=8, proposals=60, seed=1)
+    changed = Counter(each.changes[0].variable.role for each in here.steps(optimizer, most=60))
+    assert changed.keys() == {"first prompt", "second prompt"}
+    assert changed["second prompt"] > 45
 
 
 def test_the_prompt_that_the_feedback_went_to_is_changed() -> None:

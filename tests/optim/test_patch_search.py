@@ -22,6 +22,7 @@ from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import Objective
+from textgrad_engine.train.guards import Guards
 
 SEED = "Repeat the word."
 Edits = list[dict[str, Any]]
@@ -323,6 +324,93 @@ def test_a_proposal_that_breaks_its_contract_is_repaired_once_then_dropped() -> 
     assert "FORBIDDEN" in first.why
     assert len(here.asked("optimizer")) == 2
     here.search.close()
+
+
+# of equals the shorter
+
+
+IDLE = "This line does nothing at all."
+
+
+def shortening(asked: Asked) -> Edits | dict[str, Any]:
+    """Leaves out the last line but for the first one."""
+    return [edit("remove", asked.end)] if asked.end > 1 else []
+
+
+def shortening_anew(asked: Asked) -> dict[str, Any]:
+    text = re.search(r"<text-\w+>\n?(.*?)\n?</text-\w+>", asked.user, re.DOTALL)
+    assert text is not None
+    return {"text": "\n".join(text[1].split("\n")[:-1] or [text[1]]), "reason": "too long"}
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("val", ["a4 b8", "a40 b80"])
+@pytest.mark.parametrize(("propose", "proposer"), [(shortening, None), (shortening_anew, Rewrite())])
+def test_of_equals_the_shorter_prompt_is_kept(propose: Any, proposer: Any, val: str, lanes: int) -> None:
+    """Nothing gets better without the line, and nothing worse, on all the examples that a race may run."""
+    here = World("a4", val, propose, seed=f"Shout b.\n{IDLE}", proposer=proposer, lanes=lanes)
+    first = here.steps()[0]
+    assert (first.kept, first.why) == (True, "no difference, and shorter")
+    assert first.race is not None
+    assert len(first.race.examples) == min(len(here.val), 96)
+    assert here.lines == ["Shout b."]
+
+
+@pytest.mark.parametrize("pool", [48, 12])
+def test_a_shorter_prompt_that_loses_an_example_is_not_taken(pool: int) -> None:
+    """One of ninety that nobody has spoken of, in use for races or not."""
+    here = World("a4", "a10 b79 c1", shortening, seed="Shout b.\nShout c.", pool=pool)
+    decisions = here.steps()
+    assert set(told(decisions)) == {("patch", "worse")}
+    assert decisions[0].race is not None
+    assert decisions[0].race.lost == ("c0",)
+    assert here.lines == ["Shout b.", "Shout c."]
+
+
+def test_a_prompt_that_only_gets_shorter_is_no_reason_to_go_on() -> None:
+    """What was given up stays given up, so a search ends after as many proposals as without gains."""
+    here = World("a4", "a4 b8", shortening, seed="\n".join(["Shout b.", *[IDLE] * 40]), most_tries=3, lanes=1)
+    decisions = here.steps()
+    assert [each.why for each in decisions if each.kind == "patch"] == ["no difference, and shorter"] * 3
+    assert len(here.lines) == 38
+
+
+def test_lines_that_stand_in_for_each_other_are_not_both_left_out() -> None:
+    """Two lanes each leave out one of them; the second one is raced again with what the first has left."""
+
+    def propose(asked: Asked) -> Edits:
+        before = asked.lines.index(f"Not {min(asked.letters)}.")  # the number of the line before it
+        return [edit("remove", before)] if before else []
+
+    def right(lines: Sequence[str], word: str) -> bool:
+        return word[0] == "x" and any(line in lines for line in ("One.", "Two."))
+
+    here = World("a2 b2", "a4 b4 x16", propose, right, "One.\nNot a.\nTwo.\nNot b.", lanes=2, batch_size=1)
+    decisions = here.steps()
+    assert told(decisions)[:3] == [
+        ("patch", "no difference, and shorter"),
+        ("patch", "no difference, and shorter; to be raced again, as the texts have changed"),
+        ("rival", "worse"),
+    ]
+    assert len({"One.", "Two."} & set(here.lines)) == 1
+
+
+def test_a_shorter_prompt_goes_without_the_edits_that_break_what_must_not() -> None:
+    """As one that is better does."""
+
+    def propose(asked: Asked) -> Edits:
+        return [edit("remove", n) for n in range(2, asked.end + 1)]
+
+    def right(lines: Sequence[str], word: str) -> bool:
+        return word == ("b0" if "Shout b0." in lines else "b1") or word[0] == "c"
+
+    here = World("a4", "a4 b2 c8", propose, right, seed=f"Repeat.\n{IDLE}\nShout b0.")
+    here.objective = Objective(here.program, nn.ExactMatch(), here.train, here.val, guards=Guards(never_break=["b0"]))
+    first = here.step()
+    here.search.close()
+    assert first is not None
+    assert (first.kept, here.lines) == (True, ["Repeat.", "Shout b0."])
+    assert first.why.startswith("no difference, and shorter; without 1 of its edits, refused: ")
 
 
 # several lanes
@@ -1060,6 +1148,104 @@ def test_closing_drops_what_is_under_way_and_nothing_else() -> None:
     assert second.number > first.number
     here.steps()
     assert {"Shout a.", "Shout b.", "Shout c."} <= set(here.lines)
+
+
+class Parcels:
+    """A search on a simulated task, which can be saved and taken up again with a new optimizer."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.task = simulated_task(rules=8, interactions=2, seed=5, train=64, val=64)
+        self.program = self.task.program()
+        self.settings = settings
+        self.search = PatchSearch(self.program.parameters(), **settings)
+        self.objective = Objective(self.program, self.task.loss, self.task.train, self.task.val)
+
+    def anew(self) -> None:
+        state = saved(self.search)
+        self.search.close()
+        self.search = PatchSearch(self.program.parameters(), **self.settings)
+        self.search.load_state_dict(state)
+
+    def decisions(self, between: Callable[[], Any] = lambda: None) -> list[Decision]:
+        found = []
+        with tg.use_models(forward=self.task.model):
+            while (decided := self.search.step(self.objective)) is not None:
+                found.append(decided)
+                between()
+        self.search.close()
+        return found
+
+
+@pytest.mark.parametrize("how", ["closed", "saved"])
+@pytest.mark.parametrize("settings", [{}, {"lanes": 8, "batch_size": 8}])
+def test_no_edit_is_passed_over_because_its_trial_was_dropped(how: str, settings: dict[str, Any]) -> None:
+    """However often a search is interrupted, each edit of the best texts was tried without when it ends."""
+    here = Parcels(**settings)
+    decisions = here.decisions(lambda: here.search.close() if how == "closed" else here.anew())
+    tried = {name for each in decisions for name in each.edits}
+    assert {entry.edit for entry in here.search.board.accepted} <= tried
+    assert {name.split("/")[1] for name in here.search.board.tested} == tried
+    assert len(tried) >= 7
+
+
+def test_a_search_that_is_saved_at_each_step_goes_on_as_if_it_were_not() -> None:
+    """While proposals are under way, too; and what they are to try counts as tried in no state."""
+    here, other = Parcels(lanes=4, batch_size=8, ablate_every=2), Parcels(lanes=4, batch_size=8, ablate_every=2)
+    tried: list[set[str]] = []
+
+    def look() -> None:
+        tried.append({name.split("/")[1] for name in saved(here.search)["board"]["tested"]})
+
+    decisions = here.decisions(look)
+    assert [plain(each) for each in decisions] == [plain(each) for each in other.decisions()]
+    for count, marked in enumerate(tried, 1):
+        assert marked == {name for each in decisions[:count] for name in each.edits}
+
+
+def disputing(asked: Asked) -> Edits:
+    """Puts a line in place of the first one."""
+    (letter,) = asked.letters
+    return [edit("replace", 1, f"Shout {letter}.")] if "Shout" not in asked.lines[0] else []
+
+
+def in_company(asked: Asked) -> Edits:
+    """One of two lines, of which none helps alone."""
+    wanted = [line for line in ("First of two.", "Second of two.") if line not in asked.history]
+    return [edit("add", asked.end, line) for line in wanted[:1] if line not in asked.lines]
+
+
+def both(lines: Sequence[str], word: str) -> bool:
+    return {"First of two.", "Second of two."} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken", "make"),
+    [
+        ("rival", "rival", lambda: World("a1 b1", "a4 b16", disputing, lanes=2, batch_size=1)),
+        ("union", "united", lambda: World("a4 b4", "a16", in_company, both, batch_size=4)),
+        ("ablation", "turn", lambda: World("a4", "a8", lanes=2)),
+        ("tidying", "together", lambda: World("a1 b1 c1 d1", "a6 b6 c6 d6", lanes=4, batch_size=1)),
+    ],
+)
+def test_what_an_error_has_ended_is_done_after_all(kind: str, taken: str, make: Callable[[], World]) -> None:
+    """The key does not hold any longer while it is under way; with a new one, the search ends as it would have."""
+    whole = make()
+    assert kind in {each.kind for each in whole.steps()}
+    here, done = make(), []
+
+    def refuse(request: Request) -> None:
+        if here.search._board is not None and any(getattr(each, taken) for each in here.search.board.under_way):
+            raise AuthenticationFailed("no such key")
+
+    here.before = refuse
+    here.search.register_step_post_hook(lambda search: done.append(here.search.decided))
+    with pytest.raises(AuthenticationFailed):
+        here.steps()
+    here.search.close()
+    assert kind not in {each.kind for each in done if each is not None}
+    here.before = lambda request: None
+    assert kind in {each.kind for each in here.steps()}
+    assert sorted(here.lines) == sorted(whole.lines)
 
 
 def test_the_same_twice() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from textgrad_engine import Variable, nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.optim import RandomEdits, RandomSearch, Requires
-from textgrad_engine.optim.proposers import Brief, Rewrite
+from textgrad_engine.optim.proposers import Brief, Patch, Rewrite
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
@@ -59,6 +59,34 @@ def test_a_text_is_tried_once(world: Any) -> None:
     decided = here.steps(RandomSearch(here.program.parameters(), Rewrite(), proposals=50))
     assert [each.why for each in decided] == ["no difference"] + ["it was tried before"] * 8
     assert len(here.asked("forward")) == 8 + 8 + 8  # with the given texts, again to measure the noise, with the new one
+
+
+@pytest.mark.parametrize("proposer", [Rewrite(), Patch()])
+def test_of_equals_the_shorter_text_is_kept(world: Any, proposer: Any) -> None:
+    """On all examples that may be run, of which none got worse."""
+    removed = {"edits": [{"op": "remove", "line": 2, "text": "", "reason": "idle", "feedback": []}]}
+    here = world(removed if isinstance(proposer, Patch) else "Repeat. SHOUT")
+    here.system.data = "Repeat. SHOUT\nThis line does nothing."
+    search = RandomSearch(here.program.parameters(), proposer, proposals=1)
+    (decided,) = here.steps(search)
+    assert (decided.kept, decided.why) == (True, "no difference, and shorter")
+    assert len(decided.race.examples) == 8
+    assert here.system.data == search.texts()[0] == "Repeat. SHOUT"
+
+
+def test_a_shorter_text_that_is_worse_is_not_kept(world: Any) -> None:
+    """One of eight answers lost is no tie, though no proof at the usual level."""
+    here = world("Repeat. SHOUT")
+    here.system.data = "Repeat. SHOUT. This helps with the hen."
+    real = here.answer
+    here.model._fn = lambda request: (
+        "hen"
+        if request.purpose == "forward" and request.messages[-1].text == "hen" and "hen" not in request.messages[0].text
+        else real(request)
+    )
+    (decided,) = here.steps(RandomSearch(here.program.parameters(), Rewrite(), proposals=1))
+    assert (decided.kept, decided.why, decided.race.lost) == (False, "worse", ("hen",))
+    assert here.system.data.endswith("the hen.")
 
 
 def test_a_lost_answer_and_a_broken_contract_change_nothing(world: Any) -> None:

@@ -10,10 +10,10 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import optim
 from textgrad_engine.errors import RunError
-from textgrad_engine.optim import Evidence, Origin
-from textgrad_engine.optim.patch import Gone
+from textgrad_engine.optim import Edit, Evidence, Origin
+from textgrad_engine.optim.patch import Gone, apply_patch
 from textgrad_engine.optim.search.race import RaceRecord
-from textgrad_engine.report import lineage_as_json, lineage_of, render_line
+from textgrad_engine.report import lineage_as_json, lineage_of, render_line, render_step, step_as_json, step_of
 from textgrad_engine.store import read_run
 from textgrad_engine.testing import simulated_task
 from textgrad_engine.train import TrainResult
@@ -213,3 +213,129 @@ def test_hostile_feedback_does_not_reach_the_terminal(result: TrainResult) -> No
         assert "\u202e" not in shown
         assert "\r" not in shown
     assert "[bold]screen[/bold]" in render_line(lineage_of(run, 2))
+
+
+@pytest.fixture
+def removal(result: TrainResult) -> TrainResult:
+    """A run that removed the second of two lines, added one, and tried to do without either edit."""
+    edits = (
+        Edit("remove", 2, "", "brevity hurts", (1,), "1.1"),
+        Edit("add", 2, "Be kind.", "asked for", (2,), "1.2"),
+    )
+    told = (Evidence("It is too brief.", ("t3",)), Evidence("It is rude.", ("t4",)))
+    before, after = "Sort.\nBe brief.", "Sort.\nBe kind."
+    patch = replace(
+        step(1, before, after, kind="patch", why="better"),
+        changes=(ParameterChange("system", before, after, edits, told),),
+    )
+    back = step(
+        2, after, "Sort.\nBe brief.\nBe kind.", kept=False, kind="ablation", ablated=("1.1",), why="it is worse"
+    )
+    out = step(3, after, "Sort.", kind="ablation", ablated=("1.2",), why="no difference without")
+    origins = apply_patch(before, [None, None], edits[:1], told, 1)[1]
+    return result_of(result, patch, back, out, seed=before, best="Sort.", origins=origins)
+
+
+def test_a_step_that_is_not_there(result: TrainResult) -> None:
+    """The message names the range, and what was trained."""
+    with pytest.raises(RunError, match="the run has steps 1 to 2, so there is no step 3"):
+        step_of(result, 3)
+    with pytest.raises(RunError, match="the run has no steps, so there is no step 1"):
+        step_of(replace(result, steps=()), 1)
+    with pytest.raises(RunError, match="trained no 'sytem'; it trained system"):
+        step_of(result, 1, "sytem")
+
+
+def test_a_line_that_was_removed_is_found_by_its_step(removal: TrainResult) -> None:
+    """Where somebody looks for it by its old number, or at the line that it stood beside."""
+    with pytest.raises(RunError, match=r"'Be brief\.', is gone since step 1, which --step 1 explains"):
+        lineage_of(removal, 2)
+    with pytest.raises(RunError, match=r"so there is no line 3$"):
+        lineage_of(removal, 3)
+    shown = render_line(lineage_of(removal, 1))
+    assert "no step of the run has changed it" in shown
+    assert "Beside it stood: Be brief." in shown
+    assert "It was removed in step 1, which --step 1 explains." in shown
+
+
+def test_a_line_that_was_replaced_is_not_told_as_removed(result: TrainResult) -> None:
+    """It has a line that stands for it."""
+    edits = [Edit("replace", 2, "B", "better", (), "1.1")]
+    _, origins = apply_patch("a\nb", [None, None], edits, [], 1)
+    run = result_of(result, step(1, "a\nb", "a\nB"), seed="a\nb", best="a\nB", origins=origins)
+    assert [lineage_of(run, number).beside for number in (1, 2)] == [(), ()]
+
+
+def test_a_removal_has_feedback_examples_race_and_ablations(removal: TrainResult) -> None:
+    """As a line that was added has; each edit of the step has its own."""
+    found = step_of(removal, 1)
+    assert (found.trial.step, found.trial.race) == (1, RACE)
+    gone, new = found.edits
+    assert (gone.removed, gone.added, gone.reason, gone.edit) == (("Be brief.",), (), "brevity hurts", "1.1")
+    assert gone.evidence == (Evidence("It is too brief.", ("t3",)),)
+    assert [trial.step for trial in gone.ablations] == [2]
+    assert (new.added, [trial.step for trial in new.ablations]) == (("Be kind.",), [3])
+    shown = render_step(found)
+    assert shown.startswith("Step 1, patch, kept: better\n  race on 3 examples: ")
+    assert "  - Be brief.\n  Edit 1.1: brevity hurts\n" in shown
+    assert "    t3: It is too brief.\n  Tried without in step 2, ablation: it is worse\n" in shown
+    body = step_as_json(found)
+    assert body["trial"]["race"]["gained"] == body["edits"][0]["ablations"][0]["race"]["gained"] == ["v1", "v2"]
+
+
+def test_an_ablation_tells_what_had_asked_for_what_it_takes_out(removal: TrainResult) -> None:
+    """It has no feedback of its own; also where it brings back a line that an edit had removed."""
+    (out,) = step_of(removal, 3).edits
+    assert (out.removed, out.edit, out.reason) == (("Be kind.",), "1.2", "asked for")
+    assert out.evidence == (Evidence("It is rude.", ("t4",)),)
+    assert "Feedback that had asked for that edit\n    t4: It is rude." in render_step(step_of(removal, 3))
+    (back,) = step_of(removal, 2).edits
+    assert (back.added, back.edit, back.reason) == (("Be brief.",), "1.1", "brevity hurts")
+
+
+def test_a_step_that_wrote_a_text_anew_is_told_by_the_lines_that_differ(result: TrainResult) -> None:
+    """Nobody knows which of its feedback asked for which line, so each has all of it."""
+    change = ParameterChange("system", "a\nb\nc", "a\nc\nd", (), (Evidence("Say d.", ("t1",)),))
+    run = replace(result, steps=(replace(step(1, "a", "b"), changes=(change,)),))
+    found = step_of(run, 1).edits
+    assert [(edit.removed, edit.added) for edit in found] == [(("b",), ()), ((), ("d",))]
+    assert all(edit.evidence == change.feedback for edit in found)
+    assert step_of(run, 1, "system").edits == found
+
+
+def test_a_step_that_changed_nothing_says_so(result: TrainResult) -> None:
+    """Its proposal was dropped."""
+    assert render_step(step_of(result, 2)) == "Step 2, not kept\n  It changed nothing.\n"
+
+
+def test_only_one_text_of_a_step_is_shown_where_it_is_named(result: TrainResult) -> None:
+    """A step may change several."""
+    changes = (ParameterChange("system", "a", "b"), ParameterChange("user", "x", "y"))
+    run = replace(result, steps=(replace(step(1, "a", "b"), changes=changes),), best={"system": "b", "user": "y"})
+    assert [edit.parameter for edit in step_of(run, 1).edits] == ["system", "user"]
+    assert [edit.parameter for edit in step_of(run, 1, "user").edits] == ["user"]
+
+
+def test_every_step_of_a_search_fits_eighty_columns(searched: TrainResult) -> None:
+    """However long feedback and lists of examples are; and what an edit wrote can be found in its step."""
+    for each in searched.steps:
+        found = step_of(searched, each.step)
+        assert max(map(len, render_step(found, width=80).split("\n"))) <= 80
+        for edit in found.edits:
+            change = next(change for change in each.changes if change.name == edit.parameter)
+            assert set(edit.removed) <= set(change.before.split("\n"))
+            if each.kind == "ablation":
+                assert edit.edit in each.ablated
+                assert edit.evidence
+    assert any(each.kind == "ablation" for each in searched.steps)
+
+
+def test_hostile_text_of_a_step_does_not_reach_the_terminal(removal: TrainResult) -> None:
+    """Neither lines nor reasons nor names of parameters may command it."""
+    evil = "\x1b[2J\x07 wipe"
+    change = ParameterChange(evil, evil, "x", (Edit("replace", 1, evil, evil, (1,), evil),), (Evidence(evil, (evil,)),))
+    run = replace(removal, steps=(replace(step(1, "a", "b", why=evil, kind=evil), changes=(change,)),))
+    for color in (False, True):
+        shown = render_step(step_of(run, 1), color=color)
+        assert "\x1b[2J" not in shown
+        assert "\x07" not in shown

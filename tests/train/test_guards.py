@@ -69,6 +69,37 @@ def test_guards_that_guard_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"floors": {"billing": 0.5}}, r"field and value, such as \{\('queue', 'billing'\): 0.5\}; got 'billing': 0.5"),
+        ({"floors": {"ab": 0.5}}, "names a slice by field and value, .*; got 'ab': 0.5"),
+        ({"floors": {(1, 2): 0.5}}, r"names a slice by field and value, .*; got \(1, 2\): 0.5"),
+        ({"floors": [0.5]}, r"floors maps slices to floors, such as .*; got list \[0.5\]"),
+        ({"never_break": 3}, r"never_break is a sequence of ids, got int; write \[3\]"),
+    ],
+)
+def test_guards_of_a_wrong_shape_say_which_is_right(settings: Any, message: str) -> None:
+    """A name of two letters is no field with its value, either."""
+    with pytest.raises(TypeError, match=message):
+        Guards(**settings)
+
+
+@pytest.mark.parametrize("floor", [5, -0.1])
+def test_a_floor_that_no_score_can_have_is_refused(floor: float) -> None:
+    """It would refuse everything, or nothing; where nobody knows the scale, it is taken as it is."""
+    guards = Guards(floors={("kind", "loud"): floor})
+    with pytest.raises(
+        DataError, match=rf"the floor of kind = 'loud' is {floor}, and scores run from 0 to 1; .*betwee"
+    ):
+        guards.on(rows("w1"), scale=(0.0, 1.0))
+    assert guards.on(rows("w1"), scale=(-1.0, 5.0)) == guards.on(rows("w1"))
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    trainer, words = Trainer(guards=guards), rows(*WORDS)
+    with pytest.raises(DataError, match="scores run from 0 to 1"), use_models(forward=FunctionModel(answer)):
+        trainer.fit(program, nn.Judge("Is it loud?"), optim.TGD(program.parameters()), words, words)
+
+
+@pytest.mark.parametrize(
     ("guards", "message"),
     [
         (Guards(("w1",)), "never_break names 'w1', and no validation example has that id"),

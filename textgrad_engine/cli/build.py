@@ -23,6 +23,7 @@ from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Parameter
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train import Guards
+from textgrad_engine.train.evaluator import scale_of
 
 __all__ = [
     "check_prices",
@@ -87,7 +88,7 @@ def make_guards(config: Config, val: Sequence[Mapping[str, Any]]) -> Guards | No
 
 def _check_guards(config: Config, guards: Guards, val: Sequence[Mapping[str, Any]], *keys: str | int) -> None:
     try:
-        guards.on(val)
+        guards.on(val, scale_of(make_metric(config)))
     except DataError as error:
         config.fail(f"[guards] {error}", "guards", *keys)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import read_run
+from textgrad_engine.train import TrainResult
 
 __all__ = ["show"]
 
@@ -26,27 +27,38 @@ def show(
             "--line",
             metavar="N",
             min=1,
-            help="Where line N of the best text comes from: feedback, examples, the race that accepted it, ablations.",
+            help="Where line N of the best text comes from: feedback, examples, the race that accepted it, ablations. "
+            "For a line that was removed, see --step.",
+        ),
+    ] = None,
+    step: Annotated[
+        int | None,
+        typer.Option(
+            "--step",
+            metavar="N",
+            min=1,
+            help="What step N did, also which lines it removed: feedback, examples, the race that decided, ablations. "
+            "The report names the step of each line that was added or removed.",
         ),
     ] = None,
     parameter: Annotated[
-        str | None, typer.Option("--parameter", metavar="NAME", help="Which text's line, where several were trained.")
+        str | None, typer.Option("--parameter", metavar="NAME", help="Which text, where several were trained.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the report of a run again; of a run that was killed, what is known of it."""
     with checking():
-        if parameter is not None and line is None:
-            raise RunError("--parameter says which text's line to explain, so it needs --line N")
+        if line is not None and step is not None:
+            raise RunError("--line N explains a line and --step N a step: give one of them")
+        if parameter is not None and line is None and step is None:
+            raise RunError("--parameter says which text's line to explain, so it needs --line N or --step N")
         found = read_run(run)
-        if line is not None:
+        if line is not None or step is not None:
             if found.result is None:
-                raise RunError(f"{run} has no result, as the run was killed; only finished runs can explain a line")
-            explained = report.lineage_of(found.result, line, parameter)
-            if as_json:
-                write(json.dumps(report.lineage_as_json(explained), ensure_ascii=False, indent=2))
-            else:
-                write(report.render_line(explained, width=width(), color=colors()))
+                what = "a line" if step is None else "a step"
+                raise RunError(f"{run} has no result, as the run was killed; only finished runs can explain {what}")
+            body, shown = _explained(found.result, line, step, parameter)
+            write(json.dumps(body, ensure_ascii=False, indent=2) if as_json else shown)
             return
     for note in found.notes:
         complain(f"note: {note}")
@@ -69,3 +81,15 @@ def show(
             found.result, title=str(run), remark=remark, openings=openings, width=width(), color=colors()
         )
         write("\n" + shown)
+
+
+def _explained(
+    result: TrainResult, line: int | None, step: int | None, parameter: str | None
+) -> tuple[dict[str, Any], str]:
+    """Where a line comes from, or what a step did: for machines and for people."""
+    if line is not None:
+        of_line = report.lineage_of(result, line, parameter)
+        return report.lineage_as_json(of_line), report.render_line(of_line, width=width(), color=colors())
+    assert step is not None
+    of_step = report.step_of(result, step, parameter)
+    return report.step_as_json(of_step), report.render_step(of_step, width=width(), color=colors())

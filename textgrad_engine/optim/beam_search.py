@@ -33,17 +33,19 @@ from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.demos import demos_and_queries
 from textgrad_engine.optim.gather import Heard, gather
 from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.bandit import BATCH, successive_rejects, ucb
 from textgrad_engine.optim.search.credit import credit
-from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
+from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import FeedbackOn, Objective
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
+from textgrad_engine.optim.settings import at_least
 from textgrad_engine.optim.transforms import FeedbackTransform, Gathered
 
 __all__ = ["BeamSearch"]
@@ -53,11 +55,12 @@ Selection = Literal["rejects", "ucb"]
 
 @dataclass(frozen=True)
 class _Errors:
-    """A group of examples that a candidate fails, and their scores."""
+    """A group of examples that a candidate fails, their scores, and what a proposer may show beside the feedback."""
 
     parent: int
     positions: tuple[int, ...]
     scores: tuple[float | None, ...]
+    shown: Mapping[str, Any]
 
 
 class BeamSearch(PopulationSearcher):
@@ -89,6 +92,7 @@ class BeamSearch(PopulationSearcher):
 
     Raises:
         ValueError: there is no parameter, a setting is out of range, or `selection` is another word.
+        TypeError: a setting is of a wrong kind.
 
     Example:
         >>> from textgrad_engine import nn, use_models
@@ -111,6 +115,9 @@ class BeamSearch(PopulationSearcher):
         >>> system.data
         'Repeat. Shout.'
     """
+
+    _several = ", and edits={n} for so many new texts from each criticism"
+    _has_solved = True
 
     def __init__(
         self,
@@ -137,22 +144,17 @@ class BeamSearch(PopulationSearcher):
     ) -> None:
         if selection not in ("rejects", "ucb"):
             raise ValueError(f"selection is 'rejects' or 'ucb', got {selection!r}")
-        if paraphrases < 0:
-            raise ValueError(f"paraphrases must be at least 0, got {paraphrases}")
-        counts = {
-            "beam": beam,
-            "rounds": rounds,
-            "batch_size": batch_size,
-            "gradients": gradients,
-            "errors": errors,
-            "edits": edits,
-            "successors": successors,
-            "evaluations": evaluations,
-            "max_edits": max_edits,
+        at_least(0, paraphrases=paraphrases)
+        at_least(1, beam=beam, rounds=rounds, batch_size=batch_size, gradients=gradients, errors=errors, edits=edits)
+        at_least(1, successors=successors, evaluations=evaluations, max_edits=max_edits)
+        settings = {
+            "constraints": constraints,
+            "max_tokens": max_tokens,
+            "max_feedback_tokens": max_feedback_tokens,
+            "transforms": transforms,
         }
-        settings = text_settings(constraints, max_tokens, max_feedback_tokens, **counts)
-        super().__init__(params, {**settings, "transforms": transforms}, model, seed)
-        self.proposer, self.max_edits = proposer or Rewrite(), max_edits
+        super().__init__(params, settings, model, seed)
+        self.proposer, self.max_edits = self._proposer(proposer, Rewrite()), max_edits
         self.beam, self.rounds, self.batch_size = beam, rounds, batch_size
         self.gradients, self.errors, self.edits, self.paraphrases = gradients, errors, edits, paraphrases
         self.successors, self.selection, self.evaluations = successors, selection, evaluations
@@ -250,7 +252,9 @@ class BeamSearch(PopulationSearcher):
             rng.shuffle(wrong)
             for start in range(0, min(len(wrong), self.gradients * self.errors), self.errors):
                 group = sorted(wrong[start : start + self.errors])
-                found.append(_Errors(parent, tuple(n for n, _ in group), tuple(score for _, score in group)))
+                right = {n: score for n, score in zip(positions, row) if score is not None and score >= top}
+                shown = demos_and_queries(objective, self.population.candidates[parent].texts, right | dict(group), top)
+                found.append(_Errors(parent, tuple(n for n, _ in group), tuple(score for _, score in group), shown))
         return found
 
     def _feedback(self, objective: Objective, groups: list[_Errors]) -> list[FeedbackOn]:
@@ -288,7 +292,7 @@ class BeamSearch(PopulationSearcher):
                 heard.append((place, parameter, told))
         shown = {place: (n, each) for (place, n, _), each in zip(heard, gather([told for *_, told in heard]))}
         started: list[tuple[Draft, int, int, Job] | Draft] = []
-        for place, stays in enumerate(begun):
+        for place, (stays, group) in enumerate(zip(begun, groups)):
             parameter, found = shown.get(place, (0, Gathered(())))
             if isinstance(found, str):
                 stays, found = replace(stays, problems=(*stays.problems, found)), Gathered(())
@@ -304,6 +308,7 @@ class BeamSearch(PopulationSearcher):
                     max_edits=self.max_edits,
                     items=found.items,
                     history=found.history,
+                    **group.shown,
                 )
                 job = Job(self.proposer, brief, sample)
                 started.append((replace(stays, number=number), parameter, found.left_out, job))

@@ -9,6 +9,7 @@ Where it departs:
 
 - The teacher is run once over the training set, with one set of labelled examples, on those that it does not show; all
   sets are drawn from what it solved. DSPy runs it anew for each set, until it has solved enough.
+- A proposer may show less than a set: a few of each label, or those that are nearest to what the teacher got wrong.
 - A demonstration is the input and the answer of the whole program, in one prompt of it; with several prompts, the sets
   go to them in turn, and the scores tell where they help. DSPy takes the inputs and outputs of each of its steps.
 - The demonstrations are lines of the prompt's own text (`proposers.Demonstrations`), so contracts hold for them: that
@@ -27,13 +28,14 @@ from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.contracts import Contract
-from textgrad_engine.optim.demos import Demo
-from textgrad_engine.optim.proposers import Demonstrations
-from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
+from textgrad_engine.optim.demos import Demo, demos_and_queries
+from textgrad_engine.optim.proposers import Demonstrations, Proposer
+from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.optim.settings import at_least
 
 __all__ = ["BootstrapDemos"]
 
@@ -50,12 +52,16 @@ class BootstrapDemos(PopulationSearcher):
         bootstrapped: at most so many demonstrations that the program solved itself in a set.
         labelled: a set is filled up with labelled examples to so many in all; 0 for none.
         least: the score from which an example counts as solved.
+        proposer: what of a set is shown: ``Demonstrations(4, "label")`` shows about as many examples of each label,
+            ``Demonstrations(4, "nearest")`` those nearest to training examples that the teacher gets wrong. None shows
+            the whole set. With a large `bootstrapped`, the second step chooses from all that was solved.
         constraints: contracts that are checked (`optim.contracts`).
         max_tokens: at most so many tokens in a parameter; examples that do not fit are left out.
         seed: of the sets.
 
     Raises:
         ValueError: there is no parameter, or a setting is out of range.
+        TypeError: a setting is of a wrong kind.
 
     Example:
         >>> from textgrad_engine import nn
@@ -74,6 +80,9 @@ class BootstrapDemos(PopulationSearcher):
         ['Example 1', 'word: one', 'Right answer: ONE']
     """
 
+    _several = "; sets= says how many sets it tries, one after the other"
+    _has_solved = True
+
     def __init__(
         self,
         params: Iterable[Variable] | Iterable[dict[str, Any]],
@@ -82,18 +91,20 @@ class BootstrapDemos(PopulationSearcher):
         bootstrapped: int = 4,
         labelled: int = 16,
         least: float = 1.0,
+        proposer: Proposer | None = None,
         constraints: Iterable[Contract | str] = (),
         max_tokens: int = 2000,
         seed: int = 0,
     ) -> None:
-        if labelled < 0:
-            raise ValueError(f"labelled must be at least 0, got {labelled}")
-        # It shows no feedback, so the limit for that is nobody's business.
-        settings = text_settings(constraints, max_tokens, max_tokens, sets=sets, bootstrapped=bootstrapped)
-        del settings["max_feedback_tokens"]
+        at_least(0, labelled=labelled)
+        at_least(1, sets=sets, bootstrapped=bootstrapped)
+        # It shows no feedback, so there is no limit for that.
+        settings = {"constraints": constraints, "max_tokens": max_tokens}
         super().__init__(params, settings, None, seed)
         self.sets, self.bootstrapped, self.labelled, self.least = sets, bootstrapped, labelled, least
+        self.proposer = None if proposer is None else self._proposer(proposer)
         self._solved: dict[int, Demo] | None = None
+        self._failed: tuple[str, ...] = ()
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`. No model is asked for texts."""
@@ -113,11 +124,12 @@ class BootstrapDemos(PopulationSearcher):
 
     def _memory(self) -> dict[str, Any]:
         solved = None if self._solved is None else {position: asdict(demo) for position, demo in self._solved.items()}
-        return {"solved": solved}
+        return {"solved": solved, "failed": list(self._failed)}
 
     def _remember(self, memory: Mapping[str, Any]) -> None:
         solved = memory.get("solved")
         self._solved = None if solved is None else TypeAdapter(dict[int, Demo]).validate_python(solved)
+        self._failed = tuple(memory.get("failed", ()))
 
     def _propose(self, objective: Objective) -> Sequence[Outcome]:
         if self._begun >= self.sets + 2:
@@ -143,9 +155,10 @@ class BootstrapDemos(PopulationSearcher):
     def _chosen(self, objective: Objective, number: int) -> dict[int, Demo]:
         """The demonstrations of a set, by the position of their example."""
         labelled = self._labelled(objective)
+        # The teacher also tells what fails, which a proposer may want to know from the first set on.
+        solved = self._bootstrapped(objective, labelled) if number > 1 or self.proposer is not None else {}
         if number == 1:
             return dict(list(labelled.items())[: self.labelled])
-        solved = self._bootstrapped(objective, labelled)
         order = list(labelled | solved)
         size = self.bootstrapped
         if number > 2:
@@ -171,9 +184,12 @@ class BootstrapDemos(PopulationSearcher):
                 shown = {}
             positions = [n for n in range(len(objective.train)) if n not in shown]
             scores = objective.scores(teacher, positions, "train")
-            right = [n for n, score in zip(positions, scores) if score is not None and score >= self.least]
+            found = dict(zip(positions, scores))
+            told = demos_and_queries(objective, teacher, found, self.least)
+            right = [n for n, score in found.items() if score is not None and score >= self.least]
             demos = zip(right, objective.demos(right, teacher))
             self._solved = {position: demo for position, demo in demos if demo is not None}
+            self._failed = told["queries"]
         return self._solved
 
     def _shown(self, kind: str, number: int, parameter: int, demos: list[Demo], positions: tuple[int, ...]) -> Draft:
@@ -182,6 +198,7 @@ class BootstrapDemos(PopulationSearcher):
         draft = Draft(number, kind, Candidate(seed.texts, seed.origins, (0,)), examples=positions)
         if not demos:
             return draft
-        brief = self._desk.brief(seed, parameter, step=number, demos=tuple(demos))
-        (answer,) = self._desk.ask([Job(Demonstrations(k=len(demos)), brief)])
+        proposer = None if kind == "teacher" else self.proposer
+        brief = self._desk.brief(seed, parameter, step=number, demos=tuple(demos), queries=self._failed)
+        (answer,) = self._desk.ask([Job(proposer or Demonstrations(k=len(demos)), brief)])
         return self._desk.filled(draft, parameter, 0, brief, answer)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from textgrad_engine.optim.words import grams, words_of
 
-__all__ = ["Demo", "by_label", "by_likeness", "demo_of", "solved"]
+__all__ = ["Demo", "by_label", "by_likeness", "demo_of", "demos_and_queries", "solved"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,40 @@ def demo_of(example: str, inputs: Mapping[str, Any], answer: Any, label: Any = N
     """
     shown = tuple((field, _text(value)) for field, value in inputs.items())
     return Demo(shown, _text(answer), "" if label is None else _text(label), example)
+
+
+class _Examples(Protocol):
+    """What is needed here of `optim.search.Objective`, which knows of demonstrations and so cannot be named."""
+
+    train: tuple[str, ...]
+
+    def demos(self, positions: Sequence[int], texts: tuple[str, ...] | None = None) -> list[Demo | None]: ...
+
+
+def demos_and_queries(
+    examples: _Examples, texts: tuple[str, ...], scores: Mapping[int, float | None], top: float
+) -> dict[str, Any]:
+    """What the training examples give a proposer beside feedback: `Brief.demos` and `Brief.queries`.
+
+    The demonstrations are the examples that the program has just solved, with its own answers, and those that the data
+    has an answer for, but for the ones that it has just failed; the inputs of these are the queries. Nothing is run.
+
+    Args:
+        examples: the objective of a search.
+        texts: what the examples were run with.
+        scores: of the examples that were run with these texts, by position; None where no answer was to be had.
+        top: the score from which an example counts as solved.
+    """
+    known = {position: score for position, score in scores.items() if score is not None}
+    answered = dict(zip(known, examples.demos(list(known), texts)))
+    failed = [position for position, score in known.items() if not score >= top]
+    found = dict(enumerate(examples.demos(range(len(examples.train)))))
+    found |= {position: demo for position, demo in answered.items() if demo is not None}
+    asked = [demo for position in failed if (demo := answered[position]) is not None]
+    return {
+        "demos": tuple(demo for position, demo in found.items() if demo is not None and position not in failed),
+        "queries": tuple(" ".join(text for _, text in demo.inputs) for demo in asked),
+    }
 
 
 def by_label(demos: Iterable[Demo]) -> list[Demo]:

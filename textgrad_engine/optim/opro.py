@@ -24,11 +24,12 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.search.by_scores import ByScores
-from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
+from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
 from textgrad_engine.optim.search.objective import Objective, Split, worths
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
+from textgrad_engine.optim.settings import at_least
 
 __all__ = ["OPRO"]
 
@@ -54,6 +55,7 @@ class OPRO(PopulationSearcher):
 
     Raises:
         ValueError: there is no parameter, or a setting is out of range.
+        TypeError: a setting is of a wrong kind.
 
     Example:
         >>> from textgrad_engine import nn
@@ -92,12 +94,16 @@ class OPRO(PopulationSearcher):
     ) -> None:
         if score_on not in ("train", "val"):
             raise ValueError(f"score_on is 'train' or 'val', got {score_on!r}")
-        if examples < 0:
-            raise ValueError(f"examples must be at least 0, got {examples}")
-        counts = {"rounds": rounds, "per_round": per_round, "shown": shown}
+        at_least(0, examples=examples)
+        at_least(1, rounds=rounds, per_round=per_round, shown=shown)
         if sample is not None:
-            counts["sample"] = sample
-        super().__init__(params, text_settings(constraints, max_tokens, max_feedback_tokens, **counts), model, seed)
+            at_least(1, sample=sample)
+        settings = {
+            "constraints": constraints,
+            "max_tokens": max_tokens,
+            "max_feedback_tokens": max_feedback_tokens,
+        }
+        super().__init__(params, settings, model, seed)
         self.rounds, self.per_round, self.shown, self.examples = rounds, per_round, shown, examples
         self.score_on, self.sample = score_on, sample
         self._round = 0

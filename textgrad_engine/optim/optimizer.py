@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
@@ -16,6 +16,7 @@ from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.optim.gather import FeedbackItem
 from textgrad_engine.optim.patch import Edit, Origin
+from textgrad_engine.optim.settings import named, shared
 
 __all__ = ["Change", "Optimizer"]
 
@@ -50,11 +51,12 @@ class Optimizer:
 
     Args:
         params: Variables that require grad, or groups: dicts with "params" and settings of their own.
-        defaults: the settings of groups that do not name them.
+        defaults: the settings of groups that do not name them. Some names mean the same in every optimizer, and are
+            checked here (`optim.settings`); a subclass with others extends `_checked`.
 
     Raises:
-        ValueError: there is no parameter, one comes twice, or a setting is unknown.
-        TypeError: a parameter is no leaf Variable.
+        ValueError: there is no parameter, one comes twice, or a setting is unknown or out of range.
+        TypeError: a parameter is no leaf Variable, or a setting is of a wrong kind.
 
     Attributes:
         param_groups: the groups, each a dict of "params" and its settings.
@@ -63,10 +65,15 @@ class Optimizer:
         changes: what the last step did to each parameter that had feedback.
     """
 
+    _has_solved: ClassVar[bool] = False
+    """Whether it has solved examples for a proposer to show."""
+    _several: ClassVar[str] = ""
+    """How it comes by several candidates, for `optim.settings.proposer_of`."""
+
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
         if isinstance(params, Variable):
             raise TypeError("an optimizer takes an iterable of Variables, e.g. program.parameters(); got a single one")
-        self.defaults = dict(defaults)
+        self.defaults = self._checked(defaults)
         self.param_groups: list[dict[str, Any]] = []
         self.state: dict[Variable, dict[str, Any]] = {}
         self.steps = 0
@@ -78,13 +85,13 @@ class Optimizer:
             raise ValueError(
                 "the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter"
             )
-        for group in given if isinstance(given[0], dict) else [{"params": given}]:
-            self.add_param_group(group)  # type: ignore[arg-type]
+        for group in _groups(given):
+            self.add_param_group(group)
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Train further parameters, with settings of their own; see the class for errors."""
-        params = group["params"]
-        variables = [params] if isinstance(params, Variable) else list(params)
+        where = f"param_groups[{len(self.param_groups)}]"
+        variables = _trained(group, where)
         for variable in variables:
             if not isinstance(variable, Variable):
                 raise TypeError(f"an optimizer trains Variables, got {type(variable).__name__}")
@@ -94,10 +101,11 @@ class Optimizer:
         if len({id(v) for v in variables}) < len(variables) or any(id(v) in known for v in variables):
             raise ValueError("a parameter comes twice; each may be in one group, once")
         if unknown := [name for name in group if name != "params" and name not in self.defaults]:
-            raise ValueError(
-                f"{type(self).__name__} has no setting {unknown[0]!r}; it has {', '.join(sorted(self.defaults))}"
-            )
-        self.param_groups.append({**self.defaults, **group, "params": variables})
+            settings = ", ".join(sorted(self.defaults))
+            raise ValueError(f"{where}: {type(self).__name__} has no setting {unknown[0]!r}; it has {settings}")
+        with named(where):
+            own = self._checked({name: value for name, value in group.items() if name != "params"})
+        self.param_groups.append({**self.defaults, **own, "params": variables})
 
     def zero_grad(self) -> None:
         """Forget the feedback on all parameters."""
@@ -125,6 +133,15 @@ class Optimizer:
         """`step` for code that has an event loop of its own; the loop is not blocked."""
         context = copy_context()
         return await asyncio.to_thread(context.run, self.step, closure)
+
+    def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Some or all settings of a group, checked; a subclass that has others extends it.
+
+        Raises:
+            TypeError: a setting is of a wrong kind.
+            ValueError: a setting is out of range.
+        """
+        return shared(settings, type(self).__name__, self._several, solved=self._has_solved)
 
     def _step(self) -> None:
         raise NotImplementedError(f"{type(self).__name__} needs a `_step`")
@@ -183,26 +200,126 @@ class Optimizer:
             for group in self.param_groups
         ]
         state = {numbers[id(variable)]: _plain(entry) for variable, entry in self.state.items()}
-        return {"state": state, "param_groups": groups, "steps": self.steps}
+        return {"optimizer": type(self).__name__, "state": state, "param_groups": groups, "steps": self.steps}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` gave; the parameters themselves, and their requires_grad, stay as they are.
 
+        After an error everything is as before.
+
         Raises:
-            ValueError: it belongs to other groups.
+            ValueError: it is another optimizer's, belongs to other groups, lacks something, or has a setting that is
+                out of range.
+            TypeError: it is no state, or a setting in it is of a wrong kind.
+        """
+        self._check_owner(state)
+        try:
+            take = self._reading(state)
+        except KeyError as error:
+            raise ValueError(f"the state lacks {error}, which that of {type(self).__name__} has") from error
+        take()
+
+    def _check_owner(self, state: Mapping[str, Any]) -> None:
+        given: object = state
+        if not isinstance(given, Mapping):
+            raise TypeError(f"load_state_dict takes what state_dict gave, got {type(given).__name__} {given!r:.60}")
+        own, name = type(self).__name__, given.get("optimizer")
+        if name is None:  # it was saved before states had the name, so that only its shape can tell
+            known = _shape(self.state_dict())
+            foreign = [part for part in _shape(given) if part not in known]
+            if foreign:
+                raise ValueError(f"the state is another optimizer's: it has {foreign[0]}, which that of {own} has not")
+        elif name not in [kind.__name__ for kind in type(self).__mro__]:
+            raise ValueError(
+                f"the state is that of {name}, and this optimizer is {own}; load it into {name} with as many parameters"
+            )
+
+    def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
+        """Read a state, and change nothing; what is returned takes it over. A subclass with more in it extends this.
+
+        Raises:
+            KeyError: it lacks something.
+            ValueError: it belongs to other groups, or a setting is out of range.
+            TypeError: a setting is of a wrong kind.
         """
         sizes = [len(group["params"]) for group in self.param_groups]
         theirs = [len(group["params"]) for group in state["param_groups"]]
         if sizes != theirs:
             raise ValueError(f"the state is for groups of {theirs} parameters; this optimizer has groups of {sizes}")
-        for group, other in zip(self.param_groups, state["param_groups"]):
-            group.update({name: value for name, value in other.items() if name != "params"})
-        variables = self._variables()
-        self.steps = int(state["steps"])
-        self.state = {variables[int(number)]: _taken(entry) for number, entry in state["state"].items()}
+        settings = []
+        for number, other in enumerate(state["param_groups"]):
+            with named(f"param_groups[{number}] of the state"):
+                settings.append(self._checked({name: value for name, value in other.items() if name != "params"}))
+        variables = dict(enumerate(self._variables()))
+        steps = int(state["steps"])
+        if strange := [number for number in state["state"] if int(number) not in variables]:
+            raise ValueError(
+                f"the state is of parameter {strange[0]}, too; this optimizer has 0 to {len(variables) - 1}"
+            )
+        held = {variables[int(number)]: _taken(entry) for number, entry in state["state"].items()}
+
+        def take() -> None:
+            for group, own in zip(self.param_groups, settings):
+                group.update(own)
+            self.steps, self.state = steps, held
+
+        return take
 
     def _variables(self) -> list[Variable]:
         return [variable for group in self.param_groups for variable in group["params"]]
+
+
+def _groups(given: Sequence[Any]) -> Sequence[Any]:
+    """What an optimizer was given, as groups.
+
+    Raises:
+        TypeError: some of it are groups, and some are not.
+    """
+    groups = [isinstance(each, Mapping) for each in given]
+    if not any(groups):
+        return [{"params": given}]
+    if not all(groups):
+        number = groups.index(False)
+        raise TypeError(
+            f"params[{number}] is {_told(given[number])}, and params[{groups.index(True)}] is a group; give parameters "
+            'only or groups only: {"params": [...]} makes a group of it'
+        )
+    return given
+
+
+def _trained(group: Mapping[str, Any], where: str) -> list[Any]:
+    """What a group says is to be trained.
+
+    Raises:
+        TypeError: it is no group, or its "params" are no sequence.
+        ValueError: it has no "params".
+    """
+    given: object = group
+    if not isinstance(given, Mapping):
+        raise TypeError(f'{where}: a group is {{"params": [...]}} with settings of its own, got {_told(given)}')
+    if "params" not in given:
+        has = f"only {', '.join(map(repr, given))}" if given else "nothing in it"
+        raise ValueError(f'{where} has no "params": write {{"params": [...], ...}}; it has {has}')
+    params = given["params"]
+    if isinstance(params, Variable):
+        return [params]
+    if not isinstance(params, Iterable):
+        raise TypeError(f'{where}: "params" is a sequence of Variables, got {type(params).__name__}')
+    return list(params)
+
+
+def _told(value: object) -> str:
+    return value._name() if isinstance(value, Variable) else f"{type(value).__name__} {value!r:.60}"
+
+
+def _shape(state: Mapping[str, Any]) -> list[str]:
+    """What a state is made of, in words: its keys, those of what a search remembers, and the settings of its groups."""
+    settings = sorted({name for group in state.get("param_groups", ()) for name in group})
+    return [
+        *(repr(name) for name in state if name != "optimizer"),
+        *(f"memory[{name!r}]" for name in state.get("memory") or ()),
+        *(f"the setting {name!r}" for name in settings),
+    ]
 
 
 _ORIGINS = TypeAdapter(list[Origin | None])

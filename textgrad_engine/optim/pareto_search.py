@@ -32,15 +32,17 @@ from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.demos import demos_and_queries
 from textgrad_engine.optim.gather import gather
 from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.credit import credit
-from textgrad_engine.optim.search.drafts import Draft, Job, text_settings
+from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
 from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, worths
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.optim.settings import at_least
 from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["ParetoSearch"]
@@ -70,6 +72,7 @@ class ParetoSearch(PopulationSearcher):
 
     Raises:
         ValueError: there is no parameter, or a setting is out of range.
+        TypeError: a setting is of a wrong kind.
 
     Example:
         >>> from textgrad_engine import nn, use_models
@@ -93,6 +96,9 @@ class ParetoSearch(PopulationSearcher):
         'Repeat. Shout.'
     """
 
+    _several = "; proposals= says how many it tries, one after the other"
+    _has_solved = True
+
     def __init__(
         self,
         params: Iterable[Variable] | Iterable[dict[str, Any]],
@@ -110,19 +116,18 @@ class ParetoSearch(PopulationSearcher):
         feedback_batch_size: int = 8,
         seed: int = 0,
     ) -> None:
-        if merges < 0:
-            raise ValueError(f"merges must be at least 0, got {merges}")
-        settings = text_settings(
-            constraints,
-            max_tokens,
-            max_feedback_tokens,
-            batch_size=batch_size,
-            proposals=proposals,
-            max_edits=max_edits,
-            feedback_batch_size=feedback_batch_size,
-        )
-        super().__init__(params, {**settings, "transforms": transforms}, model, seed)
-        self.proposer, self.batch_size, self.proposals = proposer or Rewrite(), batch_size, proposals
+        at_least(0, merges=merges)
+        at_least(1, batch_size=batch_size, proposals=proposals, max_edits=max_edits)
+        at_least(1, feedback_batch_size=feedback_batch_size)
+        settings = {
+            "constraints": constraints,
+            "max_tokens": max_tokens,
+            "max_feedback_tokens": max_feedback_tokens,
+            "transforms": transforms,
+        }
+        super().__init__(params, settings, model, seed)
+        self.proposer = self._proposer(proposer, Rewrite())
+        self.batch_size, self.proposals = batch_size, proposals
         self.merges, self.max_edits, self.feedback_batch_size = merges, max_edits, feedback_batch_size
         self._drawn = 0
         self._merge_due = False
@@ -218,8 +223,15 @@ class ParetoSearch(PopulationSearcher):
             return replace(draft, problems=(*draft.problems, shown))
         if not shown.items:
             return draft
+        top = max([self.population.top, *(score for score in said.scores if score is not None)])
         brief = self._desk.brief(
-            candidate, parameter, step=number, max_edits=self.max_edits, items=shown.items, history=shown.history
+            candidate,
+            parameter,
+            step=number,
+            max_edits=self.max_edits,
+            items=shown.items,
+            history=shown.history,
+            **demos_and_queries(objective, candidate.texts, dict(zip(positions, said.scores)), top),
         )
         (answer,) = self._desk.ask([Job(self.proposer, brief)])
         return self._desk.filled(draft, parameter, shown.left_out, brief, answer)

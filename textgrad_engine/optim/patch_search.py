@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.contracts import Contract, contracts_for
+from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.search.agenda import company, due
 from textgrad_engine.optim.search.board import Board
@@ -34,7 +34,8 @@ from textgrad_engine.optim.search.patch_volume import patch_volume
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.settling import MANY_TOGETHER, SHORTER, Settling, challenger
 from textgrad_engine.optim.search.volume import Sizes, Volume
-from textgrad_engine.optim.search.work import Workshop
+from textgrad_engine.optim.search.work import Workshop, ties
+from textgrad_engine.optim.settings import at_least
 from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["PatchSearch"]
@@ -101,6 +102,7 @@ class PatchSearch(Searcher):
 
     Raises:
         ValueError: there is no parameter, or a setting is out of range.
+        TypeError: a setting is of a wrong kind.
 
     Example:
         >>> from textgrad_engine import nn, use_models
@@ -127,6 +129,8 @@ class PatchSearch(Searcher):
         >>> search.close()
     """
 
+    _several = ", and lanes={n} to work on so many at a time"
+
     def __init__(
         self,
         params: Iterable[Variable] | Iterable[dict[str, Any]],
@@ -148,33 +152,20 @@ class PatchSearch(Searcher):
         ablate_every: int = 8,
         seed: int = 0,
     ) -> None:
-        if isinstance(constraints, str):
-            raise TypeError(f"constraints is a sequence of texts and contracts, got one text; write [{constraints!r}]")
         settings = {
-            "constraints": tuple(constraints),
+            "constraints": constraints,
             "max_tokens": max_tokens,
             "max_feedback_tokens": max_feedback_tokens,
             "transforms": transforms,
         }
-        for name, value in (
-            ("lanes", lanes),
-            ("batch_size", batch_size),
-            ("max_edits", max_edits),
-            ("max_tokens", max_tokens),
-            ("max_feedback_tokens", max_feedback_tokens),
-            ("feedback_batch_size", feedback_batch_size),
-            ("most_tries", most_tries),
-            ("ablate_every", ablate_every),
-            ("pool", pool),
-            ("allowance", allowance),
-        ):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        if momentum < 0:
-            raise ValueError(f"momentum must be at least 0, got {momentum}")
-        contracts_for(tuple(constraints), max_tokens)
+        at_least(1, lanes=lanes, batch_size=batch_size, max_edits=max_edits, feedback_batch_size=feedback_batch_size)
+        at_least(1, most_tries=most_tries, ablate_every=ablate_every, pool=pool)
+        if allowance is not None:
+            at_least(1, allowance=allowance)
+        at_least(0, momentum=momentum)
         super().__init__(params, settings)
-        self.model, self.proposer, self.allowance = model, proposer or Patch(), allowance
+        self.model, self.allowance = model, allowance
+        self.proposer = self._proposer(proposer, Patch())
         self.batch_size, self.max_edits, self.momentum = batch_size, max_edits, momentum
         self.feedback_batch_size, self.pool = feedback_batch_size, pool
         self.most_tries, self.ablate_every, self.seed = most_tries, ablate_every, seed
@@ -207,22 +198,26 @@ class PatchSearch(Searcher):
         return patch_volume(self, sizes, lanes=self._lanes.count, begun=self._lanes.most, measured=MEASURED)
 
     def close(self) -> None:
-        """Wait for the proposals under way and drop them; the next step goes on from what was decided."""
+        """Wait for the proposals under way and drop them; what they were to try is due again at the next step."""
         self._lanes.close()
         if self._board is not None:
-            self._board.busy.clear()
+            self._board.put_back()
         super().close()
 
     def state_dict(self) -> dict[str, Any]:
-        """State and settings as plain data, with all that the search knows; proposals under way are not in it."""
+        """State and settings as plain data, with all that the search knows; what is under way is due again in it."""
         board = None if self._board is None else self._board.state_dict()
         return {**super().state_dict(), "board": board}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave; see `Optimizer.load_state_dict`."""
-        self.close()
-        super().load_state_dict(state)
-        self._board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
+    def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
+        take = super()._reading(state)
+        board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
+
+        def take_all() -> None:
+            take()
+            self._board = board
+
+        return take_all
 
     def _begin(self, objective: Objective) -> None:
         super()._begin(objective)
@@ -330,10 +325,9 @@ class PatchSearch(Searcher):
         board, shop = self.board, self._workshop
         number = board.begun + 1
         seed = f"{self.seed}/{number}"
-        begin = functools.partial(self._work, objective)
+        work = functools.partial(self._work, objective)
         if board.together >= MANY_TOGETHER:
-            board.together = 0
-            return begin(shop.tidying, number, seed)
+            return self._tidy(objective)
         while board.rivals:
             rival = board.rivals.pop(0)
             there, _ = moved(
@@ -341,33 +335,40 @@ class PatchSearch(Searcher):
             )
             if there.texts != board.texts:
                 first = [self._positions[name] for name in rival.gained]
-                return begin(shop.rival, there, first, seed)
+                board.begin(rival=rival)
+                return work(shop.rival, there, first, seed)
         rng = random.Random(seed)
         positions = board.draw(self.batch_size, len(objective.train), rng, self.most_tries)
         if board.together and not positions and not self._lanes.under_way:
-            board.together = 0
-            return begin(shop.tidying, number, seed)
+            return self._tidy(objective)
         stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
         if (without := self._without(objective, stuck=stuck)) is not None:
             return without
         if stuck and board.vain < MOST_VAIN and (edits := company(board, objective)):
-            return begin(shop.union, number, edits, seed)
+            return work(shop.union, number, edits, seed)
         if not positions:
             return None
-        board.busy.update(positions)
+        board.begin(examples=tuple(positions))
         # Patches that do not know of each other are put together: the more of them, the smaller each.
         steps = min(self.max_edits, max(FEWEST_EDITS, self.max_edits // self._useful(objective)))
         share = functools.partial(hearing.share, hearing.place())
-        return begin(shop.patch, number, tuple(positions), steps, seed, share)
+        return work(shop.patch, number, tuple(positions), steps, seed, share)
+
+    def _tidy(self, objective: Objective) -> Callable[[], Found]:
+        """Have the texts tidied, into which patches were put together."""
+        board = self.board
+        together, board.together = board.together, 0
+        board.begin(together=together)
+        return self._work(objective, self._workshop.tidying, board.begun, f"{self.seed}/{board.begun}")
 
     def _without(self, objective: Objective, *, stuck: bool) -> Callable[[], Found] | None:
         """The next edits to try without; None where none are."""
-        number = self.board.begun + 1
-        about = due(self.board, self.ablate_every, stuck=stuck)
-        return self._work(objective, self._workshop.ablation, number, about, f"{self.seed}/{number}") if about else None
+        if not (about := due(self.board, self.ablate_every, stuck=stuck)):
+            return None
+        number = self.board.begun
+        return self._work(objective, self._workshop.ablation, number, about, f"{self.seed}/{number}")
 
     def _work(self, objective: Objective, what: Callable[..., Found], *arguments: Any) -> Callable[[], Found]:
-        self.board.begun += 1
         return functools.partial(what, objective, self.board.snapshot(), *arguments)
 
     # What became of it.
@@ -378,6 +379,6 @@ class PatchSearch(Searcher):
         if decided.kept:
             for variable, text, own in zip(self._variables(), board.texts, board.origins):
                 self.state.setdefault(variable, {})["origins"] = (text, list(own))
-            if found.kind in SHORTER and self._base == found.base:
+            if (found.kind in SHORTER or ties(found)) and self._base == found.base:
                 self._base = board.texts  # what is under way is hardly the worse for a line less
         return decided

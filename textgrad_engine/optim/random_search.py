@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -22,13 +22,15 @@ from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
 from textgrad_engine.optim.search.board import Board
-from textgrad_engine.optim.search.drafts import Desk, Draft, Job, text_settings
+from textgrad_engine.optim.search.drafts import Desk, Draft, Job
 from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.optim.search.race import Race, RaceRecord, balance, run_race
+from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, balance, run_race
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.optim.search.work import is_shorter
+from textgrad_engine.optim.settings import at_least
 from textgrad_engine.optim.telling import edits_in_words, without_what_is_there
 
 __all__ = ["RandomEdits", "RandomSearch"]
@@ -101,6 +103,8 @@ def _shaken(parts: list[str], rng: random.Random) -> list[str]:
 class RandomSearch(Searcher):
     """Tries proposals made without feedback, one after the other, and keeps what a paired race shows to be better.
 
+    What is shorter is kept, too, when no difference is shown on all the examples that may be run.
+
     It is the control for any other search: the same race (`optim.search.race`), the same contracts, the same memory of
     what was tried and did not help; what is withheld is what went wrong. It is `finished` after `proposals`, or when
     the proposer only says what it has said before.
@@ -119,6 +123,7 @@ class RandomSearch(Searcher):
 
     Raises:
         ValueError: there is no parameter, or a setting is out of range.
+        TypeError: a setting is of a wrong kind.
 
     Example:
         >>> from textgrad_engine import nn
@@ -128,13 +133,15 @@ class RandomSearch(Searcher):
         >>> system = nn.Parameter("Agree never.", role="system prompt")
         >>> program = nn.ChatCompletion("{question}", system=system, model=model)
         >>> rows = [{"question": str(n), "target": "yes"} for n in range(6)]
-        >>> search = RandomSearch(program.parameters(), RandomEdits(seed=3))
+        >>> search = RandomSearch(program.parameters(), RandomEdits(seed=4))
         >>> objective = Objective(program, nn.ExactMatch(), rows)
         >>> while (decision := search.step(objective)) and not decision.kept:
         ...     pass
         >>> "never" in system.data, decision.why
         (False, 'better')
     """
+
+    _several = "; proposals= says how many it tries, one after the other"
 
     def __init__(
         self,
@@ -150,16 +157,14 @@ class RandomSearch(Searcher):
         allowance: int | None = None,
         seed: int = 0,
     ) -> None:
-        if momentum < 0:
-            raise ValueError(f"momentum must be at least 0, got {momentum}")
-        counts = {"proposals": proposals, "max_edits": max_edits}
+        at_least(0, momentum=momentum)
+        at_least(1, proposals=proposals, max_edits=max_edits)
         if allowance is not None:
-            counts["allowance"] = allowance
-        # It shows no feedback, so the limit for that is nobody's business.
-        settings = text_settings(constraints, max_tokens, max_tokens, **counts)
-        del settings["max_feedback_tokens"]
+            at_least(1, allowance=allowance)
+        # It shows no feedback, so there is no limit for that.
+        settings = {"constraints": constraints, "max_tokens": max_tokens}
         super().__init__(params, settings)
-        self.proposer, self.model, self.proposals = proposer, model, proposals
+        self.proposer, self.model, self.proposals = self._proposer(proposer), model, proposals
         self.max_edits, self.momentum, self.allowance, self.seed = max_edits, momentum, allowance, seed
         self._board: Board | None = None
         self._tried: set[Texts] = set()
@@ -199,10 +204,10 @@ class RandomSearch(Searcher):
             examples=Span(
                 0,
                 usual * race / 4 + min(MEASURED, sizes.val),
-                most * (2 * race + 2 * sizes.guarded) + MEASURED,
+                most * (2 * min(sizes.val, 2 * race) + 2 * sizes.guarded) + MEASURED,  # what is shorter is raced twice
             ),
             asked=Span(least * asks, usual * asks, 2 * most * asks),
-            waits=(Span(0, 1 + usual, 1 + 6 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
+            waits=(Span(0, 1 + usual, 1 + 12 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
             growth=Span(0, 100, self.room_to_grow()),
             told=Span(0, 60 * self.momentum, 200 * self.momentum),
             rewrites=bool(asks),
@@ -213,12 +218,16 @@ class RandomSearch(Searcher):
         board = None if self._board is None else self._board.state_dict()
         return {**super().state_dict(), "board": board, "tried": sorted(map(list, self._tried))}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave; see `Optimizer.load_state_dict`."""
-        self.close()
-        super().load_state_dict(state)
-        self._board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
-        self._tried = {tuple(texts) for texts in state["tried"]}
+    def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
+        take = super()._reading(state)
+        board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
+        tried = {tuple(texts) for texts in state["tried"]}
+
+        def take_all() -> None:
+            take()
+            self._board, self._tried = board, tried
+
+        return take_all
 
     def _begin(self, objective: Objective) -> None:
         super()._begin(objective)
@@ -249,7 +258,11 @@ class RandomSearch(Searcher):
             board.quiet = 0
             self._tried.add(draft.candidate.texts)
             race = self._raced(objective, board, draft)
-            kept, why = race.outcome == "better", race.outcome
+            kept, why = race.outcome == "better", str(race.outcome)
+            if race.outcome == "no difference" and is_shorter(board.texts, draft.candidate.texts):
+                race = self._raced(objective, board, draft, until="worse")
+                kept, why = race.outcome != "worse", str(race.outcome)
+                why += ", and shorter" if race.outcome == "no difference" else ""
             if kept and (refusal := objective.refusal(board.texts, draft.candidate.texts)):
                 kept, why = False, f"refused: {refusal}"
             self._remember(draft, why)
@@ -276,11 +289,16 @@ class RandomSearch(Searcher):
         (answer,) = self._desk.ask([Job(self.proposer, brief, sample=number)])
         return self._desk.filled(Draft(number, "random", best), parameter, 0, brief, answer)
 
-    def _raced(self, objective: Objective, board: Board, draft: Draft) -> RaceRecord:
+    def _raced(
+        self, objective: Objective, board: Board, draft: Draft, until: Literal["better", "worse"] = "better"
+    ) -> RaceRecord:
         rng = random.Random(f"{self.seed}/{draft.number}")
+        how: dict[str, Any] = {"reject": KEEP, "fewest": 1, "glance": None} if until == "worse" else {}
         race = Race(
-            board.strata((), rng),
+            board.strata(board.right if until == "worse" else (), rng),
             allowance=self.allowance,
+            until=until,
+            **how,
             at_the_end=balance(board.texts, draft.candidate.texts),
             handicap=handicap_of(objective, board.texts, draft.candidate.texts),
             scale=board.scale,

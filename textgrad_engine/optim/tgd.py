@@ -22,9 +22,10 @@ from textgrad_engine.optim.optimizer import Change, Optimizer
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, propose_many
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.search.objective import Objective
+from textgrad_engine.optim.settings import at_least, listed
 from textgrad_engine.optim.telling import edits_in_words
 from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, chain, momentum
-from textgrad_engine.optim.transforms.base import Chain, chain_of
+from textgrad_engine.optim.transforms.base import Chain
 
 __all__ = ["TGD"]
 
@@ -65,6 +66,10 @@ class TGD(Optimizer):
         candidates: so many proposals are asked for, and the one is taken that the closure of `step` gives the highest
             score; of equals the shortest.
 
+    Raises:
+        ValueError: there is no parameter, one comes twice, or a setting is unknown or out of range.
+        TypeError: a setting is of a wrong kind, such as a constraint that is neither a text nor a contract.
+
     Example:
         >>> from textgrad_engine.testing import ScriptedModel
         >>> prompt = Variable("Sort the mail.", role="system prompt", requires_grad=True)
@@ -75,6 +80,8 @@ class TGD(Optimizer):
         >>> prompt.data
         'Sort the mail.\nBe brief.'
     """
+
+    _several = ", and candidates={n} to take the best of so many"
 
     def __init__(
         self,
@@ -93,20 +100,19 @@ class TGD(Optimizer):
         proposer: Proposer | None = None,
         candidates: int = 1,
     ) -> None:
-        if candidates < 1:
-            raise ValueError(f"candidates must be at least 1, got {candidates}")
+        at_least(1, candidates=candidates)
         super().__init__(
             params,
             {
-                "constraints": constraints if isinstance(constraints, str) else tuple(constraints),
+                "constraints": constraints,
                 "momentum": momentum,
                 "mode": mode,
                 "max_edits": max_edits,
                 "max_tokens": max_tokens,
                 "max_feedback_tokens": max_feedback_tokens,
                 "use_feedback": use_feedback,
-                "examples": examples if isinstance(examples, str) else tuple(examples),
-                "transforms": None if transforms is None else chain_of(transforms),
+                "examples": examples,
+                "transforms": transforms,
                 "proposer": proposer,
             },
         )
@@ -114,32 +120,6 @@ class TGD(Optimizer):
         self.candidates = candidates
         self._judge: Objective | Callable[[], Any] | None = None
         self._best: float | None = None
-
-    def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Train further parameters, with settings of their own.
-
-        Raises:
-            ValueError: a setting is unknown or out of range, or a parameter comes twice.
-            TypeError: a constraint is neither a text nor a contract, or another setting is of a wrong kind.
-        """
-        settings = {**self.defaults, **group}
-        for name in ("constraints", "examples"):
-            if isinstance(settings[name], str):
-                raise TypeError(f"{name} is a sequence of texts, got one text; write [{settings[name]!r}]")
-            settings[name] = tuple(settings[name])
-        if settings["mode"] not in ("patch", "rewrite"):
-            raise ValueError(f"mode is 'patch' or 'rewrite', got {settings['mode']!r}")
-        for name, least in (("momentum", 0), ("max_edits", 1), ("max_tokens", 1), ("max_feedback_tokens", 1)):
-            if settings[name] < least:
-                raise ValueError(f"{name} must be at least {least}, got {settings[name]}")
-        contracts_for(settings["constraints"], settings["max_tokens"])
-        given = settings["transforms"]
-        if given is not None:
-            settings["transforms"] = chain_of(given)
-        if settings["proposer"] is not None and not callable(getattr(settings["proposer"], "propose", None)):
-            raise TypeError(f"a proposer has propose(), such as Patch(); got {settings['proposer']!r:.80}")
-        own = {name: settings[name] for name in ("constraints", "examples", "transforms")}
-        super().add_param_group({**group, **own})
 
     def step(self, closure: Objective | Callable[[], Any] | None = None) -> Any:
         """Change the parameters once, all of them or none.
@@ -177,6 +157,17 @@ class TGD(Optimizer):
                 transforms = _transforms_of(groups[id(change.variable)])
                 told = transforms.record(self._remembered(change.variable, transforms), edits_in_words(change), outcome)
                 self._remember(change.variable, transforms, told)
+
+    def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        own = super()._checked(settings)
+        if own.get("mode", "patch") not in ("patch", "rewrite"):
+            raise ValueError(f"mode is 'patch' or 'rewrite', got {own['mode']!r}")
+        if "examples" in own:
+            own["examples"] = listed("examples", own["examples"], "texts")
+            for number, text in enumerate(own["examples"]):
+                if not isinstance(text, str):
+                    raise TypeError(f"examples is a sequence of texts, and examples[{number}] is {text!r:.80}")
+        return own
 
     def _step(self) -> None:
         self._best = None

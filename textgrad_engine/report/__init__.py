@@ -1,8 +1,8 @@
 """What a run found, for people (`render`) and for machines (`as_json`)."""
 
 from textgrad_engine.report.document import as_json
-from textgrad_engine.report.lineage import lineage_as_json, lineage_of
-from textgrad_engine.report.tables import one_line, render, render_line, render_unfinished
+from textgrad_engine.report.lineage import lineage_as_json, lineage_of, step_as_json, step_of
+from textgrad_engine.report.tables import one_line, render, render_line, render_step, render_unfinished
 from textgrad_engine.report.view import View, view_of
 
 __all__ = [
@@ -13,6 +13,9 @@ __all__ = [
     "one_line",
     "render",
     "render_line",
+    "render_step",
     "render_unfinished",
+    "step_as_json",
+    "step_of",
     "view_of",
 ]

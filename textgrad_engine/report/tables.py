@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.optim import Evidence
 from textgrad_engine.report.difference import DiffLine, Op, diff_of, origins_from_steps
-from textgrad_engine.report.lineage import LineLineage, Trial
+from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage, Trial
 from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
 from textgrad_engine.report.view import ParameterView, View, view_of
 from textgrad_engine.report.words import count, duration, in_order, money, plural, score, short
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from textgrad_engine.store import Run
 
-__all__ = ["one_line", "render", "render_line", "render_unfinished"]
+__all__ = ["one_line", "render", "render_line", "render_step", "render_unfinished"]
 
 CONTEXT = 2
 """Lines that stayed are shown up to so far from a changed one."""
@@ -128,6 +128,7 @@ def render_line(found: LineLineage, *, width: int = 80, color: bool = False) -> 
     parts: list[RenderableType] = [hanging(f"{found.parameter}, line {found.number}: ", "", found.text, "bold"), ""]
     if not found.edit:
         parts.append(indented("A line of the seed text; no step of the run has changed it.", 2))
+        parts += _beside(found)
         return printed(parts, width, color)
     parts.append(hanging("  ", "  ", f"Edit {found.edit}: {found.reason or 'no reason given'}"))
     parts += ["", indented("Feedback that asked for it" if found.evidence else "It cites no feedback.", 2)]
@@ -141,7 +142,56 @@ def render_line(found: LineLineage, *, width: int = 80, color: bool = False) -> 
         parts += ["", *_trial("Tried without", ablation)]
     if not found.ablations:
         parts += ["", indented("It was never tried without this edit.", 2)]
+    parts += _beside(found)
     return printed(parts, width, color)
+
+
+def _beside(found: LineLineage) -> Iterator[RenderableType]:
+    for each in found.beside:
+        yield ""
+        yield hanging("  Beside it stood: ", "", each.text)
+        if each.step is not None:
+            yield indented(f"It was removed in step {each.step}, which --step {each.step} explains.", 4)
+
+
+def render_step(found: StepLineage, *, width: int = 80, color: bool = False) -> str:
+    """What a step did and why, as text.
+
+    Args:
+        found: the step.
+        width: columns.
+        color: with the terminal's codes for colors.
+    """
+    trial = found.trial
+    what = f"Step {trial.step}{f', {trial.kind}' if trial.kind else ''}"
+    why = f": {trial.why}" if trial.why else ""
+    parts: list[RenderableType] = [
+        hanging("", "  ", f"{what}, {'kept' if trial.kept else 'not kept'}{why}", "bold"),
+        *(_race(trial, 2) if found.edits else [indented("It changed nothing.", 2)]),
+    ]
+    for edit in found.edits:
+        parts += ["", *_edit(edit, trial)]
+    return printed(parts, width, color)
+
+
+def _edit(edit: EditLineage, of: Trial) -> Iterator[RenderableType]:
+    ablation = of.kind == "ablation"
+    yield indented(f"{edit.parameter}:", 2)
+    for line in edit.removed:
+        yield hanging("  - ", "", line, "red")
+    for line in edit.added:
+        yield hanging("  + ", "", line, "green")
+    if edit.edit:
+        mark = f"Without edit {edit.edit}, made because" if ablation else f"Edit {edit.edit}"
+        yield hanging("  ", "  ", f"{mark}: {edit.reason or 'no reason given'}")
+    asked = "Feedback that had asked for that edit" if ablation else "Feedback that asked for it"
+    yield indented(asked if edit.evidence else "It cites no feedback.", 2)
+    for item in _merged(edit.evidence):
+        yield hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}")
+    for trial in edit.ablations:
+        yield from _trial("Tried without", trial)
+    if of.kept and not ablation and not edit.ablations:
+        yield indented("It was never tried without this edit.", 2)
 
 
 def _trial(word: str, trial: Trial | None) -> Iterator[RenderableType]:
@@ -152,13 +202,17 @@ def _trial(word: str, trial: Trial | None) -> Iterator[RenderableType]:
     yield hanging(
         "  ", "  ", f"{word} in step {trial.step}{kind}: {trial.why or ('kept' if trial.kept else 'not kept')}"
     )
+    yield from _race(trial, 4)
+
+
+def _race(trial: Trial, by: int) -> Iterator[RenderableType]:
     if (race := trial.race) is None:
-        yield indented("The run folder holds no race for it.", 4)
+        yield indented("The run folder holds no race for it.", by)
         return
     run = f"race on {plural(len(race.examples), 'example')}: difference {score(race.difference, True)}"
-    yield hanging(" " * 4, "  ", f"{run}, better with probability {race.probability:.2f}")
-    yield hanging(" " * 4, "  ", f"better on {_names(race.gained) if race.gained else 'none'}")
-    yield hanging(" " * 4, "  ", f"worse on {_names(race.lost) if race.lost else 'none'}")
+    yield hanging(" " * by, "  ", f"{run}, better with probability {race.probability:.2f}")
+    yield hanging(" " * by, "  ", f"better on {_names(race.gained) if race.gained else 'none'}")
+    yield hanging(" " * by, "  ", f"worse on {_names(race.lost) if race.lost else 'none'}")
 
 
 def one_line(result: TrainResult) -> str:

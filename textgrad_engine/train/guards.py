@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,8 @@ from textgrad_engine.data.dataset import suggest
 from textgrad_engine.errors import DataError
 
 __all__ = ["Guarded", "Guards"]
+
+_EXAMPLE = "such as {('queue', 'billing'): 0.5}"
 
 _ALIKE = 1e-9
 """Scores that differ by less are the same."""
@@ -34,7 +37,7 @@ class Guards:
 
     Raises:
         ValueError: there is nothing to guard, or a floor is no number.
-        TypeError: `never_break` is one text.
+        TypeError: `never_break` is no sequence of ids or `floors` no mapping, or a slice is no field with its value.
 
     Example:
         >>> guards = Guards(never_break=("a",), floors={("queue", "billing"): 0.5})
@@ -55,21 +58,34 @@ class Guards:
         given: object = self.never_break  # a text is a sequence of texts, too
         if isinstance(given, str):
             raise TypeError(f"never_break is a sequence of ids, got one text; write [{given!r}]")
+        if not isinstance(given, Iterable):
+            raise TypeError(f"never_break is a sequence of ids, got {type(given).__name__}; write [{given!r:.80}]")
         object.__setattr__(self, "never_break", tuple(map(str, self.never_break)))
-        for (name, value), floor in self.floors.items():
-            if not isinstance(floor, int | float) or floor != floor:
-                raise ValueError(f"the floor of {name} = {value!r} must be a number, got {floor!r}")
+        floors: object = self.floors
+        if not isinstance(floors, Mapping):
+            raise TypeError(f"floors maps slices to floors, {_EXAMPLE}; got {type(floors).__name__} {floors!r:.80}")
+        for part, floor in floors.items():
+            if not isinstance(part, tuple) or len(part) != 2 or not isinstance(part[0], str):
+                raise TypeError(f"floors names a slice by field and value, {_EXAMPLE}; got {part!r:.80}: {floor!r:.80}")
+            if not isinstance(floor, int | float) or not math.isfinite(floor):
+                raise ValueError(f"the floor of {part[0]} = {part[1]!r} must be a number, got {floor!r}")
         if not self.never_break and not self.floors:
             raise ValueError("guards guard nothing: give never_break=(ids...) or floors={(field, value): score}")
 
-    def on(self, rows: Sequence[Mapping[str, Any]]) -> Guarded:
+    def on(self, rows: Sequence[Mapping[str, Any]], scale: tuple[float, float] | None = None) -> Guarded:
         """The guards by the positions of the examples.
 
         Args:
             rows: the validation examples.
+            scale: the lowest and the highest score that there can be; None where nobody knows.
 
         Raises:
-            DataError: there is no such example or slice.
+            DataError: there is no such example or slice, or a floor is not among the scores that there can be.
+
+        Example:
+            >>> Guards(floors={("queue", "billing"): 5}).on([{"id": "a", "queue": "billing"}], scale=(0, 1))
+            Traceback (most recent call last):
+            textgrad_engine.errors.DataError: the floor of queue = 'billing' is 5, and scores run from 0 to 1; ...
         """
         names = ids_of(rows)
         positions = {name: position for position, name in enumerate(names)}
@@ -84,6 +100,11 @@ class Guards:
             found = tuple(n for n, row in enumerate(rows) if column in row and str(row[column]) == str(value))
             if not found:
                 raise DataError(f"floors names {column} = {value!r}, {_instead(column, rows)}")
+            if scale is not None and not scale[0] <= floor <= scale[1]:
+                raise DataError(
+                    f"the floor of {column} = {value!r} is {floor:g}, and scores run from {scale[0]:g} to {scale[1]:g};"
+                    " a floor is a mean score, so give one between these"
+                )
             slices.append((column, value, float(floor), found))
         return Guarded(names, tuple(positions[name] for name in self.never_break), tuple(slices))
 

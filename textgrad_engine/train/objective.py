@@ -120,7 +120,7 @@ class Objective:
             self._rows[split] = [  # type: ignore[index]
                 (name, pick(row, name), target_of(row, name)) for row, name in zip(rows, ids_of(rows))
             ]
-        self._guarded = None if guards is None else guards.on(train if val is None else val)
+        self._guarded = None if guards is None else guards.on(train if val is None else val, self.scale)
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])
         self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)

@@ -16,6 +16,7 @@ from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.train.calling import fields_named_by, target_for
+from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.events import (
     Callback,
     run_folder,
@@ -161,7 +162,7 @@ class Trainer:
         loader = train if isinstance(train, DataLoader) else self._loader(train)
         self._check(program, loss, optimizer, [loader.dataset, val, *([] if test is None else [test])])
         if self.guards is not None:
-            self.guards.on(val)
+            self.guards.on(val, scale_of(loss))
         callbacks = list(self.callbacks)
         if self.run_dir is not None:
             callbacks.insert(0, run_folder(self.run_dir))

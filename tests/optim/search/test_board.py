@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
-from textgrad_engine.optim.search.board import MOST_DRAWN, Accepted, Board, Refused, Rival
+from textgrad_engine.optim.search.board import MOST_DRAWN, Accepted, Begun, Board, Refused, Rival
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.written import Written
 
@@ -62,7 +62,7 @@ def test_equal_scores_have_a_scale() -> None:
 
 def test_failures_and_what_was_never_run_are_drawn() -> None:
     """Not what is right, not what somebody else has in hand, not what was given up."""
-    known = board(train={0: 1.0, 1: 0.0, 2: 0.0, 3: 0.0}, tries={2: 2}, busy={3})
+    known = board(train={0: 1.0, 1: 0.0, 2: 0.0, 3: 0.0}, tries={2: 2}, under_way=[Begun(1, (3,))])
     assert draw(known, 9, 6) == [1, 4, 5]
     assert draw(known, 9, 4) == [1]
     assert draw(known, 9, 1) == []
@@ -100,7 +100,7 @@ def test_where_few_fail_more_are_run_to_find_them() -> None:
 )
 def test_whatever_is_drawn_may_be(train: dict[int, float], tries: dict[int, int], busy: set[int], count: int) -> None:
     """A law: each once, in range, not right, not busy, not given up; as many as wanted if there are so many."""
-    known = board(train=train, tries=tries, busy=busy)
+    known = board(train=train, tries=tries, under_way=[Begun(number, (n,)) for number, n in enumerate(sorted(busy))])
     may = {n for n in range(16) if n not in busy and tries.get(n, 0) < 2 and train.get(n, 0.0) < 1.0}
     drawn = draw(known, count, 16)
     assert len(set(drawn)) == len(drawn) == min(count, len(may))
@@ -183,7 +183,7 @@ def full() -> Board:
         val={0: 1.0, 7: 0.5},
         train={3: 0.0},
         tries={3: 1},
-        busy={3, 4},
+        under_way=[Begun(5, (3, 4))],
         accepted=[Accepted(0, "2.1", (1, 2))],
         tested={"0/2.1": 1},
         refused=[Refused(0, edit, evidence)],
@@ -205,8 +205,9 @@ def test_a_snapshot_is_not_touched_by_what_comes_after() -> None:
     """A lane works on the board of when its proposal was begun."""
     known = full()
     copy, before = known.snapshot(), repr(known)
-    for name in ("val", "train", "tries", "busy", "accepted", "tested", "refused", "history", "rivals", "doubtful"):
+    for name in ("val", "train", "tries", "under_way", "accepted", "tested", "refused", "history", "rivals"):
         getattr(known, name).clear()
+    known.doubtful.clear()
     known.united.clear()
     known.texts, known.quiet = ("Other.",), 9
     assert repr(copy) == before
@@ -218,14 +219,85 @@ def test_the_state_is_plain_data_and_comes_back() -> None:
     """Through JSON, which makes texts of numbers in keys; only what was under way is left out."""
     known = full()
     back = TypeAdapter(Board).validate_python(json.loads(json.dumps(known.state_dict())))
-    known.busy = set()
+    known.under_way = []
     assert back == known
 
 
-@pytest.mark.parametrize("field", ["limits", "examples"])
+ONE, TWO = Accepted(0, "1.1", (1,)), Accepted(0, "2.1", (2,))
+RIVALS = [Rival(n, ("Sort.",), ((None,),), (), ()) for n in range(3)]
+
+
+def busy_board() -> Board:
+    """A board of which six proposals have taken something."""
+    known = board(
+        tested={"0/1.1": 1}, doubtful=[(ONE,), (TWO,), (ONE, TWO)], rivals=list(RIVALS), united=[("0/a",)], together=3
+    )
+    known.begin(turn=("0/1.1", 1))
+    known.tested["0/1.1"] = 4
+    known.begin(turn=("0/2.1", None))
+    known.tested["0/2.1"] = 4
+    for _ in range(2):
+        known.begin(doubtful=known.doubtful.pop(0))
+        known.begin(rival=known.rivals.pop(0))
+    known.united.append(("0/x", "0/y"))
+    known.begin(united=("0/x", "0/y"))
+    known.together = 0
+    known.begin(together=3)
+    known.begin(examples=(7, 8))
+    return known
+
+
+def test_what_was_begun_and_not_settled_is_due_again() -> None:
+    """In the order of before; what came in meanwhile stays, and the numbers of proposals are not used twice."""
+    known = busy_board()
+    known.doubtful.append((TWO, ONE))
+    known.together += 1
+    assert known.busy == {7, 8}
+    known.put_back()
+    assert known.tested == {"0/1.1": 1}
+    assert known.doubtful == [(ONE,), (TWO,), (ONE, TWO), (TWO, ONE)]
+    assert known.rivals == RIVALS
+    assert known.united == [("0/a",)]
+    assert (known.together, known.busy, known.under_way, known.begun) == (4, set(), [], 9)
+
+
+def test_what_was_settled_is_not_put_back() -> None:
+    """The others still are, as if they had been begun first."""
+    known = busy_board()
+    for number in (1, 3, 4, 7):
+        known.end(number)
+    known.put_back()
+    assert known.tested == {"0/1.1": 4}
+    assert known.doubtful == [(TWO,), (ONE, TWO)]
+    assert known.rivals == RIVALS[1:]
+    assert known.united == [("0/a",), ("0/x", "0/y")]
+
+
+def test_an_edit_that_is_tried_without_twice_at_a_time_is_put_back_to_the_first() -> None:
+    """What stood there before either of them; where the first is settled, what that has made of it."""
+    for settled, expected in ((False, {}), (True, {"0/1.1": 2})):
+        known = board(tested={"0/1.1": 9})
+        known.begin(turn=("0/1.1", None))
+        known.begin(turn=("0/1.1", 2))
+        if settled:
+            known.end(1)
+        known.put_back()
+        assert known.tested == expected
+
+
+def test_the_state_has_what_is_under_way_put_back_and_the_board_goes_on() -> None:
+    """A checkpoint is taken in the middle of a search, which must not notice."""
+    known, other = busy_board(), busy_board()
+    state = json.loads(json.dumps(known.state_dict()))
+    assert known == other
+    other.put_back()
+    assert TypeAdapter(Board).validate_python(state) == other
+
+
+@pytest.mark.parametrize("field", ["limits", "examples", "under_way"])
 def test_a_state_of_before_a_field_was_there_comes_back(field: str) -> None:
     """A saved search is not lost to a new version."""
     state = full().state_dict()
     del state[field]
-    back = TypeAdapter(Board).validate_python(state)
+    back = TypeAdapter(Board).validate_python({**state, "busy": []})  # which was a field of its own
     assert getattr(back, field) == getattr(board(), field)

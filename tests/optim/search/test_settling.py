@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from textgrad_engine import Variable
+from textgrad_engine.errors import AuthenticationFailed
 from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.proposers import Patch
-from textgrad_engine.optim.search.board import Accepted, Board
+from textgrad_engine.optim.search.board import Accepted, Begun, Board
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.settling import Settling, challenger
@@ -91,6 +92,69 @@ def test_what_others_have_gained_meanwhile_is_not_gained_again(gone: bool) -> No
     assert decided.kept is not gone
     assert known.texts == (("Sort it.\nBe brief." if gone else "Sort it.\nBe brief.\nBe kind."),)
     assert known.together == (not gone)
+
+
+def test_a_guard_refuses_what_a_winner_comes_to_with_what_was_kept_meanwhile() -> None:
+    """The texts have changed since it was raced, so what they come to together is what must break nothing."""
+    found, variable = patch(Edit("add", 2, "Be kind.", ""), race=race("better"))
+    texts, origins = apply_patch(BASE, NONE, [Edit("replace", 1, "Sort it.", "")], [], 2)
+    known, objective = Board((texts,), (tuple(origins),), val={0: 1.0, 1: 0.0}), Quiet("it breaks c")
+    decided = settling(known, variable, objective).settle(found)
+    assert (decided.kept, decided.why) == (False, "refused: it breaks c")
+    assert (known.texts, known.accepted, objective.adopted) == ((texts,), [], [])
+    assert "it breaks c" in known.history[0]
+
+
+def test_of_equals_the_shorter_text_is_taken() -> None:
+    """It brings nothing but that: what was given up stays so, and the search comes no further from its end."""
+    found, variable = patch(Edit("remove", 2, "", ""), race=race("no difference", 0.0, 0.0))
+    known, objective = board(tries={0: 2}, quiet=4, vain=1, begun=3, under_way=[Begun(3)]), Quiet()
+    decided = settling(known, variable, objective).settle(found)
+    assert (decided.kept, decided.why) == (True, "no difference, and shorter")
+    assert objective.adopted == [(("Sort.",), 3)]
+    assert (known.kept, known.quiet, known.vain, known.tries, known.under_way) == (1, 5, 1, {0: 2}, [])
+
+
+def test_of_equals_the_shorter_text_may_not_break_what_is_guarded() -> None:
+    """As any other."""
+    found, variable = patch(Edit("remove", 2, "", ""), race=race("no difference", 0.0, 0.0))
+    known, objective = board(), Quiet("it breaks c")
+    decided = settling(known, variable, objective).settle(found)
+    assert (decided.kept, decided.why, objective.adopted) == (False, "refused: it breaks c", [])
+
+
+@pytest.mark.parametrize("edit", [Edit("add", 2, "Be kind.", ""), Edit("replace", 2, "Be very brief.", "")])
+def test_of_equals_the_longer_text_is_not_taken(edit: Edit) -> None:
+    """It has to be better."""
+    found, variable = patch(edit, race=race("no difference"))
+    decided = settling(board(), variable, Quiet()).settle(found)
+    assert (decided.kept, decided.why) == (False, "no difference shown")
+
+
+def test_of_equals_the_shorter_text_is_raced_again_where_the_texts_have_changed() -> None:
+    """Two lines that stand in for each other must not both go."""
+    found, variable = patch(Edit("remove", 2, "", ""), race=race("no difference", 0.0, 0.0))
+    texts, origins = apply_patch(BASE, NONE, [Edit("replace", 1, "Sort it.", "")], [], 2)
+    known, objective = board(), Quiet()
+    known.texts, known.origins = (texts,), (tuple(origins),)
+    decided = settling(known, variable, objective).settle(found)
+    assert (decided.kept, objective.adopted) == (False, [])
+    assert decided.why == "no difference, and shorter; to be raced again, as the texts have changed"
+    assert [rival.number for rival in known.rivals] == [3]
+
+
+def test_what_could_not_be_settled_is_due_again() -> None:
+    """The guard's examples could not be run: the proposal is under way as long as nobody drops it."""
+
+    class Down(Quiet):
+        def refusal(self, before: Any, after: Any, number: int = 0) -> str:
+            raise AuthenticationFailed("no such key")
+
+    found, variable = patch(Edit("add", 2, "Be kind.", ""), race=race("better"), examples=(1,), scores=(0.0,))
+    known = board(begun=3, under_way=[Begun(3, (1,))])
+    with pytest.raises(AuthenticationFailed):
+        settling(known, variable, Down()).settle(found)
+    assert known.busy == {1}
 
 
 def test_edits_one_of_which_is_needed_are_tried_by_halves() -> None:

@@ -20,7 +20,7 @@ from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import ACCEPT, AT_THE_END, MANY
-from textgrad_engine.optim.search.work import Workshop, in_edits, support_of
+from textgrad_engine.optim.search.work import Workshop, in_edits, is_shorter, support_of
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.testing import ScriptedModel
 from textgrad_engine.train import Objective
@@ -155,6 +155,40 @@ def test_at_the_end_more_is_asked_of_a_text_that_is_longer(pool: int) -> None:
         assert AT_THE_END < race.probability < ACCEPT
         outcomes[text] = race.outcome
     assert outcomes == {"a\nc": "better", "a": "better", "a\nb\nc": "no difference"}
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "outcome"), [(0, 0, "no difference"), (1, 1, "no difference"), (0, 1, "worse")]
+)
+@pytest.mark.parametrize("pool", [48, 96])
+def test_what_is_shorter_and_not_better_is_run_on_all_that_may_be(
+    pool: int, gained: int, lost: int, outcome: str
+) -> None:
+    """A race for what is better ends where nothing gets better; whether lines are missed shows elsewhere."""
+    objective = Known(96, gained, lost)
+    race = settled(objective, "a", pool).race
+    assert race is not None
+    assert race.outcome == outcome
+    assert outcome == "worse" or objective.ran == set(range(96))
+    longer = settled(Known(96, gained, lost), "a\nb\nc", pool).race
+    assert longer is not None
+    assert len(longer.examples) < 96
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shorter"),
+    [
+        (("a b", "c"), ("a", "c"), True),
+        (("a\nb",), ("a b",), False),
+        (("a\nbcd",), ("a\nb",), True),
+        (("abcdef",), ("a\nb",), False),
+        (("a", "bcd"), ("ab", "b"), True),
+        (("a",), ("a",), False),
+    ],
+)
+def test_what_is_shorter_has_no_more_lines_and_fewer_characters(before: Texts, after: Texts, shorter: bool) -> None:
+    """Of all texts together."""
+    assert is_shorter(before, after) is shorter
 
 
 class Strange(Known):

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from textgrad_engine import templates
-from textgrad_engine.errors import ContractError
+from textgrad_engine.errors import ConfigError, ContractError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import broken
@@ -16,7 +16,12 @@ from textgrad_engine.optim.demos import Demo, by_label, by_likeness
 from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers.base import Brief, Proposal
 
-__all__ = ["Demonstrations"]
+__all__ = ["Demonstrations", "refuse_demonstrations"]
+
+_REPAIR = (
+    "BootstrapDemos(params, proposer=Demonstrations(4, 'nearest')), or 'label', finds its own, and ParetoSearch and "
+    "BeamSearch show what was solved in a minibatch and training examples with a target"
+)
 
 _BLOCK = re.compile(r"^<examples-([0-9a-f]{8})>\n.*?\n</examples-\1>$", re.DOTALL | re.MULTILINE)
 
@@ -28,6 +33,10 @@ class Demonstrations:
     The block stands at the end, or, where the text has placeholders, before the first line that holds one. Examples
     are taken in order as long as the text keeps its contracts with them: one that breaks any is passed over, and so is
     one with a placeholder in braces in it, which a template would fill. No model is asked.
+
+    It is for searches that have solved examples: `BootstrapDemos` has the program solve the training set, and
+    `ParetoSearch` and `BeamSearch` take what was right in a minibatch, and examples with a target. `PatchSearch` and
+    `TGD` have none and refuse it.
 
     Args:
         k: at most so many examples.
@@ -58,9 +67,9 @@ class Demonstrations:
         """
         usable = [demo for demo in brief.demos if not templates.slots_of(_block([demo]))]
         if not usable:
-            raise ContractError(
-                "there are no solved examples to show" + (" that hold no placeholder" * bool(brief.demos))
-            )
+            if brief.demos:
+                raise ContractError("there are no solved examples to show that hold no placeholder")
+            raise ContractError(f"there are no solved examples to show; {_REPAIR}")
         chosen: list[Demo] = []
         text, why = brief.text, ""
         for demo in self._ranked(brief, usable):
@@ -87,6 +96,20 @@ class Demonstrations:
             return by_label(demos)
         queries = brief.queries or tuple(f"{item.text} {item.answer}" for item in brief.items)
         return by_likeness(demos, queries)
+
+
+def refuse_demonstrations(proposer: object, optimizer: str) -> None:
+    """Say at once that an optimizer has no examples to show, where it would drop one proposal after the other.
+
+    Args:
+        proposer: who was to propose.
+        optimizer: the name of the optimizer.
+
+    Raises:
+        ConfigError: the proposer is `Demonstrations`.
+    """
+    if isinstance(proposer, Demonstrations):
+        raise ConfigError(f"{optimizer} knows no solved examples, so {proposer!r} has nothing to show; {_REPAIR}")
 
 
 def _block(demos: Sequence[Demo]) -> str:

@@ -17,7 +17,7 @@ ALIKE = 4
 
 
 def due(board: Board, every: int, *, stuck: bool) -> tuple[Accepted, ...]:
-    """The edits to try without next; noted on the board.
+    """The edits to try without next; the board notes that this is begun.
 
     Args:
         board: what the search knows.
@@ -28,11 +28,13 @@ def due(board: Board, every: int, *, stuck: bool) -> tuple[Accepted, ...]:
     accepted = [entry for entry in board.accepted if entry.edit in there[entry.parameter]]
     while board.doubtful:
         if about := tuple(entry for entry in board.doubtful.pop(0) if entry in accepted):
+            board.begin(doubtful=about)
             return about
     for entry in accepted:
         name = f"{entry.parameter}/{entry.edit}"
         if board.kept - board.tested.get(name, 0) >= every or (stuck and name not in board.tested):
-            board.tested[name] = board.kept
+            before, board.tested[name] = board.tested.get(name), board.kept
+            board.begin(turn=(name, before))
             return (entry,)
     return ()
 
@@ -43,7 +45,7 @@ def company(board: Board, objective: Objective) -> tuple[Refused, ...]:
     The same ones are tried once, also when they were proposed again.
 
     Args:
-        board: what the search knows; that they are tried is noted on it.
+        board: what the search knows; it notes that this is begun.
         objective: says which examples are alike.
     """
     found: dict[tuple[int, str], Refused] = {}
@@ -61,5 +63,6 @@ def company(board: Board, objective: Objective) -> tuple[Refused, ...]:
         key = tuple(f"{entry.parameter}/{entry.edit.text}" for entry in together)
         if len(together) > 1 and not any(set(key) <= set(tried) for tried in board.united):
             board.united.append(key)
+            board.begin(united=key)
             return together
     return ()

@@ -12,7 +12,7 @@ from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.written import Written
 
-__all__ = ["Accepted", "Board", "Origins", "Refused", "Rival"]
+__all__ = ["Accepted", "Begun", "Board", "Origins", "Refused", "Rival"]
 
 Origins = tuple[tuple[Origin | None, ...], ...]
 """For each parameter the origins of its lines."""
@@ -67,6 +67,29 @@ class Rival:
     gained: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A proposal under way, with what it has taken off the board: it is due again if the proposal is never settled.
+
+    Attributes:
+        number: the proposal's number.
+        examples: the training examples that it draws.
+        turn: the edit that it tries without, as `Board.tested` names it, with what stood there; None for nothing.
+        doubtful: the first edits of `Board.doubtful`.
+        rival: the first one of `Board.rivals`.
+        united: what it has added to `Board.united`.
+        together: what `Board.together` was.
+    """
+
+    number: int
+    examples: tuple[int, ...] = ()
+    turn: tuple[str, int | None] | None = None
+    doubtful: tuple[Accepted, ...] = ()
+    rival: Rival | None = None
+    united: tuple[str, ...] = ()
+    together: int = 0
+
+
 MOST_DRAWN = 8
 """A minibatch has at most so many times as many examples as failures are wanted in it."""
 
@@ -82,7 +105,7 @@ class Board:
             expected to have.
         train: the last score of each training example that was run, by position.
         tries: how often each training example was drawn since it last did better.
-        busy: training examples whose proposals are under way.
+        under_way: the proposals that were begun and not settled, in order.
         accepted: the edits in the best texts, in order.
         tested: for edits that were tried without, how many patches had been kept by then.
         refused: the edits that were not kept, in order.
@@ -105,7 +128,7 @@ class Board:
     val: dict[int, float] = field(default_factory=dict)
     train: dict[int, float] = field(default_factory=dict)
     tries: dict[int, int] = field(default_factory=dict)
-    busy: set[int] = field(default_factory=set)
+    under_way: list[Begun] = field(default_factory=list)
     accepted: list[Accepted] = field(default_factory=list)
     tested: dict[str, int] = field(default_factory=dict)
     refused: list[Refused] = field(default_factory=list)
@@ -149,6 +172,11 @@ class Board:
         return [n for n, score in self.val.items() if score >= top]
 
     @property
+    def busy(self) -> set[int]:
+        """The training examples whose proposals are under way."""
+        return {n for begun in self.under_way for n in begun.examples}
+
+    @property
     def mean(self) -> float:
         """The expected mean validation score of the best texts."""
         return sum(self.val.values()) / len(self.val)
@@ -171,11 +199,11 @@ class Board:
             rng: decides among equals.
             most_tries: an example that was drawn so often without getting better is left alone.
         """
-        top = self.top
+        top, busy = self.top, self.busy
         left = [
             n
             for n in range(size)
-            if n not in self.busy and self.tries.get(n, 0) < most_tries and self.train.get(n, top - 1) < top
+            if n not in busy and self.tries.get(n, 0) < most_tries and self.train.get(n, top - 1) < top
         ]
         rng.shuffle(left)
         rate = len(self.failing) / len(self.val) if self.val else 1.0
@@ -246,6 +274,37 @@ class Board:
             if before is not None:
                 self.val[positions[name]] = before
 
+    def begin(self, **taken: Any) -> None:
+        """Begin the next proposal.
+
+        Args:
+            **taken: what it has taken off the board, as `Begun` has it.
+        """
+        self.begun += 1
+        self.under_way.append(Begun(self.begun, **taken))
+
+    def end(self, number: int) -> None:
+        """The proposal of this number is settled."""
+        self.under_way = [begun for begun in self.under_way if begun.number != number]
+
+    def put_back(self) -> None:
+        """Drop what is under way; what it was to try is due again."""
+        for begun in reversed(self.under_way):  # so that what was first in a list is first again
+            if begun.turn is not None:
+                name, before = begun.turn
+                if before is None:
+                    del self.tested[name]
+                else:
+                    self.tested[name] = before
+            if begun.doubtful:
+                self.doubtful.insert(0, begun.doubtful)
+            if begun.rival is not None:
+                self.rivals.insert(0, begun.rival)
+            if begun.united:
+                self.united.remove(begun.united)
+            self.together += begun.together
+        self.under_way.clear()
+
     def snapshot(self) -> Board:
         """A copy for work that goes on beside this one."""
         return replace(
@@ -253,7 +312,7 @@ class Board:
             val=dict(self.val),
             train=dict(self.train),
             tries=dict(self.tries),
-            busy=set(self.busy),
+            under_way=list(self.under_way),
             accepted=list(self.accepted),
             tested=dict(self.tested),
             refused=list(self.refused),
@@ -264,5 +323,7 @@ class Board:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """All of it as plain data, but for what is under way."""
-        return {**asdict(self), "busy": []}
+        """All of it as plain data; what is under way is due again in it."""
+        idle = self.snapshot()
+        idle.put_back()
+        return asdict(idle)

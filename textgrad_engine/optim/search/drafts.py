@@ -22,7 +22,7 @@ from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.transforms import Context
 
-__all__ = ["Answer", "Desk", "Draft", "Job", "Written", "text_settings"]
+__all__ = ["Answer", "Desk", "Draft", "Job", "Written"]
 
 Answer: TypeAlias = Proposal | str
 """A proposal, or in words why there is none: the model gave no answer."""
@@ -86,7 +86,7 @@ class Desk:
 
     @classmethod
     def of(cls, optimizer: Optimizer, model: str | Model | None) -> Desk:
-        """The desk of an optimizer whose groups have the settings of `text_settings`."""
+        """The desk of an optimizer whose groups have the settings of `optim.settings.shared`."""
         pairs = [(variable, group) for group in optimizer.param_groups for variable in group["params"]]
         return cls(tuple(variable for variable, _ in pairs), tuple(group for _, group in pairs), model)
 
@@ -192,28 +192,3 @@ class Desk:
             Change(self.variables[w.parameter], w.before, w.after, w.edits, w.items, w.left_out, w.problem)
             for w in draft.written
         )
-
-
-def text_settings(
-    constraints: Iterable[Contract | str], max_tokens: int, max_feedback_tokens: int, **counts: int
-) -> dict[str, Any]:
-    """The settings of parameter groups that searches share, checked.
-
-    Args:
-        constraints: texts that the model is told, and contracts that are checked.
-        max_tokens: at most so many tokens in a parameter.
-        max_feedback_tokens: at most so many tokens of feedback are shown.
-        counts: further settings of the search that must be at least 1.
-
-    Raises:
-        TypeError: the constraints are one text, or one of them is neither a text nor a contract.
-        ValueError: a number is less than 1.
-    """
-    if isinstance(constraints, str):
-        raise TypeError(f"constraints is a sequence of texts and contracts, got one text; write [{constraints!r}]")
-    kept = tuple(constraints)
-    for name, value in (("max_tokens", max_tokens), ("max_feedback_tokens", max_feedback_tokens), *counts.items()):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    contracts_for(kept, max_tokens)
-    return {"constraints": kept, "max_tokens": max_tokens, "max_feedback_tokens": max_feedback_tokens}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -47,7 +47,7 @@ class PopulationSearcher(Searcher):
 
     Args:
         params: the parameters, or groups of them with settings of their own.
-        settings: the settings of groups, from `text_settings`.
+        settings: the settings of groups, from `optim.settings.shared`.
         model: who is asked for new texts; None stands for the optimizer of `use_models`.
         seed: of all that is drawn.
     """
@@ -99,15 +99,22 @@ class PopulationSearcher(Searcher):
             "memory": self._memory(),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave; see `Optimizer.load_state_dict`."""
-        self.close()
-        super().load_state_dict(state)
+    def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
+        """Read what `state_dict` gave, and change nothing; see `Optimizer._reading`."""
+        take = super()._reading(state)
         held = state["population"]
-        self._population = None if held is None else TypeAdapter(Population).validate_python(held)
-        self._waiting = deque(TypeAdapter(list[Outcome]).validate_python(state["waiting"]))
-        self._best, self._begun = int(state["best"]), int(state["begun"])
-        self._remember(state["memory"])
+        population = None if held is None else TypeAdapter(Population).validate_python(held)
+        waiting = TypeAdapter(list[Outcome]).validate_python(state["waiting"])
+        best, begun, memory = int(state["best"]), int(state["begun"]), state["memory"]
+
+        def take_all() -> None:
+            self.close()
+            take()
+            self._population, self._waiting = population, deque(waiting)
+            self._best, self._begun = best, begun
+            self._remember(memory)
+
+        return take_all
 
     # For subclasses.
 

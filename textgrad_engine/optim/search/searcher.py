@@ -9,9 +9,11 @@ from typing import Any
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.optimizer import Change, Optimizer
+from textgrad_engine.optim.proposers import Proposer
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.volume import Sizes, Volume
+from textgrad_engine.optim.settings import proposer_of
 from textgrad_engine.optim.transforms.base import forgetful
 
 __all__ = ["Decision", "Searcher"]
@@ -67,20 +69,11 @@ class Searcher(Optimizer):
     """
 
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
-        super().__init__(params, self._checked(defaults))
+        super().__init__(params, defaults)
         self.finished = False
         self.decided: Decision | None = None
         self.remaining: int | None = None
         self._objective: Objective | None = None
-
-    def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Train further parameters, with settings of their own.
-
-        Raises:
-            ValueError: a setting is unknown, a parameter comes twice, or a feedback transform remembers something.
-            TypeError: the transforms are no sequence of transforms.
-        """
-        super().add_param_group(self._checked(group))
 
     def step(self, closure: Callable[[], Any] | Objective | None = None) -> Decision | None:
         """Decide about one proposal, and change the parameters if it is better.
@@ -165,10 +158,28 @@ class Searcher(Optimizer):
         return max([0 if each is None else each.most_requests for each in given], default=0)
 
     def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings with their feedback transforms as a chain, which is checked."""
-        given = settings.get("transforms")
-        own = {} if given is None else {"transforms": forgetful(given, type(self).__name__)}
-        return {**settings, **own}
+        """As every optimizer's, and feedback transforms that remember nothing."""
+        own = super()._checked(settings)
+        if own.get("transforms") is not None:
+            own["transforms"] = forgetful(own["transforms"], type(self).__name__)
+        return own
+
+    def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
+        take = super()._reading(state)
+
+        def close_and_take() -> None:
+            self.close()
+            take()
+
+        return close_and_take
+
+    def _proposer(self, given: object, usual: Proposer | None = None) -> Proposer:
+        """The setting ``proposer=``, checked; the usual one where it is None.
+
+        Raises:
+            TypeError: it is no proposer of one text at a time.
+        """
+        return proposer_of(usual if given is None else given, type(self).__name__, self._several, solved=self._has_solved)
 
     def _begin(self, objective: Objective) -> None:
         """Take up an objective; a subclass extends it.

@@ -21,7 +21,7 @@ from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.sparing import spared_in_words
-from textgrad_engine.optim.search.work import Workshop, support_of
+from textgrad_engine.optim.search.work import Workshop, support_of, ties
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import edits_in_words
 
@@ -59,7 +59,6 @@ class Settling:
             ModelError: a guard's examples could not be run at all, or the budget is spent.
         """
         board = self._board
-        board.busy.difference_update(found.examples)
         board.learn(found.examples, found.scores)
         if found.race is not None and found.base == board.texts:
             board.observe(found.race, self._positions)
@@ -67,7 +66,8 @@ class Settling:
         if found.kind == "union":
             board.vain += 1
         if found.kind != "tidying":
-            board.quiet = 0 if kept and not found.about else board.quiet + 1
+            board.quiet = 0 if kept and not found.about and not ties(found) else board.quiet + 1
+        board.end(found.number)
         return Decision(
             number=found.number,
             kind=found.kind,
@@ -91,7 +91,7 @@ class Settling:
             return False, why or ("no answer" if found.lost else "nothing was proposed"), found.changes
         if found.kind in SHORTER:
             return self._settle_shorter(found, found.race)
-        if found.race.outcome == "better":
+        if found.race.outcome == "better" or ties(found):
             self._remember(found.spared, f"refused: {found.spared_for}")
             kept, why, changes = self._settle_winner(found, found.race)
             return kept, why + spared_in_words(found) + trimmed_in_words(found), changes
@@ -110,7 +110,10 @@ class Settling:
             if refusal := self._objective.refusal(found.base, found.texts, found.number):
                 return self._refused(found.changes, refusal)
             self._adopt(found, exact=True)
-            return True, race.in_words, found.changes
+            return True, race.in_words + (", and shorter" if ties(found) else ""), found.changes
+        if ties(found):  # others may be gone since, which it leaves no need for
+            board.rivals.append(self._rival(found, race))
+            return False, f"{race.in_words}, and shorter; to be raced again, as the texts have changed", found.changes
         gained = [self._positions[name] for name in race.gained]
         if not any(board.val.get(n, board.top) < board.top for n in gained):
             return False, "what it gains was gained by another patch in the meantime", found.changes
@@ -184,8 +187,9 @@ class Settling:
             board.accepted = [entry for entry in board.accepted if entry not in found.about]
         if found.kind in ("patch", "rival", "union"):
             board.kept += 1
-            board.vain = 0
-            board.tries.clear()  # what was given up may be within reach of the new texts
+            if not ties(found):
+                board.vain = 0
+                board.tries.clear()  # what was given up may be within reach of the new texts
             for change in found.changes:
                 for edit in stamped(change.edits, found.number):
                     support = support_of(self._objective, change, edit)

@@ -40,10 +40,11 @@ from textgrad_engine.optim.search.race import (
     first_batch,
     run_race,
 )
+from textgrad_engine.optim.search.sparing import is_better, spared
 from textgrad_engine.optim.telling import without_what_is_there
 from textgrad_engine.optim.transforms import Context
 
-__all__ = ["Workshop", "in_edits", "support_of"]
+__all__ = ["Workshop", "in_edits", "is_shorter", "support_of", "ties"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ class Workshop:
         then = objective.near(support or positions, board.right)[:GLANCE]
         looked = [] if self.problem(found.base, found.texts) else [*first, *then]
         racing = self._racing(objective, board, Course(seed, first, then, batch=2 * BATCH))
-        return proven(objective, self.variables, found, looked, racing)
+        found = proven(objective, self.variables, found, looked, racing)
+        return self._unless_worse(objective, board, found, support or positions, seed)
 
     def _racing(self, objective: Objective, board: Board, course: Course) -> Racing:
         """Races proposals on a course, or first where the ones before them changed something."""
@@ -133,6 +135,26 @@ class Workshop:
             return self._raced(objective, board, found, course.beginning_on(changed) if changed else course)
 
         return race
+
+    def _unless_worse(self, objective: Objective, board: Board, found: Found, about: Sequence[int], seed: str) -> Found:
+        """Race what is shorter, and was not shown to be better, until it is worse, on all the examples that may be run.
+
+        A race until "better" ends where nothing gets better; where a line is missed that is gone, it may not have run.
+        """
+        if not ties(found):
+            return found
+        others = [n for n in range(len(objective.val)) if n not in board.val]
+        random.Random(seed).shuffle(others)
+        near = objective.near(about, [*board.right, *others])[:GLANCE] if about else ()
+        course = Course(seed, [*near, *board.right], others, until="worse", reject=KEEP, fewest=1, glance=None)
+
+        def race(rest: Found) -> Found:
+            return self._raced(objective, board, replace(rest, race=None), course)
+
+        def wins(rest: Found) -> bool:
+            return is_better(rest) or ties(rest)
+
+        return spared(objective, self.variables, race(found), race, wins)
 
     def tidying(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
         """Ask to have lines removed that say the same; patches that did not know of each other were put together."""
@@ -172,7 +194,8 @@ class Workshop:
 
     def rival(self, objective: Objective, board: Board, found: Found, first: Sequence[int], seed: str) -> Found:
         """Race the best texts against themselves with another patch's way with the same lines."""
-        return self._raced(objective, board, found, Course(seed, first[:GLANCE]))
+        found = self._raced(objective, board, found, Course(seed, first[:GLANCE]))
+        return self._unless_worse(objective, board, found, (), seed)
 
     def union(self, objective: Objective, board: Board, number: int, together: tuple[Refused, ...], seed: str) -> Found:
         """Try edits together that were refused one by one, for which reason a good beginning is no proof."""
@@ -330,6 +353,22 @@ class Workshop:
             least=course.least,
             hopeful=board.failing if course.until == "better" else None,
         )
+
+
+def is_shorter(before: Texts, after: Texts) -> bool:
+    r"""Whether texts have no more lines and fewer characters than the ones before.
+
+    Example:
+        >>> is_shorter(("Sort it.",), ("Sort.",)), is_shorter(("Sort it.",), ("a\nb",))
+        (True, False)
+    """
+    fewer_lines = sum(text.count("\n") for text in after) <= sum(text.count("\n") for text in before)
+    return fewer_lines and sum(map(len, after)) < sum(map(len, before))
+
+
+def ties(found: Found) -> bool:
+    """Whether a proposal is shorter, and its race has shown no difference: of equals the shorter one is kept."""
+    return found.race is not None and found.race.outcome == "no difference" and is_shorter(found.base, found.texts)
 
 
 def in_edits(made: Proposal, brief: Brief) -> Proposal:

@@ -1,0 +1,145 @@
+"""The checks of what an optimizer is given: one for each setting, for all groups, for one group and from a state."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from textgrad_engine.optim.contracts import Contract, contracts_for
+from textgrad_engine.optim.proposers import Proposer, Several
+from textgrad_engine.optim.proposers.demonstrations import refuse_demonstrations
+from textgrad_engine.optim.transforms.base import chain_of
+
+__all__ = ["at_least", "listed", "named", "proposer_of", "shared", "whole"]
+
+LEAST = {"max_edits": 1, "max_feedback_tokens": 1, "max_tokens": 1, "momentum": 0}
+"""The settings of groups that are whole numbers, each with the least that it may be."""
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A setting that is a whole number.
+
+    Args:
+        name: of the setting, for the error.
+        value: what was given.
+        least: the least that it may be.
+
+    Raises:
+        TypeError: it is no whole number.
+        ValueError: it is less than `least`.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, got {value!r:.80}")
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def at_least(least: int, **given: Any) -> None:
+    """Check settings that are whole numbers; see `whole`.
+
+    Example:
+        >>> at_least(1, lanes=4, batch_size=0)
+        Traceback (most recent call last):
+        ValueError: batch_size must be at least 1, got 0
+    """
+    for name, value in given.items():
+        whole(name, value, least)
+
+
+def listed(name: str, given: Any, kinds: str) -> tuple[Any, ...]:
+    """A setting that is a sequence; one text is none, as its letters would be taken for the parts.
+
+    Args:
+        name: of the setting, for the error.
+        given: what was given.
+        kinds: what it is a sequence of, in words.
+
+    Raises:
+        TypeError: it is no sequence.
+    """
+    if isinstance(given, str):
+        raise TypeError(f"{name} is a sequence of {kinds}, got one text; write [{given!r}]")
+    if not isinstance(given, Iterable):
+        repair = "()" if given is None else f"[{given!r:.80}]"
+        raise TypeError(f"{name} is a sequence of {kinds}, got {type(given).__name__}; write {repair}")
+    return tuple(given)
+
+
+def proposer_of(given: Any, owner: str, several: str = "", *, solved: bool = False) -> Proposer:
+    """The setting ``proposer=``.
+
+    Args:
+        given: what was given.
+        owner: which optimizer it was given to, for the error.
+        several: how that one comes by several candidates: the end of the sentence that refuses `Several`, where ``{n}``
+            stands for the number asked for.
+        solved: whether that one has solved examples to show.
+
+    Raises:
+        ConfigError: it shows solved examples, and there are none.
+        TypeError: it has no ``propose``, or is a class, or asks for several proposals at once.
+    """
+    if not solved:
+        refuse_demonstrations(given, owner)
+    if isinstance(given, Several):
+        raise TypeError(
+            f"{owner} asks its proposer for one text at a time, so Several does not go with it; write "
+            f"proposer={type(given.proposer).__name__}(...)" + several.format(n=given.n)
+        )
+    if isinstance(given, type) or not callable(getattr(given, "propose", None)):
+        got = f"the class {given.__name__}" if isinstance(given, type) else f"{given!r:.80}"
+        meant = given.__name__ if isinstance(given, type) and hasattr(given, "propose") else "Rewrite"
+        if isinstance(given, str) and given.title() in ("Human", "Patch"):
+            meant = given.title()
+        raise TypeError(f"a proposer has propose(), such as Patch(); got {got}: write proposer={meant}()")
+    proposer: Proposer = given
+    return proposer
+
+
+def shared(settings: Mapping[str, Any], owner: str, several: str = "", *, solved: bool = False) -> dict[str, Any]:
+    """Settings, with those checked that mean the same in every optimizer; the others are left as they are.
+
+    Args:
+        settings: any of an optimizer's, by name.
+        owner: which optimizer they are for, for errors.
+        several: as for `proposer_of`.
+        solved: as for `proposer_of`.
+
+    Raises:
+        TypeError: a setting is of a wrong kind.
+        ValueError: a number is out of range.
+    """
+    found = dict(settings)
+    for name, value in settings.items():
+        if name in LEAST:
+            found[name] = whole(name, value, LEAST[name])
+        elif name == "constraints":
+            found[name] = _constraints(value)
+        elif name == "transforms" and value is not None:
+            found[name] = chain_of(value)
+        elif name == "proposer" and value is not None:
+            found[name] = proposer_of(value, owner, several, solved=solved)
+    return found
+
+
+def _constraints(given: Any) -> tuple[Contract | str, ...]:
+    kept = listed("constraints", given, "texts and contracts")
+    contracts_for(kept, 1)  # checks each
+    return kept
+
+
+@contextmanager
+def named(where: str) -> Iterator[None]:
+    """Inside the block, an error about a setting says first where that was given."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{where}: {error}") from error
