@@ -108,7 +108,6 @@ class PopulationSearcher(Searcher):
         best, begun, memory = int(state["best"]), int(state["begun"]), state["memory"]
 
         def take_all() -> None:
-            self.close()
             take()
             self._population, self._waiting = population, deque(waiting)
             self._best, self._begun = best, begun

@@ -46,8 +46,10 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
     usual = sizes.usually(min(limit, tried + 2.5 * gained + 2))
     tried = min(tried, usual)
     race = min(sizes.val, 2 * (search.allowance or sizes.val))
-    # A patch is looked at, and run without each of its edits, before its race and after one that it did not win.
-    raced = 2 * (race + GLANCE) + search.max_edits * 4 * MOST_LOOKED
+    # A patch is looked at, and run without each of its edits, before its race and after one that it did not win; one
+    # that is shorter is raced once more until it is worse.
+    once_more = min(sizes.val, search.allowance or sizes.val)
+    raced = 2 * (race + GLANCE) + once_more + search.max_edits * 4 * MOST_LOOKED
     spared = raced + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
     most_drawn = min(sizes.train, MOST_DRAWN * batch)
     drawn = min(sizes.train, rounded_up(fewest, 2) * batch)  # some decisions may be about edits that were kept
@@ -68,7 +70,7 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
             Span(
                 rounded_up(fewest, lanes),
                 1 + 1.6 * usual / at_once,  # one to measure the noise
-                1 + begun * (6 + 4 * batches) * (2 if spared else 1),
+                1 + begun * (6 + 5 * batches) * (2 if spared else 1),
             ),
             Span(0, tried / at_once, begun),
             Span(0, (1 + bool(extra)) * tried / at_once, (2 + extra) * begun),

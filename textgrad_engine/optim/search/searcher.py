@@ -179,7 +179,8 @@ class Searcher(Optimizer):
         Raises:
             TypeError: it is no proposer of one text at a time.
         """
-        return proposer_of(usual if given is None else given, type(self).__name__, self._several, solved=self._has_solved)
+        chosen = usual if given is None else given
+        return proposer_of(chosen, type(self).__name__, self._several, solved=self._has_solved)
 
     def _begin(self, objective: Objective) -> None:
         """Take up an objective; a subclass extends it.
