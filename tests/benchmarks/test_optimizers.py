@@ -1,0 +1,39 @@
+"""The benchmark of optimizers runs over HTTP, counts what it cost, and writes a table, a picture and the runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "optimizers.py"
+
+
+def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Path) -> None:
+    """A search and a control with few calls: each with its calls by purpose, its tokens, and its way."""
+    names = ["PatchSearch", "random edits"]
+    small = ["--tasks", "additive", "--seeds", "1", "--first", "5", "--calls", "200", "--latency", "0"]
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *small, "--only", *names, "--out", tmp_path / "runs"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith(("| PatchSearch |", "| random"))]
+    assert [row[0].strip("| ") for row in rows] == names
+    runs = json.loads((tmp_path / "runs" / "runs.json").read_text())
+    assert [run["optimizer"] for run in runs] == names
+    for run in runs:
+        assert sum(run["calls"].values()) <= 200
+        assert run["calls"]["forward"] > 0
+        assert run["tokens"] > 10 * sum(run["calls"].values())
+        assert (run["points"][0]["tokens"], run["points"][0]["way"]) == (0, 0.0)
+        assert run["points"][-1]["way"] == run["way"]
+    assert runs[0]["calls"].keys() >= {"backward", "optimizer"}
+    assert runs[1]["calls"].keys() == {"forward"}
+    picture = (tmp_path / "runs" / "picture.svg").read_text()
+    assert all(re.search(rf">{name}", picture) for name in names)
