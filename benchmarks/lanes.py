@@ -9,8 +9,8 @@ machine needs for its own work, so it is the same on every machine and under any
 waited for. A run is one `Trainer.fit`, validation of the seed prompt and of the result included.
 
 How much lanes save depends on how much can be done at the same time. A quarter of the time of one lane is for eight
-where there is most to do; on the smaller tasks one lane is done after five or six patches in a row, each of which builds
-on the one before, and the last lines say so.
+where there is most to do; on the smaller tasks one lane is done after five or six patches in a row, each of which
+builds on the one before, and the last lines say so.
 
 The score is that of the final prompt on the test set, expected over the slips of the simulation. The last lines are the
 differences to one lane over the seeds, with 95% intervals (Student's). The model is a simulation: the figures are about
