@@ -77,7 +77,7 @@ class Context:
             elif type(value) is _SavedOutput:
                 found.append(value.unpack(self._node))
             else:
-                _refuse_change(value if value._origin is None else value._origin, version)
+                _refuse_edit(value, version)
                 found.append(value._alias())
         return tuple(found)
 
@@ -93,8 +93,8 @@ class Context:
                 continue
             if version is not None:
                 origin = value if value._origin is None else value._origin
-                if origin._version != version:
-                    _refuse_change(origin, version)
+                if origin._version != version or type(value._data) is list:
+                    _refuse_edit(value, version)
             found.append(value)
         return found
 
@@ -108,7 +108,7 @@ class Context:
         if type(value) is _SavedOutput:
             found = value.for_reading(self._node)
             return found.data if isinstance(found, Variable) else found
-        _refuse_change(value if value._origin is None else value._origin, version)
+        _refuse_edit(value, version)
         return value.data
 
     def leaf_ids(self, numbers: Iterable[int]) -> tuple[int, ...]:
@@ -158,6 +158,10 @@ class Context:
                     saved = saved or list(self._saved)
                     saved[place] = kept
                     break
+            else:
+                if type(value._data) is list and value._origin is None:  # of a batch a copy, as a list can be edited
+                    saved = saved or list(self._saved)
+                    saved[place] = value._alias()
         if saved is not None:
             self._saved = tuple(saved)
 
@@ -281,6 +285,17 @@ class _SavedOutput(weakref.ref[Variable]):
         if node is not None and (made_by := node()) is not None:
             stand_in._grad_fn, stand_in.output_nr, stand_in._requires_grad = made_by, self.output, True
         return stand_in
+
+
+def _refuse_edit(saved: Variable, version: int) -> None:
+    """Refuse a saved input that was changed since: by a new value, or, of a batch, in its list."""
+    origin = saved if saved._origin is None else saved._origin
+    _refuse_change(origin, version)
+    if origin is not saved and type(saved._data) is list and origin._data != saved._data and origin._call is None:
+        raise AutogradError(
+            f"the list of {origin._name()} was edited after it was used: feedback on the old entries does not fit the "
+            "new ones. Assign a new list, v.data = [...], after backward."
+        )
 
 
 def _refuse_change(variable: Variable | None, version: int) -> None:

@@ -50,7 +50,7 @@ class Value:
     def data(self) -> Any:
         """The value; waits while it is being computed, and raises what the computation raised.
 
-        The list of a batch is not to be edited in place, as nobody would notice: assign a new one.
+        Do not edit the list of a batch in place, which is an error in a later backward: assign a new one.
         """
         if self._call is None:
             return self._data
