@@ -63,6 +63,24 @@ def world() -> type[World]:
     return World
 
 
+class Two(nn.Module):
+    """A program of two prompts: what the first makes of a word is what the second works on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
+        self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
+
+    def forward(self, word: Any) -> Any:
+        return self.second(draft=self.first(word=word))
+
+
+@pytest.fixture
+def two() -> type[Two]:
+    """The program of two prompts; made anew for each search."""
+    return Two
+
+
 class TwoPrompts(World):
     """The same words through two prompts, and no text does any better: one example speaks to the first, seven to the
     second.
@@ -70,16 +88,6 @@ class TwoPrompts(World):
 
     def __init__(self) -> None:
         super().__init__("Repeat loudly.")
-
-        class Two(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
-                self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
-
-            def forward(self, word: Any) -> Any:
-                return self.second(draft=self.first(word=word))
-
         self.program = Two()  # type: ignore[assignment]
 
     def answer(self, request: Request) -> Any:

@@ -130,19 +130,10 @@ def test_the_best_set_on_validation_is_in_the_parameters() -> None:
     assert not any(each.kept for each in decided[1:])  # no set does better than the first
 
 
-def test_several_prompts_get_their_sets_in_turn() -> None:
+def test_several_prompts_get_their_sets_in_turn(two: Any) -> None:
     """The scores tell where demonstrations help."""
 
-    class Two(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
-            self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
-
-        def forward(self, word: Any) -> Any:
-            return self.second(draft=self.first(word=word))
-
-    program = Two()
+    program = two()
     optimizer = optim.BootstrapDemos(program.parameters(), sets=2, labelled=2)
     objective = Objective(program, nn.ExactMatch(), TRAIN, VAL)
     with use_models(forward=FunctionModel(answer)):

@@ -92,17 +92,8 @@ def test_the_highest_score_on_training_changes_the_parameters_only_if_validation
     assert decided.race is not None
 
 
-def test_several_parameters_take_turns_each_with_its_own_texts() -> None:
+def test_several_parameters_take_turns_each_with_its_own_texts(two: Any) -> None:
     """A text of the first prompt is never proposed for the second."""
-
-    class Two(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
-            self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
-
-        def forward(self, word: Any) -> Any:
-            return self.second(draft=self.first(word=word))
 
     asked: list[Request] = []
 
@@ -112,7 +103,7 @@ def test_several_parameters_take_turns_each_with_its_own_texts() -> None:
             return {"text": f"new {len(asked)}", "reason": ""}
         return request.messages[-1].text
 
-    program = Two()
+    program = two()
     optimizer = optim.OPRO(program.parameters(), rounds=2, per_round=2)
     objective = Objective(program, nn.ExactMatch(), [{"word": "a", "target": "a"}])
     with use_models(forward=FunctionModel(model)):

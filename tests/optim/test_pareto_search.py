@@ -172,17 +172,8 @@ def test_the_prompt_that_more_of_the_feedback_went_to_is_changed_more_often(two_
     assert changed["second prompt"] > 45
 
 
-def test_the_prompt_that_the_feedback_went_to_is_changed() -> None:
+def test_the_prompt_that_the_feedback_went_to_is_changed(two: Any) -> None:
     """Credit, not turns: the second of two prompts is never touched when nobody speaks of it."""
-
-    class Two(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
-            self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
-
-        def forward(self, word: Any) -> Any:
-            return self.second(draft=self.first(word=word))
 
     def model(request: Request) -> Any:
         if request.purpose == "backward":
@@ -197,7 +188,7 @@ def test_the_prompt_that_the_feedback_went_to_is_changed() -> None:
         text = request.messages[-1].text
         return text.upper() if request.messages[0].text == "SHOUT" else text
 
-    program = Two()
+    program = two()
     rows = [{"word": word, "target": word.upper()} for word in ("a", "b", "c")]
     optimizer = optim.ParetoSearch(program.parameters(), proposals=1)
     with use_models(forward=FunctionModel(model)):

@@ -106,18 +106,6 @@ def test_what_was_kept_tells_the_best_texts(make: Make, parcels: Callable[..., S
         assert (text,) == texts
 
 
-class Two(nn.Module):
-    """Two prompts: the first has to say FIRST for one half of the words, the second SECOND for the other."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="first prompt"))
-        self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("two", role="second prompt"))
-
-    def forward(self, word: Any) -> Any:
-        return self.second(draft=self.first(word=word))
-
-
 def two_prompts(request: Any) -> Any:
     """Words in a or b are put right by the first prompt, others by the second one; the critic speaks to both."""
     if request.purpose == "backward":
@@ -131,11 +119,11 @@ def two_prompts(request: Any) -> Any:
 
 
 @pytest.mark.parametrize("make_it", [optim.ParetoSearch, optim.BeamSearch, optim.OPRO])
-def test_the_record_of_several_parameters_tells_all_best_texts(make_it: Any) -> None:
+def test_the_record_of_several_parameters_tells_all_best_texts(make_it: Any, two: Any) -> None:
     """A candidate that becomes the best brings texts that another step wrote: the decision names these, too."""
     rows = [{"word": word, "target": word.upper()} for word in ("ant", "bee", "cat", "dog", "apple", "crow")]
     for seed in range(4):
-        program = Two()
+        program = two()
         search = make_it(program.parameters(), seed=seed)
         objective = Objective(program, nn.ExactMatch(), rows, rows)
         texts = {parameter.role: str(parameter.data) for parameter in program.parameters()}
