@@ -612,10 +612,6 @@ class Grouped(tg.Function):
         return ctx.name[0] if ctx.name[0] != "-" else None
 
     @staticmethod
-    def backward_group_size(ctx):
-        return 2
-
-    @staticmethod
     def backward(ctx, grad_out):
         Grouped.together.append(ctx.name)
         return (None, *[f"{ctx.name}({grad_out.data})"] * (len(ctx.needs_input_grad) - 1))
@@ -637,7 +633,7 @@ def together():
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["t1", "t2", "t3"])))
 def test_groups_are_made_in_graph_order(critic, ask, order):
-    """Whatever finished first; full groups first, each with its own key; satisfied nodes take no place."""
+    """Whatever finished first; each group with its own key; satisfied nodes take no place."""
     prompt = leaf()
     names = ["a1", "a2", "b1", "a3", "-alone", "a4"]
     nodes = [Grouped.apply(name, prompt) for name in names]
@@ -645,7 +641,7 @@ def test_groups_are_made_in_graph_order(critic, ask, order):
     critic.finish_in(order)
     tg.backward([*tops, nodes[5]], ["f", "f", "f", ""])
     assert Grouped.together[0] == "-alone"
-    assert Grouped.together[1:] == [["a1", "a2"], ["a3"], ["b1"]]
+    assert Grouped.together[1:] == [["a1", "a2", "a3"], ["b1"]]
     assert texts(prompt.grad) == ["a1(t1(f))", "a2(t1(f))", "b1(t2(f))", "-alone(t2(f))", "a3(t3(f))"]
 
 

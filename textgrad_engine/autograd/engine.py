@@ -27,6 +27,7 @@ NOTE [All or nothing]
 from __future__ import annotations
 
 import functools
+import itertools
 import queue
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -43,7 +44,7 @@ from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.layers import LAYERS
-from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, run_rule
+from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, run_rule, run_together
 from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
@@ -102,6 +103,7 @@ class Pass:
         self._outstanding = 0
         self._taken: deque[Visit] = deque()
         self._groups: dict[Any, list[Visit]] = {}
+        self._wave: list[Visit] = []
         self._forgives = FORGIVING.get()
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
         self.multi: dict[MultiGradHook, Any] = {}
@@ -150,8 +152,13 @@ class Pass:
         while True:
             while self._ready:
                 self._begin(self._ready.pop())
+                if len(self._wave) >= _WAVE:
+                    self._begin_wave()
                 if not self._events.empty():
                     self._take_in()
+            if self._wave:
+                self._begin_wave()
+                continue
             if self._outstanding == 0:
                 if not self._groups:
                     return
@@ -241,8 +248,8 @@ class Pass:
         group = node.function.backward_group(ctx)
         if group is None:
             self._call_rule([visit], together=False)
-        elif group == () or node.function.backward_group_size(ctx) == 1:
-            self._call_rule([visit], together=True)  # at once: there is nobody to wait for
+        elif group == ():
+            self._wave.append(visit)  # there is nobody to wait for
         else:
             self._groups.setdefault(group, []).append(visit)
 
@@ -270,16 +277,24 @@ class Pass:
 
     def _call_rule(self, visits: list[Visit], *, together: bool) -> None:
         """Run the rule of a node, or of several that share a call."""
-        calls = [self._rule_call(visits[0])] if len(visits) == 1 else [self._rule_call(visit) for visit in visits]
-        if together and len(calls) == 1 and not LAYERS.get():  # as below, in fewer steps
-            self._receive(visits[0], calls[0].alone())
-            return
-        outcome = run_rule(Backward(calls, together))
+        outcome = run_rule(Backward([self._rule_call(visit) for visit in visits], together))
         for visit in visits:
             if isinstance(outcome, Call):
                 self._expect(outcome, visit)
             else:
                 self._receive(visit, outcome[visit.node])
+
+    def _begin_wave(self) -> None:
+        """Run the rules of nodes that share no call: of many at once each takes fewer steps."""
+        wave, self._wave = self._wave, []
+        if LAYERS.get():
+            for visit in wave:
+                self._call_rule([visit], together=True)
+            return
+        for _, visits in itertools.groupby(wave, key=lambda visit: visit.node.function):
+            part = list(visits)
+            for visit, returned in zip(part, run_together([self._rule_call(visit) for visit in part])):
+                self._receive(visit, returned)
 
     def _rule_call(self, visit: Visit) -> RuleCall:
         node = visit.node
@@ -400,12 +415,7 @@ class Pass:
         for visits in groups.values():
             visits.sort(key=lambda visit: visit.number)
         for visits in sorted(groups.values(), key=lambda visits: visits[0].number):
-            first = visits[0].node
-            assert isinstance(first, FunctionNode)
-            assert first.ctx is not None
-            size = first.function.backward_group_size(any_context(first.ctx))
-            for start in range(0, len(visits), size):
-                self._call_rule(visits[start : start + size], together=True)
+            self._call_rule(visits, together=True)
 
     def commit(self, *, accumulate: bool, retain_graph: bool, retained: bool) -> dict[GradientEdge, Items]:
         """Write what the pass found; returns what was captured."""
@@ -421,5 +431,9 @@ def _by_output(sent: Sequence[Contribution]) -> dict[int, list[Contribution]]:
         found.setdefault(one[3], []).append(one)
     return found
 
+
+_WAVE = 32
+"""Rules of nodes that share no call are begun this many at a time: what they have in common is looked up once, and the
+processor goes through the same code again while it has it at hand. More of them hold more objects at once."""
 
 _BEGIN: Any = object()

@@ -121,19 +121,17 @@ class Function:
     def backward_group(ctx: Any) -> Any:
         """Which other nodes this one may share a backward call with: nodes with an equal key; None for none.
 
-        Nodes of one group must not depend on each other. They are run together by `backward_many`; so is a node whose
-        key is ``()``, alone and at once.
+        Nodes of one group must not depend on each other. They are run together by `backward_many`, when all have
+        arrived; a node whose key is ``()`` waits for no other, and is run with those that are there.
         """
         return None
 
     @staticmethod
-    def backward_group_size(ctx: Any) -> int:
-        """How many nodes of a group may share one call."""
-        return 1
-
-    @staticmethod
     def backward_many(ctxs: list[Any], grad_outputs: list[list[Variable | None]]) -> list[Any]:
-        """`backward` for several nodes at once, in graph order: for each node what its `backward` would return."""
+        """`backward` for several nodes at once: for each node what its `backward` would return.
+
+        Nodes of a group come in graph order; how many of them share a call is the rule's own affair.
+        """
         raise NotImplementedError("a Function with a backward_group needs a `backward_many`")
 
     generate_vmap_rule: ClassVar[bool | None] = None

@@ -167,12 +167,6 @@ class RuleCall:
             found.append(as_one(items) if items or materialize else None)  # noqa: PERF401  it would cost a frame
         return found
 
-    def alone(self) -> list[Items]:
-        """Run the rule of a Function whose nodes may share a call, for this one; its items by edge."""
-        ctx = self.ctx if self.needs is None else self.context()
-        (returned,) = self.node.function.backward_many([ctx], [self.gradients()])
-        return self.sorted(returned)
-
     def sorted(self, returned: Any) -> list[Items]:
         """What the rule returned, as items for each edge."""
         found: list[Items] = []
@@ -204,6 +198,13 @@ class RuleCall:
         return Source(ctx.example, node.name(), node.function.describe_output(ctx), score, tuple(because))
 
 
+def run_together(calls: Sequence[RuleCall]) -> list[list[Items]]:
+    """Run the rules of several nodes of a Function that has one for many; for each node its items by edge."""
+    ctxs = [call.ctx if call.needs is None else call.context() for call in calls]
+    many = calls[0].node.function.backward_many(ctxs, [call.gradients() for call in calls])
+    return [call.sorted(returned) for call, returned in zip(calls, many, strict=True)]
+
+
 class Backward(Rule):
     """The backward rule of one node, or of several nodes of one Function that share a call."""
 
@@ -224,11 +225,7 @@ class Backward(Rule):
         """For each node its items by edge; a Call for them where the rule is asynchronous."""
         function, calls = self.function, self.calls
         if self.together:
-            if len(calls) == 1:
-                (call,) = calls
-                return {call.node: call.alone()}
-            many = function.backward_many([call.context() for call in calls], [call.gradients() for call in calls])
-            return {call.node: call.sorted(returned) for call, returned in zip(calls, many, strict=True)}
+            return {call.node: items for call, items in zip(calls, run_together(calls))}
         (call,) = calls
         ctx, grads = call.context(), call.gradients()
         if not function.backward_is_async:

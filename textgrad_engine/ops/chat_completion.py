@@ -89,13 +89,8 @@ class ChatCompletion(Function):
         return (ctx.settings.of or ctx.settings, ctx.leaf_ids(wanted))
 
     @staticmethod
-    def backward_group_size(ctx: Any) -> int:
-        """`ops.feedback_batch_size` of this moment."""
-        return FEEDBACK_BATCH_SIZE.get()
-
-    @staticmethod
     def backward_many(ctxs: list[Any], grad_outputs: list[list[Variable | None]]) -> list[Any]:
-        """Ask the critic once for all inputs of all these calls."""
+        """Ask the critic for all inputs of all these calls, about as many at once as `feedback_batch_size` says."""
         cases = []
         observed = is_observed()
         for ctx, (grad_out,) in zip(ctxs, grad_outputs):
@@ -110,7 +105,9 @@ class ChatCompletion(Function):
                 )
             cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, grad_out.grad, ctx.example))
         gradients = []
-        for case, by_position in zip(cases, feedback_on(cases, ask_texts)):
+        size = FEEDBACK_BATCH_SIZE.get()
+        shares = [cases[start : start + size] for start in range(0, len(cases), size)]
+        for case, by_position in zip(cases, feedback_on(shares, ask_texts)):
             found: list[Variable | None] = [None] * (2 + len(case.values))
             for position, feedback in by_position.items():
                 found[2 + position] = feedback
@@ -224,25 +221,19 @@ def ask(
 
 
 def ask_texts(
-    name: str, user: Variable | str, texts: Texts, system: Variable | str | None = None
+    system: Variable | str, user: Variable | str, texts: Texts
 ) -> tuple[Variable, ...]:
-    """The texts at some places of the answer to a prompt.
+    """The texts at some places of a model's answer.
 
     Args:
-        name: the prompt.
-        user: its user part, rendered.
+        system: what it is told; a text where nobody watches, and nothing is recorded.
+        user: what it is asked; likewise.
         texts: which texts, and how the model is asked.
-        system: instructions to use instead of the prompt's system part; None for that.
     """
-    instructions = templates.load(name).system if system is None else system
-    if isinstance(instructions, Variable) and instructions._layer is None and instructions.done():
-        known = instructions.data
-    else:
-        known = instructions
-    if type(user) is str and type(known) is str:  # so nothing is recorded, and nobody watches
-        return _texts_later(texts, known, user)
+    if type(user) is str and type(system) is str:
+        return _texts_later(texts, system, user)
     settings = replace(texts.settings)  # of its own: a node does not share a feedback call with those of other calls
-    answer = ChatCompletion.apply(settings, _SYSTEM_AND_USER, instructions, user)
+    answer = ChatCompletion.apply(settings, _SYSTEM_AND_USER, system, user)
     found = Extract.apply(answer, texts.paths, texts.roles)
     return found if isinstance(found, tuple) else (found,)
 

@@ -94,42 +94,54 @@ def critic(instructions: Variable | str) -> Iterator[None]:
 _critic: ContextVar[Variable | str | None] = ContextVar("textgrad_engine_critic", default=None)
 
 
-def feedback_on(cases: list[Case], ask: Callable[..., tuple[Variable, ...]]) -> list[dict[int, Variable]]:
-    """Ask the critic once about all cases; for each case its feedback by position of the value, pending.
+def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...]]) -> list[dict[int, Variable]]:
+    """Ask the critic about calls; for each of them its feedback by position of the value, pending.
 
     What does not fit the critic's context together is asked about in several requests, and of one case as much is left
     out as NOTE [What is left out] in `llm.context` says.
 
     Args:
-        cases: the calls that feedback is wanted on.
+        shares: the calls that feedback is wanted on; those of one list are asked about together.
         ask: `chat_completion.ask_texts`, handed in because that file stands above this one.
     """
-    room = critic_room()
-    beside = 0 if room is None else _size(_critic.get())
-    if room is not None and len(cases) > 1 and not _fit_together(cases, room.tokens - beside):
-        half = len(cases) // 2
-        return [*feedback_on(cases[:half], ask), *feedback_on(cases[half:], ask)]
-    about = cases[0].example if len(cases) == 1 else ", ".join(dict.fromkeys([c.example for c in cases if c.example]))
-    token = None if about == EXAMPLE.get() else EXAMPLE.set(about)  # each change costs two objects a call under way
-    try:
-        user: Variable | str
-        if is_observed() or (data := _data_of(cases)) is None:
-            values = [[case.values, case.answer, case.feedback] for case in cases]
-            render = functools.partial(_render, cases, room=room, beside=beside, about=about)
-            user = Compute.apply(render, values, "request to the critic")
-        else:
-            user = _render(cases, data, room=room, beside=beside, about=about)
-        texts = iter(ask("feedback", user, _texts_of(cases), _critic.get()))
-    finally:
-        if token is not None:
-            EXAMPLE.reset(token)
+    prompt, room, told, observed = templates.load("feedback"), critic_room(), _critic.get(), is_observed()
+    if told is None:
+        told = prompt.system
+    beside = 0 if room is None else _size(told)
+    if isinstance(told, Variable) and not observed and told._layer is None and told.done():
+        told = told.data
     found = []
-    for case in cases:
-        by_position = {}
-        for part in case.questions.parts:
-            by_position[part.position] = next(texts)
-        found.append(by_position)
+    for cases in [part for share in shares for part in _that_fit(share, prompt, room, beside)]:
+        about = cases[0].example
+        if len(cases) > 1:
+            about = ", ".join(dict.fromkeys([case.example for case in cases if case.example]))
+        token = None if about == EXAMPLE.get() else EXAMPLE.set(about)  # each change costs two objects a call under way
+        try:
+            user: Variable | str
+            if observed or (data := _data_of(cases)) is None:
+                values = [[case.values, case.answer, case.feedback] for case in cases]
+                render = functools.partial(_render, cases, prompt=prompt, room=room, beside=beside, about=about)
+                user = Compute.apply(render, values, "request to the critic")
+            else:
+                user = _render(cases, data, prompt, room, beside, about)
+            texts = iter(ask(told, user, _texts_of(cases)))
+        finally:
+            if token is not None:
+                EXAMPLE.reset(token)
+        for case in cases:
+            by_position = {}
+            for part in case.questions.parts:
+                by_position[part.position] = next(texts)
+            found.append(by_position)
     return found
+
+
+def _that_fit(cases: list[Case], prompt: templates.Prompt, room: Room | None, beside: int) -> list[list[Case]]:
+    """The cases in as few parts as fit the critic's context, one by one at the least."""
+    if room is None or len(cases) == 1 or _fit_together(cases, prompt, room.tokens - beside):
+        return [cases]
+    half = len(cases) // 2
+    return [*_that_fit(cases[:half], prompt, room, beside), *_that_fit(cases[half:], prompt, room, beside)]
 
 
 def _data_of(cases: list[Case]) -> list[Any] | None:
@@ -286,9 +298,9 @@ def critic_room() -> Room | None:
         return None
 
 
-def _size(instructions: Variable | str | None) -> int:
+def _size(instructions: Variable | str) -> int:
     """The tokens of what the critic is told besides the cases."""
-    text = templates.load("feedback").system if instructions is None else _plain(instructions)
+    text = _plain(instructions)
     return count(text if isinstance(text, str) else "")
 
 
@@ -299,26 +311,27 @@ def _plain(value: Any) -> Any:
     return value.data if value._layer is None and value.done() else None
 
 
-def _fit_together(cases: list[Case], room: int) -> bool:
+def _fit_together(cases: list[Case], prompt: templates.Prompt, room: int) -> bool:
     """Whether a request with all these cases has no more tokens than there is room for."""
     data = [[[_plain(v) for v in c.values], _plain(c.answer), [_plain(item) for item in c.feedback]] for c in cases]
-    return count(_rendered(cases, data, [view_of(case, *of) for case, of in zip(cases, data)])) <= room
+    return count(_rendered(prompt, cases, data, [view_of(case, *of) for case, of in zip(cases, data)])) <= room
 
 
-def _render(cases: list[Case], data: list[Any], *, room: Room | None, beside: int, about: str) -> str:
+def _render(
+    cases: list[Case], data: list[Any], prompt: templates.Prompt, room: Room | None, beside: int, about: str
+) -> str:
     """The user part of the request, from the data of each case: its values, its answer, the feedback on it."""
     views = [view_of(cases[0], *data[0])] if len(cases) == 1 else [view_of(c, *of) for c, of in zip(cases, data)]
     if room is None:
-        return _rendered(cases, data, views)
+        return _rendered(prompt, cases, data, views)
     what = f"feedback on {about or 'an answer'}"
-    return fitted(views, functools.partial(_rendered, cases, data), room, beside, what)
+    return fitted(views, functools.partial(_rendered, prompt, cases, data), room, beside, what)
 
 
-def _rendered(cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
+def _rendered(prompt: templates.Prompt, cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
     """The request about these views of some cases; messages that all cases begin with are shown once."""
     texts: list[str] = []
     wanted: tuple[Wanted, ...]
-    prompt = templates.load("feedback")
     if len(cases) == 1:
         questions, view = cases[0].questions, views[0]
         for position in questions.shown:
