@@ -668,6 +668,52 @@ def test_a_group_rule_that_fails_leaves_nothing(monkeypatch):
     assert (texts(one.grad), texts(two.grad)) == (["a1(f)"], ["a2(f)"])
 
 
+class AtOnce(Grouped):
+    """Shares no call and waits for nobody."""
+
+    @staticmethod
+    def backward_group(ctx):
+        return ()
+
+
+class Other(AtOnce):
+    """The same, and another Function."""
+
+
+def test_rules_that_wait_for_nobody_are_run_some_at_a_time():
+    """However many there are, few of their objects exist at once; feedback is in the order of the graph."""
+    prompt = leaf()
+    answers = [AtOnce.apply(f"a{number}", prompt) for number in range(100)]
+    tg.backward(answers, ["f"] * 100)
+    assert [len(names) for names in Grouped.together] == [32, 32, 32, 4]
+    assert texts(prompt.grad) == [f"a{number}(f)" for number in range(100)]
+
+
+def test_rules_of_two_functions_are_not_mixed():
+    """Each is asked about nodes of its own, and those behind others come later."""
+    prompt = leaf()
+    inner = AtOnce.apply("a1", prompt)
+    outer = [AtOnce.apply("a2", inner), Other.apply("b1", inner), Other.apply("b2", inner), AtOnce.apply("a3", inner)]
+    ops.sum(outer).backward("f")
+    assert Grouped.together == [["a3"], ["b2", "b1"], ["a2"], ["a1"]]
+    assert texts(prompt.grad) == ["a1(a2(f)\nb1(f)\nb2(f)\na3(f))"]
+
+
+def test_a_rule_that_waits_for_nobody_and_fails_leaves_nothing(monkeypatch):
+    """Nor do those that were run with it; the next pass counts once."""
+    prompt = leaf()
+    answers = [AtOnce.apply(f"a{number}", prompt) for number in range(40)]
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            AtOnce, "backward_many", staticmethod(lambda ctxs, grads: [(None, "f")] * (len(ctxs) // 32 * 32))
+        )
+        with pytest.raises(ValueError, match="shorter"):
+            tg.backward(answers, ["f"] * 40)
+    assert prompt.grad == []
+    tg.backward(answers, ["f"] * 40)
+    assert texts(prompt.grad) == [f"a{number}(f)" for number in range(40)]
+
+
 # feedback on feedback
 
 

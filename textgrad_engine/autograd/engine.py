@@ -32,7 +32,7 @@ import queue
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from textgrad_engine import dispatch
@@ -291,7 +291,7 @@ class Pass:
             for visit in wave:
                 self._call_rule([visit], together=True)
             return
-        for _, visits in itertools.groupby(wave, key=lambda visit: visit.node.function):
+        for _, visits in itertools.groupby(wave, key=attrgetter("node.function")):
             part = list(visits)
             for visit, returned in zip(part, run_together([self._rule_call(visit) for visit in part])):
                 self._receive(visit, returned)

@@ -220,9 +220,7 @@ def ask(
     return result
 
 
-def ask_texts(
-    system: Variable | str, user: Variable | str, texts: Texts
-) -> tuple[Variable, ...]:
+def ask_texts(system: Variable | str, user: Variable | str, texts: Texts) -> tuple[Variable, ...]:
     """The texts at some places of a model's answer.
 
     Args:
