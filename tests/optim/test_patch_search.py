@@ -1132,6 +1132,29 @@ def test_the_state_of_other_parameters_is_refused() -> None:
         PatchSearch(other.parameters()).load_state_dict(saved(here.search))
 
 
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_what_a_proposal_was_to_try_is_due_again_when_it_fails(lanes: int) -> None:
+    """The error comes out of the step; who repairs its cause goes on with the same search, and loses nothing."""
+    here = World("a4 b4 c4", "a8 b8 c8", one_at_a_time, lanes=lanes, batch_size=4)
+    failing = iter([True])
+
+    def refuse(request: Request) -> None:
+        if request.purpose == "optimizer" and next(failing, False):
+            raise AuthenticationFailed("no such key", status=401)
+
+    here.before = refuse
+    failed, decided = 0, True
+    while decided:
+        try:
+            decided = here.step() is not None
+        except AuthenticationFailed:
+            failed += 1
+        assert len(here.search.board.under_way) == here.search._lanes.under_way
+    assert failed == 1
+    assert {"Shout a.", "Shout b.", "Shout c."} <= set(here.lines)
+    here.search.close()
+
+
 def test_closing_drops_what_is_under_way_and_nothing_else() -> None:
     """What was decided stays; the examples of dropped proposals are free again, and the next step goes on."""
     here = World("a4 b4 c4", "a8 b8 c8", one_at_a_time, lanes=3, batch_size=4)

@@ -255,7 +255,17 @@ class PatchSearch(Searcher):
             self._base = self.board.texts
         if together or (self._in_vain(objective) and self._base == self.board.texts):
             self._fill(objective)
-        return self._settle(objective, self._lanes.take()) if self._lanes.under_way else None
+        return self._settle(objective, self._taken()) if self._lanes.under_way else None
+
+    def _taken(self) -> Found:
+        """What became of the oldest proposal; where it failed, what it was to try is due again."""
+        number = self._lanes.oldest
+        try:
+            return self._lanes.take()
+        except BaseException:
+            if self._lanes.oldest != number:  # else it goes on: the wait for it was interrupted
+                self.board.put_back(number)
+            raise
 
     def _fill(self, objective: Objective) -> None:
         """Begin work in free lanes; patches that are begun together share what they hear.
@@ -272,10 +282,10 @@ class PatchSearch(Searcher):
                 if (work := self._next(objective, hearing)) is None:
                     break
                 with objective.proposal(self.board.begun):
-                    self._lanes.put(work)
+                    self._lanes.put(work, self.board.begun)
             while self._is_idle() and (work := self._without(objective, stuck=True)) is not None:
                 with objective.proposal(self.board.begun):
-                    self._lanes.put(work)
+                    self._lanes.put(work, self.board.begun)
         except BaseException:  # a Ctrl-C too, between a place and its work
             hearing.give_up()
             raise

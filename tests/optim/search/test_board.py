@@ -285,6 +285,20 @@ def test_an_edit_that_is_tried_without_twice_at_a_time_is_put_back_to_the_first(
         assert known.tested == expected
 
 
+def test_one_proposal_is_put_back_alone() -> None:
+    """The others are still under way; of two that try without the same edit, the later one is the try now."""
+    known = busy_board()
+    known.put_back(9)
+    assert (known.busy, [begun.number for begun in known.under_way]) == (set(), [1, 2, 3, 4, 5, 6, 7, 8])
+    known.put_back(4)
+    assert known.rivals == [RIVALS[0], RIVALS[2]]
+    known.begin(turn=("0/1.1", 4))
+    known.put_back(1)
+    assert known.tested == {"0/1.1": 4, "0/2.1": 4}
+    known.put_back()
+    assert known.tested == {"0/1.1": 1}
+
+
 def test_the_state_has_what_is_under_way_put_back_and_the_board_goes_on() -> None:
     """A checkpoint is taken in the middle of a search, which must not notice."""
     known, other = busy_board(), busy_board()

@@ -37,14 +37,16 @@ def test_an_error_comes_out_at_its_place() -> None:
     """Not before what was begun earlier, and what was begun later is not lost."""
     lanes: Lanes[str] = Lanes(3)
     first = Gate("first")
-    lanes.put(first)
-    lanes.put(lambda: 1 // 0)  # type: ignore[arg-type,return-value]
-    lanes.put(lambda: "third")
+    lanes.put(first, 7)
+    lanes.put(lambda: 1 // 0, 8)  # type: ignore[arg-type,return-value]
+    lanes.put(lambda: "third", 9)
     first.open.set()
-    assert lanes.take() == "first"
+    assert (lanes.oldest, lanes.take()) == (7, "first")
+    assert lanes.oldest == 8
     with pytest.raises(ZeroDivisionError):
         lanes.take()
-    assert (lanes.take(), lanes.under_way) == ("third", 0)
+    assert (lanes.oldest, lanes.take(), lanes.under_way) == (9, "third", 0)
+    assert lanes.oldest == 0
     lanes.close()
 
 
@@ -73,7 +75,7 @@ def test_results_come_in_the_order_of_putting(order: tuple[int, ...]) -> None:
         lanes.put(gate)
     for gate in gates:
         assert gate.begun.wait(WAIT)  # all at the same time
-    futures = list(lanes._begun)
+    futures = [future for future, _ in lanes._begun]
     for number in order:
         gates[number].open.set()
         assert futures[number].result(WAIT) == gates[number].value
@@ -147,7 +149,7 @@ def test_an_interrupted_wait_loses_nothing() -> None:
     lanes: Lanes[str] = Lanes(1)
     gate = Gate("slow")
     lanes.put(gate)
-    future = lanes._begun[0]
+    future, _ = lanes._begun[0]
     real: Callable[[], str] = future.result
 
     def interrupted() -> str:

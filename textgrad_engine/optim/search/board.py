@@ -287,15 +287,17 @@ class Board:
         """The proposal of this number is settled."""
         self.under_way = [begun for begun in self.under_way if begun.number != number]
 
-    def put_back(self) -> None:
-        """Drop what is under way; what it was to try is due again."""
-        for begun in reversed(self.under_way):  # so that what was first in a list is first again
+    def put_back(self, number: int | None = None) -> None:
+        """Drop what is under way; what it was to try is due again.
+
+        Args:
+            number: of the one proposal that is dropped; None for all.
+        """
+        dropped = [begun for begun in self.under_way if number in (None, begun.number)]
+        self.under_way = [begun for begun in self.under_way if begun not in dropped]
+        for begun in reversed(dropped):  # so that what was first in a list is first again
             if begun.turn is not None:
-                name, before = begun.turn
-                if before is None:
-                    del self.tested[name]
-                else:
-                    self.tested[name] = before
+                self._take_turn_back(begun, *begun.turn)
             if begun.doubtful:
                 self.doubtful.insert(0, begun.doubtful)
             if begun.rival is not None:
@@ -303,7 +305,16 @@ class Board:
             if begun.united:
                 self.united.remove(begun.united)
             self.together += begun.together
-        self.under_way.clear()
+
+    def _take_turn_back(self, begun: Begun, name: str, before: int | None) -> None:
+        for place, other in enumerate(self.under_way):
+            if other.number > begun.number and other.turn is not None and other.turn[0] == name:
+                self.under_way[place] = replace(other, turn=begun.turn)  # the edit is tried without all the same
+                return
+        if before is None:
+            del self.tested[name]
+        else:
+            self.tested[name] = before
 
     def snapshot(self) -> Board:
         """A copy for work that goes on beside this one."""

@@ -41,18 +41,23 @@ class Lanes(Generic[T]):
             raise ValueError(f"there must be at least 1 lane, got {count}")
         self.count, self.most = count, count * ahead
         self._pool: ThreadPoolExecutor | None = None
-        self._begun: deque[Future[T]] = deque()
+        self._begun: deque[tuple[Future[T], int]] = deque()
 
     @property
     def under_way(self) -> int:
         """How many pieces have been put and not taken."""
         return len(self._begun)
 
-    def put(self, work: Callable[[], T]) -> None:
-        """Begin a piece of work, with the context variables of now."""
+    @property
+    def oldest(self) -> int:
+        """The number of the piece that is taken next; 0 where there is none."""
+        return self._begun[0][1] if self._begun else 0
+
+    def put(self, work: Callable[[], T], number: int = 0) -> None:
+        """Begin a piece of work, with the context variables of now, and a number to know it by."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.most, thread_name_prefix="textgrad_engine_lane")
-        self._begun.append(self._pool.submit(copy_context().run, work))
+        self._begun.append((self._pool.submit(copy_context().run, work), number))
 
     def take(self) -> T:
         """The result of the oldest piece; waits for it.
@@ -60,7 +65,7 @@ class Lanes(Generic[T]):
         Raises:
             Whatever it raised.
         """
-        future = self._begun[0]
+        future, _ = self._begun[0]
         try:
             return future.result()
         finally:
