@@ -46,7 +46,9 @@ def test_an_exception_of_a_metric_is_raised_where_it_is_read() -> None:
     score, explanation = ops.deterministic_evaluator(Variable("a"), "b", broken, "likeness")
     with pytest.raises(KeyError, match="no such key") as caught:
         _ = score.data
-    assert "test_evaluators.py" in caught.value.__notes__[0]
+    asked, where = caught.value.__notes__
+    assert asked == "in the metric 'likeness': the prediction 'a' and the target 'b'"
+    assert "test_evaluators.py" in where
     with pytest.raises(KeyError):
         _ = explanation.data
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import threading
 from typing import Any
@@ -8,12 +9,20 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine import nn
 from textgrad_engine.data import DataLoader
-from textgrad_engine.errors import AuthenticationFailed, ContentFiltered, DataError, ModelError, Stopped
+from textgrad_engine.errors import (
+    AuthenticationFailed,
+    AutogradError,
+    ContentFiltered,
+    DataError,
+    ModelError,
+    Stopped,
+)
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.optim import TGD
+from textgrad_engine.optim import TGD, PatchSearch
 from textgrad_engine.train import Trainer
 from textgrad_engine.train.events import (
     CallEnded,
@@ -90,6 +99,85 @@ def test_unanswered_examples_are_counted_apart_and_training_goes_on(world: Any, 
     (step,) = result.steps
     assert (step.unanswered, step.feedback, step.train_mean, step.kept) == (1, 2, 0.0, True)
     assert here.asked("backward") == 2
+
+
+class Reads(nn.Module):
+    """A program that waits for its first answer, and does what `then` says with it."""
+
+    def __init__(self, system: nn.Parameter, then: Any) -> None:
+        super().__init__()
+        self.chat, self.then = nn.ChatCompletion("{word}", system=system), then
+
+    def forward(self, word: str) -> Any:
+        """The answer, unless it is none."""
+        answer = self.chat(word=word)
+        return self.then(answer) if answer.data else answer
+
+
+@pytest.mark.parametrize("make", [TGD, PatchSearch])
+def test_an_answer_that_the_program_waits_for_costs_its_example_alone(make: Any, world: Any, rows: Any) -> None:
+    """As in a program that does not wait: in minibatches, in races and in validation."""
+    here = world("SHOUT")
+    here.program = Reads(here.program.system, lambda answer: answer)
+    here.optimizer = make(here.program.parameters())
+    here.before = failing_on("bee", "fox")
+    result = here.fit(rows("ant", "bee", "cat"), rows("dog", "eel", "fox"), batch_size=3)
+    assert result.steps[0].unanswered == 1
+    assert (result.best_val.unanswered, result.best_val.scores[:2]) == (1, (1.0, 1.0))
+    assert "no answer to fox" in result.best_val.failures["fox"]
+
+
+def test_a_step_says_which_example_had_no_answer_and_why(world: Any, rows: Any) -> None:
+    """Who looks for it need not search a log of requests."""
+    here = world("SHOUT")
+    here.before = failing_on("bee")
+    (step,) = here.fit(rows("ant", "bee", "cat"), rows("dog", "eel"), batch_size=3).steps
+    assert step.lost == ("bee: ContentFiltered: no answer to bee",)
+
+
+@pytest.mark.parametrize("make", [TGD, PatchSearch])
+@pytest.mark.parametrize("cut", ["data", "no_grad"])
+def test_a_program_whose_answers_lead_nowhere_is_refused(make: Any, cut: str, world: Any, rows: Any) -> None:
+    """No feedback would ever come: it ends at the first minibatch, not after a whole run that learned nothing."""
+    here = world("SHOUT")
+    if cut == "data":
+        here.program = Reads(here.program.system, lambda answer: answer.data)
+    here.optimizer = make(here.program.parameters())
+    with tg.no_grad() if cut == "no_grad" else contextlib.nullcontext(), pytest.raises(AutogradError) as caught:
+        here.fit(rows("ant", "bee", "cat"), rows("dog", "eel"), batch_size=3)
+    assert "none of the 3 losses of this minibatch requires grad" in str(caught.value)
+    assert here.asked("optimizer") == 0
+
+
+def test_a_program_some_of_whose_answers_lead_nowhere_is_trained(world: Any, rows: Any) -> None:
+    """What it says without a model is nobody's fault; of later minibatches, too, where nothing else was asked."""
+    here = world("SHOUT")
+    here.program = Reads(here.program.system, lambda answer: answer if answer.data == "ant" else answer.data)
+    here.optimizer = TGD(here.program.parameters())
+    result = here.fit(DataLoader(rows("ant", "bee"), batch_size=1), rows("cat"), max_epochs=1)
+    assert [step.feedback for step in result.steps] == [1, 0]
+
+
+@pytest.mark.parametrize("part", ["program", "metric"])
+def test_an_error_in_ones_own_code_says_on_which_example(part: str, world: Any, rows: Any) -> None:
+    """Of thousands, the one to look at; and what a metric was asked about."""
+    here = world("SHOUT")
+
+    def broken(*said: Any) -> Any:
+        if str(said[0]) == "bee":
+            raise KeyError("label")
+        return said[0] if part == "program" else 0.0
+
+    if part == "program":
+        here.program = Reads(here.program.system, broken)
+        here.optimizer = TGD(here.program.parameters())
+    loss = nn.Metric(broken, "quality") if part == "metric" else nn.ExactMatch()
+    with tg.use_models(forward=here.model), pytest.raises(KeyError) as caught:
+        Trainer(batch_size=2).fit(here.program, loss, here.optimizer, rows("ant", "bee"), rows("dog"))
+    notes = "\n".join(caught.value.__notes__)
+    assert "on example 'bee'" in notes
+    assert part == "program" or "in the metric 'quality'" in notes
+    assert part == "program" or "the prediction 'bee' and the target 'BEE'" in notes
 
 
 def test_a_minibatch_without_any_answer_changes_nothing(world: Any, rows: Any) -> None:

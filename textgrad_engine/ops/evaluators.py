@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
+from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.errors import TextgradError
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.what_if import described_change, edited_text
@@ -184,12 +186,17 @@ class _Deterministic(Evaluator):
         scores, texts = [], []
         for got, wanted in pairs:
             arguments = (got,) if target is None else (got, wanted)
-            if inspect.iscoroutinefunction(eval_fn):
-                outcome = await eval_fn(*arguments)
-            else:  # user code, perhaps slow: off the event loop
-                outcome = await asyncio.to_thread(eval_fn, *arguments)
-                if inspect.isawaitable(outcome):  # an object whose __call__ is async, a partial of one
-                    outcome = await outcome
+            try:
+                if inspect.iscoroutinefunction(eval_fn):
+                    outcome = await eval_fn(*arguments)
+                else:  # user code, perhaps slow: off the event loop
+                    outcome = await asyncio.to_thread(eval_fn, *arguments)
+                    if inspect.isawaitable(outcome):  # an object whose __call__ is async, a partial of one
+                        outcome = await outcome
+            except Exception as error:
+                if not isinstance(error, TextgradError):
+                    error.add_note(_asked(purpose, arguments))
+                raise
             score, explanation = outcome if isinstance(outcome, tuple) else (outcome, "")
             if not isinstance(score, int | float) or not math.isfinite(score):
                 raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
@@ -206,6 +213,13 @@ class _Deterministic(Evaluator):
     @staticmethod
     def jvp(ctx: Any, *edits: Variable | None) -> Any:
         return _evaluated_again(_Deterministic, ctx, edits)
+
+
+def _asked(purpose: str, arguments: tuple[Any, ...]) -> str:
+    """What a metric that failed was asked about, for a note on its error."""
+    name = EXAMPLE.get()
+    about = " and ".join([f"the {what} {value!r:.200}" for what, value in zip(("prediction", "target"), arguments)])
+    return f"in the metric {purpose!r}{f', on example {name!r}' if name else ''}: {about}"
 
 
 def is_success(score: Any, success_fn: Callable[[Any], Any]) -> bool:

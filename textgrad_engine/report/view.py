@@ -312,7 +312,8 @@ def _problems(result: TrainResult) -> tuple[str, ...]:
     found = []
     for step in result.steps:
         if step.unanswered:
-            found.append(f"step {step.step}: {plural(step.unanswered, 'example')} of the minibatch had no answer")
+            such = f", e.g. {step.lost[0]}" if step.lost else ""
+            found.append(f"step {step.step}: {plural(step.unanswered, 'example')} of the minibatch had no answer{such}")
         if step.left_out:
             pieces = plural(step.left_out, "message or piece", "messages or pieces")
             found.append(

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
-from textgrad_engine.errors import DataError
+from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
 
-__all__ = ["fields_named_by", "inputs_of", "run_scored", "run_together", "target_for"]
+__all__ = ["as_variable", "fields_named_by", "inputs_of", "run_on", "run_scored", "run_together", "target_for"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -91,6 +91,47 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
         return found
 
     return pick
+
+
+def as_variable(value: Any) -> Variable:
+    """A program's prediction as a Variable, which a loss is called with."""
+    return value if isinstance(value, Variable) else Variable(value, role="prediction")
+
+
+def run_on(
+    name: str, program: Callable[[], Any], loss: Callable[[Variable, Any], Any], wanted: Any
+) -> tuple[Variable, Any]:
+    """What a program says of one example, and its loss; both may be pending.
+
+    A program that waits for an answer, to decide what to do next, meets it here when that is not to be had. It costs
+    this example alone, as in a program that does not wait: both Variables raise the error where they are read.
+
+    Args:
+        name: the example's id. An error in the user's own code gets a note with it.
+        program: the program, with the fields of the example.
+        loss: the loss.
+        wanted: the example's target.
+    """
+    try:
+        prediction = as_variable(program())
+        return prediction, loss(prediction, wanted)
+    except UNANSWERED as error:
+        lost = _lost(error)
+        return lost, lost
+    except Exception as error:
+        if not isinstance(error, TextgradError):
+            error.add_note(f"while running the program on example {name!r}")
+        raise
+
+
+def _lost(error: Exception) -> Variable:
+    """A value that is not to be had."""
+
+    async def fail() -> tuple[Any, ...]:
+        raise error
+
+    (value,) = Variable._of_call(dispatch.submit(fail, label="an example"), ("",))
+    return value
 
 
 def run_scored(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.data import ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.llm.cachekey import repeat
-from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
+from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import Stopwatch
@@ -81,8 +82,8 @@ def evaluate(
         fields, wanted = given[position]
         watch = Stopwatch()
         with example(names[position]), no_grad(), repeat(sample), watch.running() if timed else nullcontext():
-            prediction = as_variable(program(**fields))
-            return (prediction, watch), loss(prediction, wanted)
+            prediction, score = run_on(names[position], functools.partial(program, **fields), loss, wanted)
+            return (prediction, watch), score
 
     tell = None if on_score is None else lambda number: on_score(number % len(given))
     results = run_scored(start, len(given) * repeats, concurrency, tell)
@@ -219,8 +220,3 @@ def as_score(loss: Variable) -> float:
         f"a score must be a number, and this loss gave {type(data).__name__}. A TextLoss only gives words: "
         "score with nn.ExactMatch, nn.Metric or nn.Judge."
     )
-
-
-def as_variable(value: Any) -> Variable:
-    """A program's prediction as a Variable, which a loss is called with."""
-    return value if isinstance(value, Variable) else Variable(value, role="prediction")

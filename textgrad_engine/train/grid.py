@@ -16,7 +16,7 @@ from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
 from textgrad_engine.nn import Module
-from textgrad_engine.train.evaluator import as_variable
+from textgrad_engine.train.calling import as_variable
 
 __all__ = ["Row", "is_straight", "run_grid", "same_shape"]
 

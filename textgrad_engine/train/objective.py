@@ -16,18 +16,17 @@ from typing import Any
 from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
 from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.data import ids_of
-from textgrad_engine.errors import UNANSWERED, DataError
+from textgrad_engine.errors import UNANSWERED, AutogradError, DataError
 from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cache import repeat as sampling
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.demos import Demo, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.optim.words import words_of
-from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
+from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for
 from textgrad_engine.train.evaluator import (
     Evaluation,
     Scored,
-    as_variable,
     evaluation_of,
     refuse_if_mostly_lost,
     scale_of,
@@ -129,6 +128,7 @@ class Objective:
         self._own: dict[tuple[int, _Key], Future[Scored]] = {}
         self._adopted: dict[Texts, tuple[int, int]] = {}  # the phase, and how many were before it
         self._straight: bool | None = None
+        self._leads_back = False  # whether any loss so far has led back to a text
         self._word_sets: dict[tuple[Split, int], frozenset[str]] = {}
 
     def scores(
@@ -230,15 +230,18 @@ class Objective:
         def start(number: int) -> tuple[tuple[Variable, Stopwatch | None], Variable]:
             name, fields, wanted = rows[number]
             with example(name), self._watching() as watch:
-                prediction = as_variable(functional_call(self._program, others | leaves, **fields))
-                return (prediction, watch), self._loss(prediction, wanted)
+                program = functools.partial(functional_call, self._program, others | leaves, **fields)
+                prediction, loss = run_on(name, program, self._loss, wanted)
+                return (prediction, watch), loss
 
         results = run_scored(start, len(rows), self._concurrency, room=self._room)
-        losses = [loss for _, loss in results]
-        if roots := [loss for loss in losses if loss.requires_grad]:
+        if roots := [loss for _, loss in results if loss.requires_grad]:
             with forgiving(functools.partial(note_lost, problems)):
                 backward(roots)
         every = [scored(prediction, loss, watch) for (prediction, watch), loss in results]
+        self._leads_back = self._leads_back or bool(roots)
+        if not self._leads_back:
+            refuse_if_cut_off([found.score for found in every])
         for position, found in zip(positions, every):
             self._remember((texts, "train", position, 0), found)
         gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())
@@ -415,8 +418,9 @@ class Objective:
             texts, split, position, index = keys[number]
             name, fields, wanted = self._rows[split][position]
             with example(name), no_grad(), sampling(index), self._phase_of(texts), self._watching() as watch:
-                prediction = as_variable(functional_call(self._program, leaves[texts], **fields))
-                return (prediction, watch), self._loss(prediction, wanted)
+                program = functools.partial(functional_call, self._program, leaves[texts], **fields)
+                prediction, loss = run_on(name, program, self._loss, wanted)
+                return (prediction, watch), loss
 
         results = run_scored(start, len(keys), self._concurrency, on_score, self._room)
         return [(prediction, loss, watch) for (prediction, watch), loss in results]
@@ -505,6 +509,24 @@ def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str
     if not found:
         raise ValueError("the program has no parameter that requires grad, so there is nothing to train")
     return found
+
+
+def refuse_if_cut_off(scores: Sequence[float | None]) -> None:
+    """Refuse to go on when no loss leads back to a text: nothing would ever be heard about it.
+
+    Args:
+        scores: of a minibatch of which no loss requires grad, nor did any before; None where there is none.
+
+    Raises:
+        AutogradError: some example has a score.
+    """
+    known = [score for score in scores if score is not None]
+    if known:
+        raise AutogradError(
+            f"none of the {len(known)} losses of this minibatch requires grad, so no feedback would reach the texts. "
+            "The program must return the Variable that it computes from its parameters, not its .data, a new Variable "
+            "or what .detach() gives, and not under no_grad(); the loss must use it."
+        )
 
 
 def note_lost(problems: list[str], node: Node, error: BaseException) -> bool:

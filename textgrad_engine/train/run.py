@@ -21,7 +21,7 @@ from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.sparing import spared_in_words
-from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
+from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
 from textgrad_engine.train.evaluator import Evaluation, as_score, compare, evaluate
@@ -43,7 +43,7 @@ from textgrad_engine.train.events import (
 )
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
-from textgrad_engine.train.objective import Objective, note_lost
+from textgrad_engine.train.objective import Objective, note_lost, refuse_if_cut_off
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
@@ -107,6 +107,7 @@ class Run:
         self.phases = 0
         self.proposals: dict[int, int] = {}
         self.lost_steps = 0
+        self.leads_back = False  # whether any loss so far has led back to a text
         self.left_out: list[LeftOut] = []
         self._emitting = threading.Lock()
 
@@ -210,7 +211,8 @@ class Run:
         names = tuple(self.train_ids[position] for position in positions)
         self.optimizer.zero_grad()
         self.left_out.clear()
-        scores, problems = self.forward_and_backward(number, names, rows)
+        every, problems, lost = self.forward_and_backward(number, names, rows)
+        scores = [score for score in every if score is not None]
         left_out = sum(each.messages + each.feedback for each in self.left_out)
         feedback = feedback_used = sum(len(parameter.grad) for parameter in self.trained.values())
         held = self.optimizer.state_dict()
@@ -234,7 +236,8 @@ class Run:
             epoch=epoch,
             examples=names,
             train_mean=sum(scores) / len(scores) if scores else None,
-            unanswered=len(rows) - len(scores),
+            unanswered=len(lost),
+            lost=tuple(lost),
             feedback=feedback,
             changes=self.changes(),
             val_mean=val_mean,
@@ -272,11 +275,15 @@ class Run:
 
     def forward_and_backward(
         self, number: int, names: tuple[str, ...], rows: list[dict[str, Any]]
-    ) -> tuple[list[float], list[str]]:
+    ) -> tuple[list[float | None], list[str], list[str]]:
         """Run a minibatch; each example goes backward as soon as its own loss is there, whatever the others do.
 
         Returns:
-            The scores that there are, and the answers of the critic that were not to be had, in words.
+            The scores, None for what went unanswered; the answers of the critic that were not to be had, in words; and
+            what went unanswered and why, in words.
+
+        Raises:
+            AutogradError: no loss so far leads back to a text.
         """
         problems: list[str] = []
         with self.phase("forward", number, len(rows)) as advance:
@@ -284,18 +291,26 @@ class Run:
             def start(position: int) -> tuple[None, Variable]:
                 row, name = rows[position], names[position]
                 with example(name):
-                    return None, self.loss(self.program(**self.pick(row, name)), self.target_of(row, name))
+                    program = functools.partial(self.program, **self.pick(row, name))
+                    return None, run_on(name, program, self.loss, self.target_of(row, name))[1]
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
             if roots := [loss for loss in losses if loss.requires_grad]:
                 with self.phase("backward", number, 0), forgiving(functools.partial(note_lost, problems)):
                     backward(roots)
-            scores = []
-            for loss in losses:
-                with contextlib.suppress(*UNANSWERED):
+            scores: list[float | None] = []
+            lost: list[str] = []
+            for name, loss in zip(names, losses):
+                try:
                     scores.append(as_score(loss))
-        return scores, problems
+                except UNANSWERED as error:
+                    scores.append(None)
+                    lost.append(f"{name}: {type(error).__name__}: {error}")
+        self.leads_back = self.leads_back or bool(roots)
+        if not self.leads_back:
+            refuse_if_cut_off(scores)
+        return scores, problems, lost
 
     def refusal(self, found: Found) -> str:
         """Why the guards refuse texts that won their race; "" when they do not."""
