@@ -49,6 +49,9 @@ class Metric(Module):
 class Judge(Module):
     """A score that a model gives by criteria in words; see `ops.judge`.
 
+    The Trainer and `evaluate` show it the prediction, the target if there is one, and the fields of the example that
+    the program was called with.
+
     Args:
         instructions: the criteria.
         scale: the lowest and the highest score.

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
 
-__all__ = ["as_variable", "fields_named_by", "inputs_of", "run_on", "run_scored", "run_together", "target_for"]
+__all__ = [
+    "Score",
+    "as_variable",
+    "fields_named_by",
+    "inputs_of",
+    "run_on",
+    "run_scored",
+    "run_together",
+    "target_for",
+    "with_fields",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -98,8 +108,36 @@ def as_variable(value: Any) -> Variable:
     return value if isinstance(value, Variable) else Variable(value, role="prediction")
 
 
+Score: TypeAlias = Callable[[Variable, Any, Mapping[str, Any]], Any]
+"""A loss that is called with a prediction, the target, and the fields that the program was called with."""
+
+
+def with_fields(loss: Callable[..., Any]) -> Score:
+    """How a loss is called: one whose forward names ``inputs``, as nn.Judge's, is shown what the program was given.
+
+    Args:
+        loss: a Module or any callable; called with the prediction, the target, and maybe ``inputs=``.
+
+    Example:
+        >>> score = with_fields(lambda prediction, target, inputs: inputs)
+        >>> score(Variable("Rome"), None, {"land": "Italy", "hint": None})
+        {'land': 'Italy'}
+    """
+    try:
+        named = "inputs" in inspect.signature(getattr(loss, "forward", loss)).parameters
+    except (TypeError, ValueError):  # a callable that does not say how it is called
+        named = False
+    if not named:
+        return lambda prediction, wanted, fields: loss(prediction, wanted)
+
+    def score(prediction: Variable, wanted: Any, fields: Mapping[str, Any]) -> Any:
+        return loss(prediction, wanted, inputs={name: value for name, value in fields.items() if value is not None})
+
+    return score
+
+
 def run_on(
-    name: str, program: Callable[[], Any], loss: Callable[[Variable, Any], Any], wanted: Any
+    name: str, program: Callable[..., Any], fields: Mapping[str, Any], score: Score, wanted: Any
 ) -> tuple[Variable, Any]:
     """What a program says of one example, and its loss; both may be pending.
 
@@ -108,13 +146,14 @@ def run_on(
 
     Args:
         name: the example's id. An error in the user's own code gets a note with it.
-        program: the program, with the fields of the example.
-        loss: the loss.
+        program: the program.
+        fields: those of the example's fields that it is called with.
+        score: the loss.
         wanted: the example's target.
     """
     try:
-        prediction = as_variable(program())
-        return prediction, loss(prediction, wanted)
+        prediction = as_variable(program(**fields))
+        return prediction, score(prediction, wanted, fields)
     except UNANSWERED as error:
         lost = _lost(error)
         return lost, lost

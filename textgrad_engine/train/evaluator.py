@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.data import ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.llm.cachekey import repeat
-from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for
+from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for, with_fields
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import Stopwatch
@@ -40,7 +39,8 @@ def evaluate(
     Args:
         program: called with those of an example's fields that its `forward` names.
         dataset: the examples.
-        loss: called with the prediction and the example's target; its data must be a number (higher is better).
+        loss: called with the prediction and the example's target, and with ``inputs=`` (the fields that the program was
+            called with) if its `forward` names that, as nn.Judge's does; its data must be a number (higher is better).
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
         target: the name of the target's field.
         repeats: how often each example is run. At a temperature above 0 each time is a sample of its own (in the cache,
@@ -74,7 +74,7 @@ def evaluate(
         raise ValueError(f"each example is run at least once, got repeats={repeats}")
     names = ids_of(dataset)
     groups = () if clusters is None else clusters_of(dataset, clusters)
-    pick, target_of = fields_named_by(program), target_for(loss, target)
+    pick, target_of, score = fields_named_by(program), target_for(loss, target), with_fields(loss)
     given = [(pick(row, name), target_of(row, name)) for row, name in zip(dataset, names)]  # before anything is paid
 
     def start(number: int) -> tuple[tuple[Variable, Stopwatch], Variable]:
@@ -82,8 +82,8 @@ def evaluate(
         fields, wanted = given[position]
         watch = Stopwatch()
         with example(names[position]), no_grad(), repeat(sample), watch.running() if timed else nullcontext():
-            prediction, score = run_on(names[position], functools.partial(program, **fields), loss, wanted)
-            return (prediction, watch), score
+            prediction, found = run_on(names[position], program, fields, score, wanted)
+            return (prediction, watch), found
 
     tell = None if on_score is None else lambda number: on_score(number % len(given))
     results = run_scored(start, len(given) * repeats, concurrency, tell)

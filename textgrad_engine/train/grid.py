@@ -16,7 +16,7 @@ from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
 from textgrad_engine.nn import Module
-from textgrad_engine.train.calling import as_variable
+from textgrad_engine.train.calling import Score, as_variable
 
 __all__ = ["Row", "is_straight", "run_grid", "same_shape"]
 
@@ -31,7 +31,7 @@ def run_grid(
 
     Args:
         program: the program.
-        loss: called with the prediction and the target.
+        loss: called with the prediction, the target, and the fields of the example.
         candidates: for each the values of the program's parameters, by dotted name.
         rows: the examples, which have the `same_shape`.
 
@@ -51,7 +51,7 @@ def run_grid(
         assert isinstance(outer, VmapLayer)
         assert isinstance(inner, VmapLayer)
         prediction = as_variable(functional_call(program, candidate, **fields))
-        found = loss(prediction, target)
+        found = loss(prediction, target, fields)
         made.append((outer, inner, prediction, found))
         return found
 
@@ -79,7 +79,7 @@ def same_shape(rows: Sequence[Row]) -> bool:
     return texts and (all(isinstance(row[2], str) for row in rows) or all(row[2] is None for row in rows))
 
 
-def is_straight(program: Module, loss: Callable[..., Variable], candidate: Mapping[str, Variable], row: Row) -> bool:
+def is_straight(program: Module, loss: Score, candidate: Mapping[str, Variable], row: Row) -> bool:
     """Whether a program and its loss can be run in a grid; found out on one example, without a call."""
     try:
         with no_grad(), _Rehearsal():

@@ -23,7 +23,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim.demos import Demo, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.optim.words import words_of
-from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for
+from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for, with_fields
 from textgrad_engine.train.evaluator import (
     Evaluation,
     Scored,
@@ -107,7 +107,7 @@ class Objective:
         self.timed = latency_weight is not None
         self.scale = scale_of(loss)
         self._phases = phases
-        self._program, self._loss, self._concurrency = program, loss, concurrency
+        self._program, self._score, self._concurrency = program, with_fields(loss), concurrency
         named = named_in(program, parameters)
         self.names = tuple(named)
         self.parameters: tuple[Variable, ...] = tuple(named.values())
@@ -230,8 +230,8 @@ class Objective:
         def start(number: int) -> tuple[tuple[Variable, Stopwatch | None], Variable]:
             name, fields, wanted = rows[number]
             with example(name), self._watching() as watch:
-                program = functools.partial(functional_call, self._program, others | leaves, **fields)
-                prediction, loss = run_on(name, program, self._loss, wanted)
+                program = functools.partial(functional_call, self._program, others | leaves)
+                prediction, loss = run_on(name, program, fields, self._score, wanted)
                 return (prediction, watch), loss
 
         results = run_scored(start, len(rows), self._concurrency, room=self._room)
@@ -418,8 +418,8 @@ class Objective:
             texts, split, position, index = keys[number]
             name, fields, wanted = self._rows[split][position]
             with example(name), no_grad(), sampling(index), self._phase_of(texts), self._watching() as watch:
-                program = functools.partial(functional_call, self._program, leaves[texts], **fields)
-                prediction, loss = run_on(name, program, self._loss, wanted)
+                program = functools.partial(functional_call, self._program, leaves[texts])
+                prediction, loss = run_on(name, program, fields, self._score, wanted)
                 return (prediction, watch), loss
 
         results = run_scored(start, len(keys), self._concurrency, on_score, self._room)
@@ -447,14 +447,14 @@ class Objective:
             if len(candidates) > 1 and same_shape(rows) and self._is_straight(candidates[0], rows[0]):
                 leaves = [self._leaves(texts) for texts in candidates]
                 with no_grad(), sampling(index), self._phase_of(candidates[0]):
-                    grid = run_grid(self._program, self._loss, leaves, rows)
+                    grid = run_grid(self._program, self._score, leaves, rows)
                 for texts, pairs in zip(candidates, grid):
                     started |= {(texts, split, position, index): pair for position, pair in zip(some, pairs)}
         return started
 
     def _is_straight(self, texts: Texts, row: Row) -> bool:
         if self._straight is None:
-            self._straight = is_straight(self._program, self._loss, self._leaves(texts), row)
+            self._straight = is_straight(self._program, self._score, self._leaves(texts), row)
         return self._straight
 
     @contextlib.contextmanager

@@ -21,7 +21,7 @@ from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.sparing import spared_in_words
-from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for
+from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for, with_fields
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
 from textgrad_engine.train.evaluator import Evaluation, as_score, compare, evaluate
@@ -75,6 +75,7 @@ class Run:
         callbacks: list[Callback],
     ) -> None:
         self.trainer, self.program, self.loss, self.optimizer = trainer, program, loss, optimizer
+        self.score = with_fields(loss)
         self.loader, self.val, self.callbacks = loader, val, callbacks
         self.test = None if test is None else SealedTest(test)
         self.overlaps = warn_of_overlaps(program, loader.dataset, val, test)
@@ -291,8 +292,8 @@ class Run:
             def start(position: int) -> tuple[None, Variable]:
                 row, name = rows[position], names[position]
                 with example(name):
-                    program = functools.partial(self.program, **self.pick(row, name))
-                    return None, run_on(name, program, self.loss, self.target_of(row, name))[1]
+                    fields, wanted = self.pick(row, name), self.target_of(row, name)
+                    return None, run_on(name, self.program, fields, self.score, wanted)[1]
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
