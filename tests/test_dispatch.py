@@ -329,6 +329,28 @@ async def _nothing():
     pass
 
 
+def test_a_scope_inside_another_one_belongs_to_it():
+    """What cancels the outer one cancels its calls; not the other way round."""
+    with dispatch.Scope() as outer:
+        _, beside = held("beside")
+        with dispatch.Scope() as inner:
+            _, within = held("within")
+    dispatch.run(_nothing)  # both are running now
+    inner.cancel()
+    with pytest.raises(CallCancelled, match="within was cancelled"):
+        within.result()
+    assert (inner.cancelled, outer.cancelled, beside.done) == (True, False, False)
+    with outer, dispatch.Scope() as another:
+        assert dispatch.current_scope() is another
+        _, later = held("later")
+    dispatch.run(_nothing)
+    outer.cancel()
+    for call, name in ((beside, "beside"), (later, "later")):
+        with pytest.raises(CallCancelled, match=f"{name} was cancelled"):
+            call.result()
+    assert another.cancelled
+
+
 def test_a_call_that_is_cancelled_between_its_start_and_its_first_step():
     """It is done all the same: nobody waits for ever, and its coroutine leaves no warning."""
     blocked = Blocked()

@@ -1,11 +1,13 @@
 import asyncio
+import threading
 
 import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import func, ops
 from textgrad_engine.autograd import AccumulateGrad, GradientEdge, get_gradient_edge, grad
-from textgrad_engine.errors import AutogradError, DispatchError
+from textgrad_engine.dispatch import Scope
+from textgrad_engine.errors import AutogradError, CallCancelled, DispatchError
 
 
 def leaf(text="p", role=""):
@@ -393,6 +395,79 @@ def test_abackward_does_not_block_the_users_loop():
     asyncio.run(main())
     assert sorted(texts(prompt.grad)) == ["top(one)", "top(two)"]
     assert texts(other.grad) == ["top(two)"]
+
+
+@pytest.mark.parametrize("again", ["at once", "later"])
+def test_an_abackward_whose_wait_is_cancelled_leaves_nothing_behind(again):
+    """Its calls are cancelled; the next one counts once, whether the first has noticed by then or not."""
+    begun, ended = threading.Event(), threading.Event()
+
+    class Held(Ask):
+        """Whose critic never answers the first question."""
+
+        @staticmethod
+        async def backward(ctx, grad_out):
+            if grad_out.data == "one":
+                begun.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    ended.set()
+            return Ask.backward(ctx, grad_out)
+
+    prompt = leaf()
+    top = Held.apply("top", prompt)
+
+    async def main():
+        waiting = asyncio.ensure_future(top.abackward("one"))
+        assert await asyncio.to_thread(begun.wait, 60)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        if again == "later":
+            assert await asyncio.to_thread(ended.wait, 60)
+        await top.abackward("two")
+
+    asyncio.run(main())
+    assert ended.wait(60)
+    assert texts(prompt.grad) == ["top(two)"]
+
+
+def test_a_backward_that_was_cancelled_before_its_end_writes_nothing():
+    """Also where all its feedback was there in time."""
+    prompt = leaf()
+    top = Ask.apply("top", prompt)
+    with Scope() as scope:
+        prompt.register_hook(lambda gradient: scope.cancel())
+        with pytest.raises(CallCancelled, match="leaves no feedback behind"):
+            top.backward("one", retain_graph=True)
+    assert prompt.grad == []
+    top.backward("two")
+    assert texts(prompt.grad) == ["top(two)"]
+
+
+def test_as_many_abackwards_go_on_at_a_time_as_are_awaited():
+    """None waits for a thread that another one has."""
+    prompts = [leaf() for _ in range(80)]
+    tops = [Ask.apply("top", prompt) for prompt in prompts]
+    barrier = threading.Barrier(80, timeout=60)
+    for top in tops:
+        top.register_hook(lambda gradient: None if barrier.wait() >= 0 else "")
+
+    async def main():
+        await asyncio.gather(*[top.abackward("f") for top in tops])
+
+    asyncio.run(main())
+    assert [texts(prompt.grad) for prompt in prompts] == [["top(f)"]] * 80
+
+
+def test_a_leaf_that_wants_no_feedback_any_longer_gets_none():
+    """As in PyTorch; and what leads only to it is not asked about."""
+    one, two = leaf(), leaf()
+    alone, both = Ask.apply("alone", one), Ask.apply("both", one, two)
+    one.requires_grad_(False)
+    tg.backward([alone, both], ["f", "f"])
+    assert (one.grad, texts(two.grad)) == ([], ["both(f)"])
 
 
 @pytest.mark.parametrize("words", [["one"], ["one", "two", "three"], [["one", "two"], "three"], []])

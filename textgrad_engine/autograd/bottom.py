@@ -152,14 +152,18 @@ def _dispatch(
     for number, out in enumerate(outs):
         out._call, out._index = call, number
     if edges:
-        if cls.only_saves:
-            cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
-        elif not style.takes_ctx:
-            token = GRAD_ENABLED.set(False)
-            try:
+        try:
+            if cls.only_saves:
                 cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
-            finally:
-                GRAD_ENABLED.reset(token)
+            elif not style.takes_ctx:
+                token = GRAD_ENABLED.set(False)
+                try:
+                    cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
+                finally:
+                    GRAD_ENABLED.reset(token)
+        except BaseException as error:
+            call._finish(None, error)  # if it has not begun, it need not: nobody has its outputs
+            raise
         node = FunctionNode(cls, ctx, edges, layout, count)
         node.call = call
         for number, out in enumerate(outs):

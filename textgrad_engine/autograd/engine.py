@@ -48,7 +48,7 @@ from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, run_rule
 from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
-from textgrad_engine.errors import AutogradError, DispatchError
+from textgrad_engine.errors import AutogradError, CallCancelled, DispatchError
 
 __all__ = ["Pass", "run_backward", "run_on_tape"]
 
@@ -418,7 +418,14 @@ class Pass:
             self._call_rule(visits, together=True)
 
     def commit(self, *, accumulate: bool, retain_graph: bool, retained: bool) -> dict[GradientEdge, Items]:
-        """Write what the pass found; returns what was captured."""
+        """Write what the pass found; returns what was captured.
+
+        Raises:
+            CallCancelled: the pass was cancelled.
+        """
+        scope = dispatch.current_scope()
+        if scope is not None and scope.cancelled:
+            raise CallCancelled("this backward was cancelled before it was through; it leaves no feedback behind")
         prehooked = self._before_prehooks
         write(self._order, prehooked, accumulate=accumulate, retain_graph=retain_graph, retained=retained)
         return self._captured

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import importlib
+import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import copy_context
 from typing import Any, ClassVar
 
 from textgrad_engine import pytree
@@ -23,7 +23,7 @@ from textgrad_engine.autograd.graph import (
     add_hook,
 )
 from textgrad_engine.autograd.value import Scalar, Value, checked, checked_entries
-from textgrad_engine.dispatch import Call
+from textgrad_engine.dispatch import Call, aside
 from textgrad_engine.errors import AutogradError
 
 __all__ = ["Variable"]
@@ -230,9 +230,11 @@ class Variable(Value):
         create_graph: bool = False,
         inputs: Any = None,
     ) -> None:
-        """`backward` for code that has an event loop of its own; the loop is not blocked."""
-        context = copy_context()
-        await asyncio.to_thread(context.run, BACKWARD[0], (self,), (gradient,), retain_graph, create_graph, inputs)
+        """`backward` for code that has an event loop of its own; the loop is not blocked.
+
+        When the wait for it is cancelled, so are its calls, and it leaves no feedback behind.
+        """
+        await aside(lambda: BACKWARD[0]((self,), (gradient,), retain_graph, create_graph, inputs))
 
     def detach(self) -> Variable:
         """The same value, cut off from the graph, and from all transforms: there is neither feedback nor edit on it."""
@@ -368,8 +370,11 @@ class Variable(Value):
         leaf = self if self._origin is None else self._origin
         node = leaf._accumulator() if leaf._accumulator is not None else None
         if node is None:
-            node = AccumulateGrad(leaf)
-            leaf._accumulator = weakref.ref(node)
+            with _making:  # threads that use one leaf find one node
+                node = leaf._accumulator() if leaf._accumulator is not None else None
+                if node is None:
+                    node = AccumulateGrad(leaf)
+                    leaf._accumulator = weakref.ref(node)
         return node
 
     def _flows_along(self, edge: GradientEdge) -> bool:
@@ -415,6 +420,18 @@ def _first_addition(a: Any, b: Any) -> Variable:
     importlib.import_module("textgrad_engine.ops.text")  # by name: the import statement would point upwards
     return Variable.add_rule(a, b)
 
+
+_making = threading.Lock()
+"""Guards the moment between "this leaf has no node" and "this is its node"; held for a few instructions only."""
+
+
+def _forget() -> None:
+    global _making  # noqa: PLW0603  in a forked child whoever held it is not there
+    _making = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget)
 
 BACKWARD: list[Callable[..., None]] = []
 """The engine's entry, registered by `engine.py`: it sits below this file and sees nodes only."""

@@ -107,7 +107,8 @@ def plan(
     for visit in order:  # postorder: what a node leads to comes before it
         node = visit.node
         if isinstance(node, AccumulateGrad):
-            visit.needed = only is None or GradientEdge(node, 0) in only
+            # A leaf that wants no feedback any longer gets none, as in PyTorch, and nothing is paid for it.
+            visit.needed = node.variable._requires_grad if only is None else GradientEdge(node, 0) in only
         else:
             if node.call is not None and node.call.done and node.call._error is None:
                 node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will

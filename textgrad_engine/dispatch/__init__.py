@@ -7,7 +7,17 @@ web handler).
 
 from __future__ import annotations
 
-from textgrad_engine.dispatch.calls import LOOK_UP_SECONDS, Call, Scope, joint, run, submit, times_waited
+from textgrad_engine.dispatch.aside import aside
+from textgrad_engine.dispatch.calls import (
+    LOOK_UP_SECONDS,
+    Call,
+    Scope,
+    current_scope,
+    joint,
+    run,
+    submit,
+    times_waited,
+)
 from textgrad_engine.dispatch.lines import Line, asked_from, caller_line
 from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
 
@@ -16,9 +26,11 @@ __all__ = [
     "Call",
     "Line",
     "Scope",
+    "aside",
     "asked_from",
     "call_soon",
     "caller_line",
+    "current_scope",
     "in_loop_thread",
     "joint",
     "nudge",

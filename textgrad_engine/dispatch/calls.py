@@ -16,7 +16,7 @@ from textgrad_engine.dispatch.lines import Line
 from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thread
 from textgrad_engine.errors import CallCancelled, DispatchError
 
-__all__ = ["LOOK_UP_SECONDS", "Call", "Scope", "joint", "run", "submit", "times_waited"]
+__all__ = ["LOOK_UP_SECONDS", "Call", "Scope", "current_scope", "joint", "run", "submit", "times_waited"]
 
 T = TypeVar("T")
 
@@ -171,7 +171,7 @@ class Call(Step):
             self.done = True
             callbacks, self._callbacks = self._callbacks, None
         if self._scope is not None:
-            self._scope._calls.discard(self)
+            self._scope._forget(self)
         raised: BaseException | None = None
         if callbacks is None:
             return
@@ -209,7 +209,7 @@ class Call(Step):
             if self._scope.cancelled:
                 self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
                 return DONE
-            self._scope._calls.add(self)
+            self._scope._remember(self)
         return context.run(self._first_step, start)
 
     def _first_step(self, start: Callable[[], Any]) -> Any:
@@ -270,14 +270,25 @@ def times_waited() -> int:
 
 
 class Scope:
-    """Calls made inside the ``with`` block, by this task or thread and what it starts, can be cancelled together."""
+    """Calls made inside the ``with`` block, by this task or thread and what it starts, can be cancelled together.
+
+    A block inside another one belongs to it: what cancels the outer one cancels its calls, too.
+    """
 
     def __init__(self) -> None:
-        self.cancelled = False
+        self._cancelled = False
+        self._outer: Scope | None = None
         self._calls: set[Call] = set()
         self._tokens: list[Any] = []
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled, or one that it is in."""
+        return self._cancelled or (self._outer is not None and self._outer.cancelled)
+
     def __enter__(self) -> Self:
+        if not self._tokens:
+            self._outer = _scope.get()
         self._tokens.append(_scope.set(self))
         return self
 
@@ -286,7 +297,7 @@ class Scope:
 
     def cancel(self) -> None:
         """Cancel what runs and refuse what has not begun; their values raise `CallCancelled` when read."""
-        self.cancelled = True
+        self._cancelled = True
 
         def cancel_running() -> None:
             for call in list(self._calls):
@@ -294,6 +305,21 @@ class Scope:
                     call._task.cancel()
 
         loop_thread().post(cancel_running)
+
+    def _remember(self, call: Call) -> None:
+        self._calls.add(call)
+        if self._outer is not None:
+            self._outer._remember(call)
+
+    def _forget(self, call: Call) -> None:
+        self._calls.discard(call)
+        if self._outer is not None:
+            self._outer._forget(call)
+
+
+def current_scope() -> Scope | None:
+    """The innermost `Scope` around this code."""
+    return _scope.get()
 
 
 _scope: ContextVar[Scope | None] = ContextVar("textgrad_engine_scope", default=None)

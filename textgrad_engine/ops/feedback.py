@@ -368,8 +368,8 @@ def _inputs(cases: list[Case], data: list[Any]) -> tuple[tuple[tuple[str, str, b
         for part in case.questions.parts:
             text = None if part.whole else str(values[part.position])
             role, known = inputs.setdefault(part.key, (part.role, text))
-            if known != text:
-                inputs[part.key] = role, None  # it differs from case to case, and is shown there
+            # What differs from case to case is shown there; and a role that does says nothing about the others.
+            inputs[part.key] = role if role == part.role else "", known if known == text else None
     shown = tuple([(key, role, text is not None) for key, (role, text) in inputs.items()])
     return shown, [text for _, text in inputs.values() if text is not None]
 
