@@ -157,3 +157,19 @@ def test_a_comparison_made_by_hand_needs_no_more_than_before() -> None:
     found = Comparison(0.1, (-0.1, 0.3), 0.3, "not shown", 20)
     assert found.remark == ""
     assert str(found) == "not shown: +0.100 [-0.100, +0.300], p = 0.3, n = 20"
+
+
+def test_what_loses_answers_is_not_better() -> None:
+    """Texts that answers of one side are lost with did that; what is left of them says nothing of the rest."""
+    before = [0.0] * 12 + [1.0] * 28
+    found = compare(scored(*before), scored(*[1.0] * 12, *[None] * 10, *[1.0] * 18))
+    assert (found.verdict, found.lost, found.n) == ("not shown", 10, 30)
+    assert found.remark == "10 answers that were there before were lost, more than chance loses"
+    assert found.interval[0] > 0  # by those that have an answer in both alone it would be
+
+
+def test_answers_lost_on_both_sides_are_nobodys_fault() -> None:
+    """As a network loses them."""
+    before = [None] * 5 + [0.0] * 12 + [1.0] * 23
+    found = compare(scored(*before), scored(*[1.0] * 17, *[None] * 6, *[1.0] * 17))
+    assert (found.verdict, found.lost, found.n) == ("better", 0, 29)

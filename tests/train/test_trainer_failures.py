@@ -18,6 +18,7 @@ from textgrad_engine.errors import (
     DataError,
     ModelError,
     Stopped,
+    TruncatedResponse,
 )
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
@@ -195,6 +196,25 @@ def losing_all_with(text: str) -> Any:
             raise ContentFiltered("withheld")
 
     return before
+
+
+@pytest.mark.parametrize("make", [TGD, PatchSearch])
+def test_texts_that_lose_answers_are_refused_and_the_run_goes_on(make: Any, world: Any, rows: Any) -> None:
+    """What is left of the answers is all right, so without them they would win; and no service is down."""
+    here = world(*["SHOUT"] * 4)
+    here.optimizer = make(here.program.parameters())
+    lost = ("dog", "eel", "fox", "gnu", "hen")
+
+    def before(request: Request) -> None:
+        if request.purpose == "forward" and "SHOUT" in request.messages[0].text and request.messages[1].text in lost:
+            raise TruncatedResponse("ran into its length limit")
+
+    here.before = before
+    right_before = [{**row, "target": row["word"]} for row in rows(*lost)]
+    result = here.fit(rows("ant", "bee", "cat"), [*right_before, *rows("ibis", "jay", "kiwi", "lynx")], max_epochs=4)
+    assert result.best["system"] == SEED
+    assert result.steps[0].kept is False
+    assert "had one before; that is more than chance" in " ".join([*result.steps[0].problems, result.steps[0].why])
 
 
 def test_more_than_half_unanswered_in_validation_raises(world: Any, rows: Any) -> None:

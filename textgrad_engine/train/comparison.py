@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.statistics import (
     PairedDifference,
@@ -44,6 +45,8 @@ class Comparison:
         clusters: how many clusters the examples come in; None when each stands for itself.
         bounds: the difference if every missing score were against `after`, and if every one were for it; None when
             nothing is missing, or the scale of the scores is not known.
+        lost: how many examples had an answer before and have none after, where these are more than chance loses; the
+            verdict is not ``"better"`` then, whatever those say that have one in both. 0 elsewhere.
     """
 
     difference: float
@@ -56,16 +59,21 @@ class Comparison:
     detectable: float | None = None
     clusters: int | None = None
     bounds: tuple[float, float] | None = None
+    lost: int = 0
 
     @property
     def remark(self) -> str:
-        """What "not shown" is worth: which difference would not have been seen, either; "" for other verdicts.
+        """What "not shown" is worth: what was lost, or which difference would not have been seen; "" for other verdicts.
 
         Example:
             >>> Comparison(0.02, (-0.05, 0.09), 0.6, "not shown", 60, detectable=0.1204).remark
             'with n = 60 a difference under 0.12 would not be seen reliably'
         """
-        if self.verdict != "not shown" or self.detectable is None:
+        if self.verdict != "not shown":
+            return ""
+        if self.lost:
+            return f"{self.lost} answers that were there before were lost, more than chance loses"
+        if self.detectable is None:
             return ""
         size = f"n = {self.n}"
         if self.clusters is not None:
@@ -139,6 +147,9 @@ def compare(
     if count > 1:
         adjusted = max(found.p_value, _adjusted(before, after, tried, names, seed))
     said = verdict(found.low, found.high, found.p_value if adjusted is None else adjusted, confidence)
+    lost = lost_more(before.scores, after.scores)
+    if lost and said == "better":
+        said = "not shown"
     return Comparison(
         difference=found.difference,
         interval=(found.low, found.high),
@@ -150,6 +161,7 @@ def compare(
         detectable=_detectable(old, new, clusters, (1 - confidence) / count),
         clusters=None if clusters is None else len(set(clusters)),
         bounds=_bounds(before, after),
+        lost=lost,
     )
 
 

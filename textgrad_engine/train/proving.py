@@ -21,7 +21,7 @@ from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.proving import proven
-from textgrad_engine.optim.search.race import GLANCE, Race, answered, balance, first_batch, run_race
+from textgrad_engine.optim.search.race import GLANCE, LosesAnswers, Race, answered, balance, first_batch, run_race
 from textgrad_engine.optim.search.work import in_edits, support_of
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def prove(run: Run, number: int, positions: Sequence[int]) -> Found:
             return replace(found, race=run_race(race, objective.val, scores, slower_by(objective, *both)))
         except UNANSWERED as error:  # the texts may break the program; others can still be tried
             problem = f"the race was given up: {type(error).__name__}: {error}"
-            return replace(found, problems=(*found.problems, problem), lost=True)
+            return replace(found, problems=(*found.problems, problem), lost=not isinstance(error, LosesAnswers))
 
     with run.phase("validate", number, 0):
         if run.noise is None:

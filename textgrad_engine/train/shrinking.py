@@ -19,7 +19,7 @@ from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, tokens_of
-from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, run_race
+from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, answered, run_race
 from textgrad_engine.optim.shrink import Point, pareto
 from textgrad_engine.optim.shrink import shrink as leave_out
 from textgrad_engine.train.comparison import Comparison, compare
@@ -244,16 +244,15 @@ class _Races:
             return False
         both = [self.start, texts]
         try:
-            found = run_race(
-                self._race(self._noise), self.objective.val, lambda some: self.objective.matrix(both, some)
-            )
+            scores = answered(lambda some: self.objective.matrix(both, some))
+            found = run_race(self._race(self._noise), self.objective.val, scores)
             refusal = self.objective.refusal(self.start, texts)
         except BudgetExceeded:
             self.spent = True
             return False
-        except UNANSWERED:  # with these texts hardly an answer is to be had, so they are not shown to be as good
+        except UNANSWERED:  # with these texts fewer answers are to be had, so they are not shown to be as good
             return False
         self.records[texts] = found
-        answered = sum(None not in pair for pair in zip(found.before, found.after))
-        shown = answered >= (1 - MOST_UNANSWERED) * len(found.examples)
+        told = sum(None not in pair for pair in zip(found.before, found.after))
+        shown = told >= (1 - MOST_UNANSWERED) * len(found.examples)
         return shown and found.outcome != "worse" and not refusal

@@ -128,6 +128,25 @@ def test_what_is_said_at_one_example_stays_together() -> None:
     ]
 
 
+def test_feedback_on_several_prompts_is_not_divided() -> None:
+    """An edit of one is worth something beside one of the other only, and each has words of its own."""
+
+    def on(*texts: str) -> FeedbackOn:
+        return FeedbackOn((0.0,), tuple((Variable(text),) if text else () for text in texts))
+
+    own = [
+        lambda: on("Say K1 for glass.", "K1 is left."),
+        lambda: on("Say K2 for tea.", ""),
+        lambda: on("", "K2 is up."),
+    ]
+    found = [each for each in shared(own, (2, 0, 1)) if isinstance(each, FeedbackOn)]
+    assert texts_in([each.gradients for each in found]) == [  # type: ignore[misc]
+        ["Say K1 for glass.", "K1 is left."],
+        ["Say K2 for tea."],
+        ["K2 is up."],
+    ]
+
+
 def test_places_that_nobody_takes_up_hold_up_nobody() -> None:
     """A Ctrl-C may come between a place and its work; what has begun ends all the same, or closing would hang."""
     hearing = Hearing(3)

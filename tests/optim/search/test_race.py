@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from textgrad_engine.errors import ServerFailed
+from textgrad_engine.errors import AnswerError, ServerFailed
 from textgrad_engine.optim.search.race import (
     ACCEPT,
     AT_THE_END,
@@ -20,8 +20,10 @@ from textgrad_engine.optim.search.race import (
     GLANCE,
     KEEP,
     MANY,
+    LosesAnswers,
     Outcome,
     Race,
+    answered,
     run_race,
 )
 
@@ -582,3 +584,30 @@ def test_harm_is_not_taken_for_a_gain() -> None:
     """A candidate that breaks three in a hundred wins in no more than one race in a hundred."""
     rates = [rate("better", accuracy, 0.0, 0.03, size, 60) for accuracy, size in EVERY]
     assert max(rates) <= 0.01
+
+
+def test_a_candidate_that_loses_answers_is_refused_and_nothing_is_out_of_order() -> None:
+    """Texts that answers run into their length limit with may look better on what is left."""
+    table = [[0.0, 1.0]] * 6 + [[1.0, None]] * 5 + [[1.0, 1.0]] * 13
+
+    def scores(some: Sequence[int]) -> list[list[float | None]]:
+        return [[table[n][0] for n in some], [table[n][1] for n in some]]
+
+    checked = answered(scores)
+    assert checked(range(10))[1].count(None) == 4
+    with pytest.raises(
+        LosesAnswers, match="5 of 24 examples had no answer with the proposed texts, and had one before"
+    ):
+        checked(range(10, 24))
+
+
+def test_answers_lost_on_both_sides_end_no_race() -> None:
+    """A network loses them at any text; only where most are gone nothing can be said."""
+    checked = answered(
+        lambda some: [[None if n % 8 == 0 else 1.0 for n in some], [None if n % 8 == 1 else 1.0 for n in some]]
+    )
+    assert len(checked(range(96))[1]) == 96
+    gone = answered(lambda some: [[None for _ in some], [None for _ in some]])
+    with pytest.raises(AnswerError, match="24 of 24 examples had no answer") as caught:
+        gone(range(24))
+    assert not isinstance(caught.value, LosesAnswers)

@@ -3,6 +3,10 @@
 Lanes that are begun together with different examples hear much the same, and each would write the same lines. So what
 they hear is divided by what it says, before any of them asks for a patch: feedback in like words goes to one lane,
 with all the examples that it came from. No lane depends on who is first: the division waits for all.
+
+Where several prompts of a program are spoken of, nothing is divided. An edit of one is often worth something only beside
+an edit of another, and what is said to each of them is in words of its own: they would end up in different lanes, where
+each loses its race.
 """
 
 from __future__ import annotations
@@ -98,7 +102,19 @@ class Hearing:
         with self._changed:
             self._changed.wait_for(lambda: self._given_up or (self._begun and len(self._told) >= self._places))
             told = [heard.gradients for _, heard in sorted(self._told.items()) if heard is not None]
-        return own if self._places < 2 else replace(own, gradients=divided(told, self._places)[place])
+        if self._places < 2 or _spoken_to(told) > 1:
+            return own
+        return replace(own, gradients=divided(told, self._places)[place])
+
+
+def _spoken_to(told: Sequence[Sequence[Sequence[Variable]]]) -> int:
+    """How many parameters anything was said to."""
+    spoken = {number for gradients in told for number, gradient in enumerate(gradients) if any(map(_says, gradient))}
+    return len(spoken)
+
+
+def _says(said: Variable) -> bool:
+    return bool(str(said.data).strip())
 
 
 def divided(told: Sequence[Sequence[Sequence[Variable]]], parts: int) -> list[tuple[tuple[Variable, ...], ...]]:
@@ -138,7 +154,7 @@ def _units(told: Sequence[Sequence[Sequence[Variable]]]) -> list[Unit]:
     for lane, gradients in enumerate(told):
         for parameter, gradient in enumerate(gradients):
             for place, said in enumerate(gradient):
-                if str(said.data).strip():
+                if _says(said):
                     at = said.source.example if said.source is not None else None
                     units.setdefault((lane, at or f"{parameter}/{place}"), []).append((parameter, said))
     return list(units.values())

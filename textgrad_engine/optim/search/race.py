@@ -38,8 +38,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from textgrad_engine.errors import AnswerError
+from textgrad_engine.optim.search.lost import lost_more
 
-__all__ = ["Costs", "Outcome", "Race", "RaceRecord", "answered", "balance", "first_batch", "run_race"]
+__all__ = ["Costs", "LosesAnswers", "Outcome", "Race", "RaceRecord", "answered", "balance", "first_batch", "run_race"]
 
 Outcome = Literal["better", "worse", "no difference"]
 
@@ -363,6 +364,10 @@ Costs = Callable[[Sequence[int]], Sequence[float]]
 """What examples cost more with the candidate than with the current texts, in units of the score."""
 
 
+class LosesAnswers(AnswerError):
+    """With the candidate fewer answers are to be had: it is refused for what it does, and nothing is out of order."""
+
+
 def answered(scores: Scores) -> Scores:
     """Scores for `run_race` that end a race whose candidate loses its answers: such texts may break the program.
 
@@ -370,15 +375,23 @@ def answered(scores: Scores) -> Scores:
         scores: as for `run_race`.
 
     Returns:
-        The same, which raises AnswerError when more than half of what the candidate was run on has no answer.
+        The same, which raises AnswerError when more than half of what the candidate was run on has no answer, and
+        `LosesAnswers` when more of what has one with the current texts has none than is lost by chance.
     """
-    seen: list[float | None] = []
+    before: list[float | None] = []
+    after: list[float | None] = []
 
     def checked(positions: Sequence[int]) -> Sequence[Sequence[float | None]]:
         rows = scores(positions)
-        seen.extend(rows[1])
-        if (lost := seen.count(None)) > len(seen) / 2:
-            raise AnswerError(f"{lost} of {len(seen)} examples had no answer with the proposed texts")
+        before.extend(rows[0])
+        after.extend(rows[1])
+        if lost := lost_more(before, after):
+            raise LosesAnswers(
+                f"{lost} of {len(after)} examples had no answer with the proposed texts, and had one before; that is "
+                "more than chance"
+            )
+        if (lost := after.count(None)) > len(after) / 2:
+            raise AnswerError(f"{lost} of {len(after)} examples had no answer with the proposed texts")
         return rows
 
     return checked

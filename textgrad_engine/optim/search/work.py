@@ -34,6 +34,7 @@ from textgrad_engine.optim.search.race import (
     KEEP,
     MANY,
     PROMISING,
+    LosesAnswers,
     Race,
     answered,
     balance,
@@ -333,7 +334,8 @@ class Workshop:
             return replace(found, race=record)
         except UNANSWERED as error:  # texts may break the program; others can still be run
             problem = f"the race was given up: {error}"
-            return replace(found, problems=(*found.problems, problem), dropped=problem, lost=True)
+            lost = not isinstance(error, LosesAnswers)
+            return replace(found, problems=(*found.problems, problem), dropped=problem, lost=lost)
 
     def _race(self, objective: Objective, board: Board, found: Found, course: Course, *, last: bool) -> Race:
         """The race of a proposal; the last one runs all the examples that it may be run on."""
