@@ -63,7 +63,7 @@ class Comparison:
 
     @property
     def remark(self) -> str:
-        """What "not shown" is worth: what was lost, or which difference would not have been seen; "" for other verdicts.
+        """What "not shown" is worth: what was lost, or what would not have been seen; "" for other verdicts.
 
         Example:
             >>> Comparison(0.02, (-0.05, 0.09), 0.6, "not shown", 60, detectable=0.1204).remark
