@@ -192,6 +192,10 @@ PROBLEMS = {
     "system twice": (change("user =", 'system_file = "p.txt"\nuser ='), ":5: .*system and system_file"),
     "class and user": (change('system = "Sort the ticket."', 'class = "a:B"'), r":5: \[program\] has class and user"),
     "no system file": (change('system = "Sort the ticket."', 'system_file = "p.txt"'), ":4: .*no such file"),
+    "no name of a slot": (
+        change('"{ticket}"', '"Von {e-mail}"'),
+        r":5: \[program\] user has no {slot} .*; {e-mail} is text, as a slot's name is letters, digits and _",
+    ),
     "no slot": (change('"{ticket}"', '"ticket {{ticket}}"'), r":5: \[program\] user has no {slot}"),
     "the answer is shown": (
         change('"{ticket}"', '"{ticket} {queue}"'),
@@ -393,6 +397,29 @@ def test_an_example_in_two_splits_is_refused(files: Mapping[str, str], message: 
     config = load_config(project(tmp_path, **files))
     with pytest.raises(ConfigError, match=message):
         read_data(config)
+
+
+@pytest.mark.parametrize("column", ["e-mail", "Review Text (de/en)", "2nd"])
+@pytest.mark.parametrize(
+    ("line", "key", "old", "new"),
+    [
+        (4, "system", '"Sort the ticket."', '"Read {%s}."'),
+        (4, "system_file", 'system = "Sort the ticket."', 'system_file = "prompt.txt"'),
+        (5, "user", '"{ticket}"', '"{%s}: {ticket}"'),
+    ],
+)
+def test_a_column_that_no_slot_can_be_called_is_no_text(
+    line: int, key: str, old: str, new: str, column: str, tmp_path: Path
+) -> None:
+    """It would be sent as it stands, and the prompt trained without what it was to read."""
+    text = change(old, new.replace("%s", column))
+    config = load_config(project(tmp_path, text, prompt__txt=f"Read {{{column}}}."))
+    read_data(config)  # braces that name no column are text
+    data = json.dumps({"ticket": "no signal", "queue": "network", column: "x"}) + "\n"
+    with pytest.raises(ConfigError) as error:
+        read_data(load_config(project(tmp_path, text, train__jsonl=data)))
+    assert f"config.toml:{line}: [program] {key} has {{{column}}}, and the column {column!r} of " in str(error.value)
+    assert str(error.value).endswith("rename the column, there and in the data")
 
 
 def test_ids_made_up_from_lines_do_not_overlap(tmp_path: Path) -> None:
