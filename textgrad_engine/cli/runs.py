@@ -26,6 +26,7 @@ __all__ = [
     "config_of",
     "describe",
     "digest_of",
+    "how_it_ended",
     "left_in",
     "name_of",
     "openings",
@@ -161,6 +162,11 @@ def left_in(path: Path) -> str:
             f"`show {path}` prints what is known"
         )
     return f"nothing was asked, so there is nothing in {path} to go on with"
+
+
+def how_it_ended(run: Run) -> str:
+    """What became of a run that has no result, in words."""
+    return "ended with an error" if run.error else "was killed"
 
 
 def summary(config: Config, train: Dataset, val: Dataset, test: Dataset | None) -> str:

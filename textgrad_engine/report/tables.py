@@ -69,16 +69,21 @@ def render(
 
 
 def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
-    """What is known of a run that has no result, because it was killed or is still going.
+    """What is known of a run that has no result, because it ended with an error, was killed, or is still going.
 
     Args:
         run: the run folder.
         width: columns.
         color: with the terminal's codes for colors.
     """
-    headline = f"no result: it was killed, or still runs; {plural(len(run.steps), 'step')} so far"
-    used = run.usage()
+    steps, used = plural(len(run.steps), "step"), run.usage()
+    headline = f"no result: it was killed, or still runs; {steps} so far"
+    if run.error:
+        headline = f"no result: it ended with an error after {steps}"
     parts: list[RenderableType] = [*_headline(str(run.path), headline), ""]
+    if run.error:
+        what, *notes = run.error.split("\n")
+        parts += [hanging("  ", "  ", f"It ended with an error: {what}"), *(indented(note, 4) for note in notes), ""]
     if run.evaluations:
         parts += [_steps(run), ""]
     parts.append(
