@@ -241,6 +241,21 @@ def test_a_spent_budget_prints_the_result_so_far(cli: Any, small: Any, tmp_path:
     assert len((tmp_path / "run" / "completions.jsonl").read_text(encoding="utf-8").splitlines()) <= 60
 
 
+def test_a_budget_without_room_for_one_call_was_not_spent(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Nothing was asked, so the budget is what to change, and there is nothing to have a verdict on."""
+    result = cli("train", small(("calls = 5000", "tokens = 900")), "--run-dir", tmp_path / "run")
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 2
+    assert "Nothing was asked: the budget of 900 tokens does not allow a single call" in said
+    found = re.search(r"the first one may need (\d+), for its text .* raise the budget to that or more", said)
+    assert found is not None
+    assert 1_000 < int(found[1]) < 20_000
+    assert "verdict not measured" in said
+    for word in ("spent", "did better"):
+        assert word not in result.stdout + result.stderr
+    assert " ".join(cli("show", tmp_path / "run").stdout.split()) == said
+
+
 def test_run_folders_are_numbered(cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without --run-dir each run gets the next free folder, and says which."""
     monkeypatch.chdir(tmp_path)

@@ -33,6 +33,7 @@ from textgrad_engine.cli.output import (
     BUDGET_SPENT,
     INTERRUPTED,
     OK,
+    WRONG,
     checking,
     colors,
     command,
@@ -98,7 +99,7 @@ def train(
             remark = runs.CONTROL if no_feedback else ""
             write("\n" + report.render(result, title=str(path), remark=remark, width=width(), color=colors()))
             complain(f"\n{report.one_line(result)}\nThe best prompt is in {runs.best_files(path, result.best)}")
-    raise typer.Exit(_CODES[result.status])
+    raise typer.Exit(WRONG if result.shortage else _CODES[result.status])
 
 
 @dataclass(frozen=True)

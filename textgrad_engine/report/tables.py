@@ -235,7 +235,11 @@ def one_line(result: TrainResult) -> str:
     ):
         if seed is not None and best is not None:
             parts.append(f"{name} {score(seed.mean)} -> {score(best.mean)}")
-    if result.seed == result.best:
+    if result.shortage:
+        return f"nothing was asked: {result.shortage}"
+    if result.seed_val is None:
+        parts.append("nothing was measured")
+    elif result.seed == result.best:
         parts.append("no change did better")
     elif result.comparison is not None:
         found = result.comparison

@@ -116,6 +116,7 @@ class Run:
         self.phases = 0
         self.proposals: dict[int, int] = {}
         self.lost_steps = 0
+        self.shortage = ""
         self.left_out: list[LeftOut] = []
         self._emitting = threading.Lock()
 
@@ -183,8 +184,9 @@ class Run:
                 if not stop.is_set:
                     raise
                 status = "interrupted"
-            except BudgetExceeded:
+            except BudgetExceeded as error:
                 status = "budget"
+                self.shortage = str(error) if error.too_small and not used.total.calls else ""
             finally:
                 self.load(self.best)
                 self.optimizer.zero_grad()
@@ -486,6 +488,7 @@ class Run:
             overlaps=self.overlaps,
             controls=self.controls,
             front=front_of(self.objective),
+            shortage=self.shortage,
         )
 
 
