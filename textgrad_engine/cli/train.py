@@ -34,6 +34,7 @@ from textgrad_engine.cli.output import (
     INTERRUPTED,
     OK,
     WRONG,
+    CommandFailed,
     checking,
     colors,
     command,
@@ -44,7 +45,6 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.data import Dataset
-from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import Model
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
@@ -166,7 +166,9 @@ def _saying_what_is_left(path: Path) -> Iterator[None]:
     """Inside the block, whatever ends the command says what is in the run folder."""
     try:
         yield
-    except TextgradError as error:
+    except CommandFailed:
+        raise
+    except Exception as error:
         if runs.begun(path):
             error.add_note(runs.left_in(path))
         raise
