@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import Config, check_columns, load_config, read_data
 from textgrad_engine.cli.settings import Sampling
 from textgrad_engine.cli.toml_lines import key_lines
@@ -532,6 +533,24 @@ def test_what_is_resolved_can_be_read_again(tmp_path: Path) -> None:
     assert again.resolved() == values
     with pytest.raises(ConfigError, match=r"config\.toml: \[train\] has no key"):
         Config.of({**values, "train": {"x": 1}}, config.path)
+
+
+@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+def test_a_run_folder_keeps_every_setting(optimizer: str, tmp_path: Path) -> None:
+    """Those that nobody set too, so that a later version with other defaults cannot tell another story of the run."""
+    config = load_config(project(tmp_path, change('"TGD"', f'"{optimizer}"').replace("max_epochs = 2", "")))
+    kept = json.loads(json.dumps(runs.describe(config, tmp_path / "run", {}, feedback=True)))["config"]
+    for name, section in (
+        (None, config),
+        *((name, getattr(config, name)) for name in ("models", "train", "optimizer")),
+    ):
+        table = kept if name is None else kept[name]
+        assert set(table) == set(type(section).model_fields)
+    assert (kept["budget"], kept["models"]["config"]["top_p"]) == (
+        {"dollars": 1.5, "calls": None, "tokens": None},
+        None,
+    )
+    assert Config.model_validate(kept).resolved() == config.resolved()
 
 
 def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
