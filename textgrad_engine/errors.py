@@ -138,7 +138,13 @@ class Stopped(ModelError):
 
 
 class BudgetExceeded(ModelError):
-    """The next call could pass the budget, so it was not sent."""
+    """The next call could pass the budget, so it was not sent.
+
+    Attributes:
+        too_small: whether the budget was untouched, so that it allows no call like this one at all.
+    """
+
+    too_small: bool = False
 
 
 class UnknownPriceError(ModelError):

@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,20 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
 
-__all__ = ["Blank", "Form", "Prompt", "check_prompts", "fence", "fill", "load", "nonce_for", "slots_of", "use_prompts"]
+__all__ = [
+    "SLOT_NAMES",
+    "Blank",
+    "Form",
+    "Prompt",
+    "check_prompts",
+    "fence",
+    "fill",
+    "load",
+    "nonce_for",
+    "not_slots",
+    "slots_of",
+    "use_prompts",
+]
 
 _PACKAGED = Path(__file__).parent / "prompts"
 _CHECKOUT = Path(__file__).parent.parent / "prompts"
@@ -30,6 +43,9 @@ _REMEMBERED = 20_000
 """Characters above which what was found out about a text is not remembered, with the text, for the next time."""
 
 _SLOT = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
+_SLOT_NAME = re.compile(r"[A-Za-z_]\w*")
+SLOT_NAMES = "a slot's name is letters, digits and _, and begins with _ or a letter from A to Z"
+"""What a message says of a name in braces that is no slot."""
 
 
 @dataclass(frozen=True, eq=False)  # a file is read once, and one object is looked up faster than its words
@@ -324,6 +340,22 @@ def slots_of(template: str) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=1024)
 def _slots_of(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match[2] for match in _SLOT.finditer(template) if match[2]))
+
+
+def not_slots(template: str, names: Iterable[str]) -> list[str]:
+    """Those of the names that stand in braces in a user's template and yet are text there, as no slot can be called so.
+
+    Example:
+        >>> not_slots("From {e-mail}: {text}, not {{e mail}}", ["text", "e-mail", "e mail"])
+        ['e-mail']
+    """
+    return [
+        name
+        for name in names
+        if name.strip()
+        and not _SLOT_NAME.fullmatch(name)
+        and re.search(rf"(?<!\{{)\{{{re.escape(name)}\}}(?!\}})", template)
+    ]
 
 
 def fill(template: str, values: dict[str, str]) -> str:

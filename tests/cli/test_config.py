@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import Config, check_columns, load_config, read_data
 from textgrad_engine.cli.settings import Sampling
 from textgrad_engine.cli.toml_lines import key_lines
@@ -192,6 +193,10 @@ PROBLEMS = {
     "system twice": (change("user =", 'system_file = "p.txt"\nuser ='), ":5: .*system and system_file"),
     "class and user": (change('system = "Sort the ticket."', 'class = "a:B"'), r":5: \[program\] has class and user"),
     "no system file": (change('system = "Sort the ticket."', 'system_file = "p.txt"'), ":4: .*no such file"),
+    "no name of a slot": (
+        change('"{ticket}"', '"Von {e-mail}"'),
+        r":5: \[program\] user has no {slot} .*; {e-mail} is text, as a slot's name is letters, digits and _",
+    ),
     "no slot": (change('"{ticket}"', '"ticket {{ticket}}"'), r":5: \[program\] user has no {slot}"),
     "the answer is shown": (
         change('"{ticket}"', '"{ticket} {queue}"'),
@@ -395,6 +400,29 @@ def test_an_example_in_two_splits_is_refused(files: Mapping[str, str], message: 
         read_data(config)
 
 
+@pytest.mark.parametrize("column", ["e-mail", "Review Text (de/en)", "2nd"])
+@pytest.mark.parametrize(
+    ("line", "key", "old", "new"),
+    [
+        (4, "system", '"Sort the ticket."', '"Read {%s}."'),
+        (4, "system_file", 'system = "Sort the ticket."', 'system_file = "prompt.txt"'),
+        (5, "user", '"{ticket}"', '"{%s}: {ticket}"'),
+    ],
+)
+def test_a_column_that_no_slot_can_be_called_is_no_text(
+    line: int, key: str, old: str, new: str, column: str, tmp_path: Path
+) -> None:
+    """It would be sent as it stands, and the prompt trained without what it was to read."""
+    text = change(old, new.replace("%s", column))
+    config = load_config(project(tmp_path, text, prompt__txt=f"Read {{{column}}}."))
+    read_data(config)  # braces that name no column are text
+    data = json.dumps({"ticket": "no signal", "queue": "network", column: "x"}) + "\n"
+    with pytest.raises(ConfigError) as error:
+        read_data(load_config(project(tmp_path, text, train__jsonl=data)))
+    assert f"config.toml:{line}: [program] {key} has {{{column}}}, and the column {column!r} of " in str(error.value)
+    assert str(error.value).endswith("rename the column, there and in the data")
+
+
 def test_ids_made_up_from_lines_do_not_overlap(tmp_path: Path) -> None:
     """train/data.jsonl and val/data.jsonl both have a line 1."""
     text = change('"train.jsonl"', '"a/data.jsonl"').replace('"val.jsonl"', '"b/data.jsonl"')
@@ -505,6 +533,24 @@ def test_what_is_resolved_can_be_read_again(tmp_path: Path) -> None:
     assert again.resolved() == values
     with pytest.raises(ConfigError, match=r"config\.toml: \[train\] has no key"):
         Config.of({**values, "train": {"x": 1}}, config.path)
+
+
+@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+def test_a_run_folder_keeps_every_setting(optimizer: str, tmp_path: Path) -> None:
+    """Those that nobody set too, so that a later version with other defaults cannot tell another story of the run."""
+    config = load_config(project(tmp_path, change('"TGD"', f'"{optimizer}"').replace("max_epochs = 2", "")))
+    kept = json.loads(json.dumps(runs.describe(config, tmp_path / "run", {}, feedback=True)))["config"]
+    for name, section in (
+        (None, config),
+        *((name, getattr(config, name)) for name in ("models", "train", "optimizer")),
+    ):
+        table = kept if name is None else kept[name]
+        assert set(table) == set(type(section).model_fields)
+    assert (kept["budget"], kept["models"]["config"]["top_p"]) == (
+        {"dollars": 1.5, "calls": None, "tokens": None},
+        None,
+    )
+    assert Config.model_validate(kept).resolved() == config.resolved()
 
 
 def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:

@@ -31,6 +31,24 @@ def test_json_is_that_of_train(cli: Any, trained: tuple[Path, Any]) -> None:
     assert len(document["steps"]) == 12
 
 
+def test_a_run_that_ended_with_an_error_says_which(cli: Any, trained: tuple[Path, Any], tmp_path: Path) -> None:
+    """It was not killed, nor does it still run."""
+    path = tmp_path / "failed"
+    shutil.copytree(trained[0], path)
+    (path / "result.json").unlink()
+    events = (path / "events.jsonl").read_bytes().splitlines(keepends=True)[:-1]
+    failed = {"event": "RunFailed", "error": "AuthenticationFailed: no such key", "notes": ["the example is t7"]}
+    (path / "events.jsonl").write_bytes(b"".join(events) + json.dumps(failed).encode() + b"\n")
+    result = cli("show", path)
+    shown = " ".join(result.stdout.split())
+    assert "No result: it ended with an error after 12 steps" in shown
+    assert "It ended with an error: AuthenticationFailed: no such key the example is t7" in shown
+    assert "killed" not in result.stdout
+    assert json.loads(cli("show", path, "--json").stdout)["error"].startswith("AuthenticationFailed")
+    assert "no result, as the run ended with an error; only" in cli("show", path, "--line", "1").stderr
+    assert "no result, as the run ended with an error; only" in cli("shrink", path).stderr
+
+
 def test_a_killed_run_is_shown_as_far_as_it_came(cli: Any, trained: tuple[Path, Any], tmp_path: Path) -> None:
     """No result, and still: the scores of its steps, and the diff of its best prompt with who asked for it."""
     path = tmp_path / "killed"

@@ -103,6 +103,67 @@ def test_the_debug_variable_shows_the_traceback(cli: Any, small: Any, monkeypatc
         cli("train", folder)
 
 
+BROKEN = """\
+from textgrad_engine import nn
+
+
+def score(prediction, target):
+    return 1 / 0
+
+
+class Program(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.chat = nn.ChatCompletion("{ticket}", system=nn.Parameter("Sort.", role="system prompt"))
+
+    def forward(self, ticket):
+        return self.chat(tikcet=ticket)
+
+
+class Unmade(nn.Module):
+    def __init__(self):
+        raise KeyError("no such thing")
+"""
+
+OWN_ERRORS = {
+    "metric": ('[metric]\nfunction = "broken:score"\npurpose = "x"\n', 1, ":5, in score: ZeroDivisionError: division"),
+    "program": ('class = "broken:Program"\n', 1, ":14, in forward: TypeError: ChatCompletion: the user template has"),
+    "constructor": ('class = "broken:Unmade"\n', 2, ":19, in __init__: KeyError: 'no such thing'"),
+}
+
+
+@pytest.mark.parametrize("which", OWN_ERRORS)
+def test_an_error_of_the_users_own_code_is_a_message(
+    which: str, cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own line is what is wanted of a long traceback; where the calls paid for are is said as of other errors."""
+    named, code, said = OWN_ERRORS[which]
+    folder = small()
+    (folder / "broken.py").write_text(BROKEN, encoding="utf-8")
+    text = (folder / "config.toml").read_text(encoding="utf-8")
+    if which == "metric":
+        text = text.replace('[metric]\nname = "exact_match"\n', named)
+    else:
+        text = re.sub(r'system = """.*?user = "{ticket}"\n', named, text, flags=re.DOTALL)
+    (folder / "config.toml").write_text(text, encoding="utf-8")
+    result = cli("train", folder, "--run-dir", tmp_path / "run")
+    assert result.exit_code == code
+    assert f"error: {folder / 'broken.py'}{said}" in result.stderr
+    assert "with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown" in result.stderr
+    assert (f"what was paid for until then is in {tmp_path / 'run'}" in result.stderr) is (code == 1)
+    assert "Traceback" not in result.stderr
+    monkeypatch.setenv("TEXTGRAD_DEBUG", "1")
+    with pytest.raises((ZeroDivisionError, TypeError, KeyError)):
+        cli("train", folder, "--run-dir", tmp_path / "again")
+
+
+def test_a_mistake_of_the_library_keeps_its_traceback(cli: Any, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message of one line about it would help nobody."""
+    monkeypatch.setattr(Trainer, "fit", Trainer._check)
+    with pytest.raises(TypeError, match="positional argument"):
+        cli("train", small(), "--run-dir", small() / "run")
+
+
 def test_an_endpoint_that_refuses_the_key_is_exit_code_1(cli: Any, small: Any, tmp_path: Path) -> None:
     """An error while running is told apart from a wrong config, and says where what was paid for is."""
     with LoopbackServer(TicketsModel(seed=0), api_key="right") as server:
@@ -239,6 +300,21 @@ def test_a_spent_budget_prints_the_result_so_far(cli: Any, small: Any, tmp_path:
     assert "The budget was spent" in result.stdout
     assert "test         not measured" in result.stdout
     assert len((tmp_path / "run" / "completions.jsonl").read_text(encoding="utf-8").splitlines()) <= 60
+
+
+def test_a_budget_without_room_for_one_call_was_not_spent(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Nothing was asked, so the budget is what to change, and there is nothing to have a verdict on."""
+    result = cli("train", small(("calls = 5000", "tokens = 900")), "--run-dir", tmp_path / "run")
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 2
+    assert "Nothing was asked: the budget of 900 tokens does not allow a single call" in said
+    found = re.search(r"the first one may need (\d+), for its text .* raise the budget to that or more", said)
+    assert found is not None
+    assert 1_000 < int(found[1]) < 20_000
+    assert "verdict not measured" in said
+    for word in ("spent", "did better"):
+        assert word not in result.stdout + result.stderr
+    assert " ".join(cli("show", tmp_path / "run").stdout.split()) == said
 
 
 def test_run_folders_are_numbered(cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -60,9 +61,23 @@ def test_a_call_that_could_pass_the_limit_is_not_sent(run, ask):
         with budget(tokens=100):
             await Budgeted(model).complete(ask(config=GenerateConfig(max_tokens=95)))
 
-    with pytest.raises(BudgetExceeded, match="the budget of 100 tokens does not allow the next call: 0 spent"):
+    with pytest.raises(BudgetExceeded, match="the budget of 100 tokens does not allow a single call") as caught:
         run(main())
-    assert model.requests == []
+    assert re.search(r"may need \d{3}, for its text .*; raise the budget to that or more, or set a", str(caught.value))
+    assert (model.requests, caught.value.too_small) == ([], True)
+
+
+def test_a_budget_that_is_used_up_is_not_called_too_small(run, ask):
+    """It allowed a call, and what is left of it is another matter."""
+
+    async def main():
+        with budget(calls=1):
+            await Budgeted(ScriptedModel(["first"])).complete(ask())
+            await Budgeted(ScriptedModel(["never"])).complete(ask())
+
+    with pytest.raises(BudgetExceeded, match="the budget of 1 calls does not allow the next call: 1 spent") as caught:
+        run(main())
+    assert not caught.value.too_small
 
 
 def test_an_unknown_price_under_a_dollar_limit_is_an_error_before_sending(run, ask):

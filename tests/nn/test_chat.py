@@ -25,6 +25,13 @@ def test_an_unknown_slot_is_named() -> None:
         nn.ChatCompletion("{ticket}", model=ScriptedModel([]))(ticket="x", tickt="y")
 
 
+def test_a_name_in_braces_that_no_slot_can_have_is_explained() -> None:
+    """The template does have it, so that it is no slot is hard to believe."""
+    why = r"'my text', which is no slot; .* \[\]; \{my text\} is text in it, as a slot's name is letters, digits and _"
+    with pytest.raises(TypeError, match=why):
+        nn.ChatCompletion("{my text}", model=ScriptedModel([]))(**{"my text": "a"})
+
+
 def test_an_unknown_setting_raises_when_the_module_is_made() -> None:
     """Not at the hundredth call."""
     with pytest.raises(TypeError, match="unknown sampling setting 'max_token'"):

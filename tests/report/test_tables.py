@@ -93,7 +93,8 @@ def test_a_run_that_was_stopped_at_once(changed: Any) -> None:
     assert text.count("not measured") >= 4
     assert "What changed in the prompt: nothing" in text
     assert as_json(result)["val"] == {"seed": None, "best": None}
-    assert one_line(result).startswith("interrupted; ")
+    assert "verdict      not measured: the run ended before the seed prompt was scored" in text
+    assert one_line(result) == "interrupted; nothing was measured"
 
 
 def test_when_nothing_did_better(changed: Any) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine.errors import RunError
-from textgrad_engine.store import RunFolder, append_evaluation, write_atomically
-from textgrad_engine.train.events import CallEnded, RunEnded, RunStarted, StepEnded
+from textgrad_engine.store import RunFolder, append_evaluation, read_run, write_atomically
+from textgrad_engine.train.events import CallEnded, RunEnded, RunFailed, RunStarted, StepEnded
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -33,9 +33,9 @@ def timeless(path: Path) -> dict[str, str]:
 
 
 class Watcher:
-    """Does something at one kind of event."""
+    """Does something at one kind of event, or at several."""
 
-    def __init__(self, kind: type, do: Any) -> None:
+    def __init__(self, kind: Any, do: Any) -> None:
         self.kind, self.do = kind, do
 
     def on_event(self, event: Any) -> None:
@@ -175,6 +175,50 @@ def test_failed_calls_are_recorded_with_their_error(tmp_path: Path, fit: Any) ->
     with pytest.raises(tg.errors.AuthenticationFailed):
         fit(RunFolder(tmp_path / "run"), model=failing)
     assert "AuthenticationFailed: no such key" in lines(tmp_path / "run" / "completions.jsonl")[0]["error"]
+
+
+def test_an_error_that_ends_a_run_is_its_last_event(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
+    """The terminal that showed it may be closed; secrets in it are not written down."""
+    monkeypatch.setenv("SOME_API_KEY", "swordfish-42")
+
+    def fail(_: Any) -> None:
+        error = ValueError("no good: swordfish-42")
+        error.add_note("example 'one', by swordfish-42")
+        raise error
+
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(ValueError, match="swordfish-42"):
+        fit(folder, callbacks=[Watcher(StepEnded, fail)])
+    last = lines(folder.path / "events.jsonl")[-1]
+    assert (last["event"], last["error"]) == ("RunFailed", "ValueError: no good: [redacted]")
+    assert last["notes"] == ["example 'one', by [redacted]"]
+    run = read_run(folder.path)
+    assert run.error == "ValueError: no good: [redacted]\nexample 'one', by [redacted]"
+    assert (run.result, len(run.steps)) == (None, 1)
+
+
+def test_what_went_wrong_first_is_raised(fit: Any) -> None:
+    """A listener that breaks is told so, breaks again, and does not hide why."""
+    problems = iter(["first", "second"])
+
+    def fail(_: Any) -> None:
+        raise ValueError(next(problems))
+
+    with pytest.raises(ValueError, match="first"):
+        fit(None, callbacks=[Watcher((StepEnded, RunFailed), fail)])
+    assert list(problems) == []
+
+
+def test_ctrl_c_is_no_error_of_a_run(tmp_path: Path, fit: Any) -> None:
+    """Whoever pressed it knows, and its handling is elsewhere."""
+
+    def press(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        fit(folder, callbacks=[Watcher(StepEnded, press)])
+    assert read_run(folder.path).error == ""
 
 
 def test_calls_that_were_never_sent_are_left_out(tmp_path: Path, fit: Any) -> None:

@@ -35,7 +35,7 @@ from textgrad_engine.data.dataset import Dataset, suggest
 from textgrad_engine.data.load import load, missing_file, read_text
 from textgrad_engine.data.split import overlaps
 from textgrad_engine.errors import ConfigError, DataError
-from textgrad_engine.templates import slots_of
+from textgrad_engine.templates import SLOT_NAMES, not_slots, slots_of
 
 __all__ = ["Config", "check_columns", "load_config", "read_data"]
 
@@ -257,7 +257,7 @@ def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
 
     Raises:
         DataError: a file cannot be read, or a row lacks a column that the program or the metric needs.
-        ConfigError: an example of one split is also in another.
+        ConfigError: an example of one split is also in another, or a prompt names a column that no slot can be called.
     """
     splits: dict[str, Dataset] = {}
     for key in ("train", "val", "test"):
@@ -265,6 +265,7 @@ def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
         if name is None:
             continue
         splits[key] = load(config.file(name))
+        _check_braces(config, splits[key])
         check_columns(config, splits[key])
         for earlier in list(splits)[:-1]:
             found = overlaps(splits[earlier], splits[key], config.input_columns())
@@ -300,6 +301,19 @@ def check_columns(config: Config, dataset: Dataset) -> None:
             raise DataError(
                 f"{error} ({place(config.path, line, config._lines)}[{section}] {key} asks for it)"
             ) from None
+
+
+def _check_braces(config: Config, dataset: Dataset) -> None:
+    """Refuse a prompt with a column in braces that the model would be shown as it stands."""
+    key = "system" if config.program.system_file is None else "system_file"
+    for name, text in (("user", config.program.user), (key, config.system_text())):
+        if found := not_slots(text or "", dataset.columns):
+            config.fail(
+                f"[program] {name} has {{{found[0]}}}, and the column {found[0]!r} of {dataset.path} cannot fill it: "
+                f"{SLOT_NAMES}; rename the column, there and in the data",
+                "program",
+                name,
+            )
 
 
 def _refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Keys = ()) -> None:
@@ -338,8 +352,12 @@ def _check_program(config: Config) -> None:
             config.fail(f'[program] lacks {example}; or give class = "module:Class" instead of both', "program")
     slots = slots_of(program.user or "")
     if not slots:
+        braces = re.search(r"(?<!\{)\{[^{}\n]+\}(?!\})", program.user or "")
+        why = f"; {braces[0]} is text, as {SLOT_NAMES}" if braces else ""
         config.fail(
-            "[program] user has no {slot} that a column of the data fills, such as {question}", "program", "user"
+            f"[program] user has no {{slot}} that a column of the data fills, such as {{question}}{why}",
+            "program",
+            "user",
         )
     if config.data.target in slots:
         config.fail(

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
+from textgrad_engine.cli.user_code import line_of_user
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.train.interrupt import finishing_on_interrupt
 
@@ -41,7 +42,8 @@ BUDGET_SPENT = 3
 INTERRUPTED = 130
 
 EPILOG = (
-    "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data (nothing was paid for); "
+    "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data, or a budget "
+    "without room for one call (nothing was paid for); "
     "3 the budget was spent (the result so far was printed); 130 interrupted (the result so far was printed, unless "
     "Ctrl-C was pressed twice)."
 )
@@ -54,24 +56,31 @@ R = TypeVar("R")
 
 
 class CommandFailed(Exception):
-    """An error of the library, and the exit code that it means here."""
+    """An error, and the exit code that it means here."""
 
-    def __init__(self, error: TextgradError, code: int) -> None:
+    def __init__(self, error: Exception, code: int) -> None:
         super().__init__(str(error))
         self.error, self.code = error, code
 
 
 @contextlib.contextmanager
 def checking() -> Iterator[None]:
-    """Inside the block nothing has been paid for yet: errors mean wrong usage, config or data."""
+    """Inside the block nothing has been paid for yet: errors mean wrong usage, config, data or code of the user's."""
     try:
         yield
-    except TextgradError as error:
-        raise CommandFailed(error, WRONG) from error
+    except CommandFailed:
+        raise
+    except Exception as error:
+        if isinstance(error, TextgradError) or line_of_user(error):
+            raise CommandFailed(error, WRONG) from error
+        raise
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:
-    """A command whose errors are said in plain words; TEXTGRAD_DEBUG=1 shows where they came from."""
+    """A command whose errors are said in plain words, also those that code of the user's raises.
+
+    TEXTGRAD_DEBUG=1 shows where they came from.
+    """
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -85,6 +94,10 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt as error:
             complain("; ".join(["interrupted", *getattr(error, "__notes__", ())]))
             raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            if not line_of_user(error):  # an exit, or a mistake of ours, which nobody finds without the traceback
+                raise
+            _end(error, FAILED)
 
     return run
 
@@ -96,12 +109,15 @@ def _answer(asking: bool) -> None:
         os.write(2, f"\n{STOPPING if asking else FINISHING}\n".encode())
 
 
-def _end(error: TextgradError, code: int) -> NoReturn:
+def _end(error: Exception, code: int) -> NoReturn:
     if os.environ.get("TEXTGRAD_DEBUG", "") not in ("", "0"):
         raise error
-    complain(f"error: {error}")
+    own = not isinstance(error, TextgradError)
+    complain(f"error: {line_of_user(error)}: {type(error).__name__}: {error}" if own else f"error: {error}")
     for note in getattr(error, "__notes__", ()):
         complain(f"  {note.split(', asked for at ')[0]}")  # the line of code that asked is ours, not the user's
+    if own:
+        complain("  with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown")
     raise typer.Exit(code)
 
 

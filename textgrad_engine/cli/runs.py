@@ -26,6 +26,7 @@ __all__ = [
     "config_of",
     "describe",
     "digest_of",
+    "how_it_ended",
     "left_in",
     "name_of",
     "openings",
@@ -67,7 +68,7 @@ def claim(config: Config, run_dir: Path | None) -> Path:
 
 
 def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], *, feedback: bool) -> dict[str, Any]:
-    """What ``config.json`` of a run folder says: every setting, and where the config's own folder is from there.
+    """What ``config.json`` of a run folder says: every setting, null where none is set, and its home.
 
     Args:
         config: of the run.
@@ -80,7 +81,7 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], *
         "folder": _from(path, config.folder),
         "feedback": feedback,
         "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},
-        "config": config.resolved(),
+        "config": config.model_dump(mode="json", by_alias=True),
     }
 
 
@@ -100,7 +101,7 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
         )
     try:
         values, folder = dict(kept["config"]), kept["folder"]
-        if "class" not in values["program"]:
+        if values["program"].get("class") is None:
             values["program"] = {"user": values["program"]["user"], "system": texts["system"]}
         config = Config.model_validate(values)
     except (KeyError, TypeError, ValidationError) as error:
@@ -161,6 +162,11 @@ def left_in(path: Path) -> str:
             f"`show {path}` prints what is known"
         )
     return f"nothing was asked, so there is nothing in {path} to go on with"
+
+
+def how_it_ended(run: Run) -> str:
+    """What became of a run that has no result, in words."""
+    return "ended with an error" if run.error else "was killed"
 
 
 def summary(config: Config, train: Dataset, val: Dataset, test: Dataset | None) -> str:

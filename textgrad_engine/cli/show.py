@@ -46,7 +46,7 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the report of a run again; of a run that was killed, what is known of it."""
+    """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
     with checking():
         if line is not None and step is not None:
             raise RunError("--line N explains a line and --step N a step: give one of them")
@@ -56,7 +56,9 @@ def show(
         if line is not None or step is not None:
             if found.result is None:
                 what = "a line" if step is None else "a step"
-                raise RunError(f"{run} has no result, as the run was killed; only finished runs can explain {what}")
+                raise RunError(
+                    f"{run} has no result, as the run {runs.how_it_ended(found)}; only finished runs can explain {what}"
+                )
             body, shown = _explained(found.result, line, step, parameter)
             write(json.dumps(body, ensure_ascii=False, indent=2) if as_json else shown)
             return
@@ -64,7 +66,8 @@ def show(
         complain(f"note: {note}")
     if found.result is None:
         if as_json:
-            write(json.dumps({"run": str(run), "status": None, "best": found.best}, ensure_ascii=False, indent=2))
+            body = {"run": str(run), "status": None, "error": found.error or None, "best": found.best}
+            write(json.dumps(body, ensure_ascii=False, indent=2))
         else:
             write(report.render_unfinished(found, width=width(), color=colors()))
         raise typer.Exit(FAILED)

@@ -54,7 +54,9 @@ def shrink(
     with checking():
         found = read_run(run)
         if found.result is None:
-            raise RunError(f"{run} has no result, as the run was killed; only finished runs can be shrunk")
+            raise RunError(
+                f"{run} has no result, as the run {runs.how_it_ended(found)}; only finished runs can be shrunk"
+            )
         config = runs.changed(runs.config_of(found, found.best), model=model, base_url=base_url, budget=budget)
         val = _validation(config, found)
         program = build.make_program(config)

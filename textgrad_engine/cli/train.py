@@ -33,6 +33,8 @@ from textgrad_engine.cli.output import (
     BUDGET_SPENT,
     INTERRUPTED,
     OK,
+    WRONG,
+    CommandFailed,
     checking,
     colors,
     command,
@@ -43,7 +45,6 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.data import Dataset
-from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import Model
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
@@ -98,7 +99,7 @@ def train(
             remark = runs.CONTROL if no_feedback else ""
             write("\n" + report.render(result, title=str(path), remark=remark, width=width(), color=colors()))
             complain(f"\n{report.one_line(result)}\nThe best prompt is in {runs.best_files(path, result.best)}")
-    raise typer.Exit(_CODES[result.status])
+    raise typer.Exit(WRONG if result.shortage else _CODES[result.status])
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,9 @@ def _saying_what_is_left(path: Path) -> Iterator[None]:
     """Inside the block, whatever ends the command says what is in the run folder."""
     try:
         yield
-    except TextgradError as error:
+    except CommandFailed:
+        raise
+    except Exception as error:
         if runs.begun(path):
             error.add_note(runs.left_in(path))
         raise

@@ -5,14 +5,25 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import re
 import sys
+import sysconfig
+import traceback
 from pathlib import Path
 from typing import Any
 
 from textgrad_engine.data.dataset import suggest
 
-__all__ = ["import_beside"]
+__all__ = ["import_beside", "line_of_user"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OTHERS = tuple([os.path.join(folder, "") for folder in (_PACKAGE, *map(sysconfig.get_path, ("stdlib", "platstdlib")))])
+"""Where the code of this package and of Python is."""
+
+_modules: set[str] = set()
+_folders: set[str] = set()
+"""The modules that configs have named in this process, and the folders in which they were looked for first."""
 
 
 def import_beside(spec: str, folder: Path) -> Any:
@@ -23,6 +34,7 @@ def import_beside(spec: str, folder: Path) -> Any:
     top, _, rest = name.partition(".")
     places = (folder / f"{top}.py", folder / top / "__init__.py")
     file = next((place.resolve() for place in places if place.is_file()), None)
+    _folders.add(os.path.join(folder.resolve(), ""))
     sys.path.insert(0, str(folder.resolve()))  # so that the module can import its neighbours
     try:
         if file is not None:
@@ -31,6 +43,7 @@ def import_beside(spec: str, folder: Path) -> Any:
             if alias not in sys.modules:
                 _execute(alias, file)
             name = alias + ("." + rest if rest else "")
+        _modules.add(name.partition(".")[0])
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and name.startswith(error.name):
@@ -42,6 +55,23 @@ def import_beside(spec: str, folder: Path) -> Any:
         public = [each for each in vars(module) if not each.startswith("_")]
         raise ImportError(f"{module.__file__} has no {attribute!r}{suggest(attribute, public)}")
     return getattr(module, attribute)
+
+
+def line_of_user(error: BaseException) -> str:
+    """The innermost line of what configs named, or had beside them, that an error came through; "" for none."""
+    found = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        file = os.path.abspath(frame.f_code.co_filename)
+        if frame.f_globals.get("__name__", "").partition(".")[0] in _modules or _is_beside(file):
+            here = os.path.join(os.getcwd(), "")
+            found = f"{file.removeprefix(here)}:{number}, in {frame.f_code.co_name}"
+    return found
+
+
+def _is_beside(file: str) -> bool:
+    """Whether a file is below the folder of a config, and is not of a package or a Python that is kept there."""
+    installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+    return file.startswith(tuple(_folders)) and not (installed or file.startswith(_OTHERS))
 
 
 def _execute(alias: str, file: Path) -> None:

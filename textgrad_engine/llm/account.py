@@ -130,7 +130,9 @@ class Budget:
                 return True
             if self._reserved.calls and self._fits(amount, self._committed()):
                 return False
-            raise BudgetExceeded(self._shortage(amount, used))
+            error = BudgetExceeded(self._shortage(amount, used))
+            error.too_small = used == Amount()
+            raise error
 
     def settle(self, amount: Amount, usage: Usage | None, *, charged: bool, estimated: bool = False) -> None:
         """Replace a reservation by what was used: `usage`, or the reservation itself if unknown, or nothing.
@@ -239,6 +241,13 @@ class Budget:
         )
         aside, unknown = getattr(self._reserved, name), getattr(self._unknown, name)
         shown, unit = ("dollars", PICO) if name == "pico" else (name, 1)
+        if used == Amount():
+            text = "" if name == "calls" else ", for its text and the longest answer that max_tokens allows"
+            return (
+                f"the budget of {limit / unit:g} {shown} does not allow a single call: the first one may need "
+                f"{getattr(amount, name) / unit:g}{text}; raise the budget to that or more"
+                + ("" if name == "calls" else ", or set a lower max_tokens")
+            )
         return (
             f"the budget of {limit / unit:g} {shown} does not allow the next call: "
             f"{(getattr(used, name) - aside - unknown) / unit:g} spent, {aside / unit:g} reserved by calls in flight, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from textgrad_engine.llm.model import Model, innermost
 
-__all__ = ["HIDDEN", "conceal_frames", "concealed", "redacted", "secrets_of", "without_password"]
+__all__ = ["HIDDEN", "conceal_frames", "concealed", "redacted", "secrets_named", "secrets_of", "without_password"]
 
 HIDDEN = "[redacted]"
 """What stands where a secret was."""
@@ -93,7 +93,11 @@ def conceal_frames(error: BaseException) -> None:
 def secrets_of(model: Model) -> list[str]:
     """The secrets known here, longest first: those that a model holds, and those in the environment by their names."""
     parts = getattr(innermost(model), "__dict__", {})
-    held = [each.get_secret_value() for each in parts.values() if isinstance(each, SecretStr)]
+    return secrets_named(each.get_secret_value() for each in parts.values() if isinstance(each, SecretStr))
+
+
+def secrets_named(held: Iterable[str] = ()) -> list[str]:
+    """The secrets in the environment by their names, and those `held` by somebody, longest first."""
     # A variable may hold a word, such as "disabled"; keys are longer, or have digits.
     named = [
         value

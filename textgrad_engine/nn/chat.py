@@ -83,9 +83,15 @@ class ChatCompletion(Module):
             )
         known = {*slots, *self.optional_slots}
         if unknown := [name for name in values if name not in known]:
+            written = "".join([_template(text) or "" for text in (self.user, self.system)])
+            why = (
+                f"; {{{unknown[0]}}} is text in it, as {templates.SLOT_NAMES}: rename it"
+                if templates.not_slots(written, unknown[:1])
+                else ""
+            )
             raise TypeError(
                 f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template has "
-                f"{list(slots)}"
+                f"{list(slots)}{why}"
             )
 
 

@@ -69,16 +69,23 @@ def render(
 
 
 def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
-    """What is known of a run that has no result, because it was killed or is still going.
+    """What is known of a run that has no result, because it ended with an error, was killed, or is still going.
 
     Args:
         run: the run folder.
         width: columns.
         color: with the terminal's codes for colors.
     """
-    headline = f"no result: it was killed, or still runs; {plural(len(run.steps), 'step')} so far"
-    used = run.usage()
+    steps, used = plural(len(run.steps), "step"), run.usage()
+    headline = f"no result: it was killed, or still runs; {steps} so far"
+    if run.error:
+        headline = f"no result: it ended with an error after {steps}"
     parts: list[RenderableType] = [*_headline(str(run.path), headline), ""]
+    if run.error:
+        what, *notes = run.error.split("\n")
+        if run.config is not None:  # the command line's own line asked
+            notes = [note.split(", asked for at ")[0] for note in notes]
+        parts += [hanging("  ", "  ", f"It ended with an error: {what}"), *(indented(note, 4) for note in notes), ""]
     if run.evaluations:
         parts += [_steps(run), ""]
     parts.append(
@@ -230,7 +237,11 @@ def one_line(result: TrainResult) -> str:
     ):
         if seed is not None and best is not None:
             parts.append(f"{name} {score(seed.mean)} -> {score(best.mean)}")
-    if result.seed == result.best:
+    if result.shortage:
+        return f"nothing was asked: {result.shortage}"
+    if result.seed_val is None:
+        parts.append("nothing was measured")
+    elif result.seed == result.best:
         parts.append("no change did better")
     elif result.comparison is not None:
         found = result.comparison

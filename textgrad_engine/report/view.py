@@ -140,6 +140,8 @@ def view_of(result: TrainResult, openings: int | None = None) -> View:
 
 
 def _headline(result: TrainResult) -> str:
+    if result.shortage:
+        return f"nothing was asked: {result.shortage}"
     after = f"after {plural(len(result.steps), 'step')}" if result.steps else "before the first step"
     return {
         "finished": f"finished {after}",
@@ -168,6 +170,8 @@ def _measured(evaluation: Evaluation | None) -> str:
 
 
 def _verdict(result: TrainResult) -> tuple[str, Tone]:
+    if result.seed_val is None:
+        return "not measured: the run ended before the seed prompt was scored", "plain"
     if result.seed == result.best:
         return "the best prompt is the seed prompt: no change did better", "plain"
     found = result.comparison

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ class Run:
     Attributes:
         path: the folder.
         config: what the command line wrote into ``config.json``; None for a run from Python.
-        result: what the run found; None when it was killed, or is still going.
+        result: what the run found; None when it ended with an error, was killed, or is still going.
         seed: the trained texts by name, before the run.
         best: the best texts so far, by name.
         events: every event as plain JSON, in order.
@@ -34,6 +34,7 @@ class Run:
         evaluations: every evaluation on the validation and test sets, in order.
         evals: the lines of ``evals.jsonl``: what `textgrad-engine eval` did with the run.
         notes: what is not as it should be, in words; "()" when all is well.
+        error: what the run ended with, class and message first, a note a line; "" when it ended otherwise, or not yet.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class Run:
     evaluations: tuple[Evaluated, ...] = field(repr=False)
     evals: tuple[dict[str, Any], ...] = field(repr=False)
     notes: tuple[str, ...] = ()
+    error: str = ""
 
     def completions(self) -> Iterator[dict[str, Any]]:
         """Every completion as plain JSON, read one at a time; a torn last line is left out.
@@ -105,7 +107,16 @@ def read_run(path: str | Path) -> Run:
         evaluations=tuple(event for event in parsed if isinstance(event, Evaluated)),
         evals=evals,
         notes=tuple(notes),
+        error=_error_of(events),
     )
+
+
+def _error_of(events: Iterable[dict[str, Any]]) -> str:
+    failed = next((event for event in events if event.get("event") == "RunFailed"), None)
+    if failed is None:
+        return ""
+    notes = failed.get("notes")
+    return "\n".join(map(str, [failed.get("error", "unknown"), *(notes if isinstance(notes, list) else [])]))
 
 
 def _best_of(seed: dict[str, str], steps: tuple[StepEnded, ...]) -> dict[str, str]:

@@ -26,6 +26,7 @@ __all__ = [
     "PhaseStarted",
     "ParameterChange",
     "RunEnded",
+    "RunFailed",
     "RunStarted",
     "Status",
     "StepEnded",
@@ -200,7 +201,22 @@ class RunEnded:
     result: Any = field(repr=False)
 
 
-Event: TypeAlias = RunStarted | PhaseStarted | PhaseAdvanced | PhaseEnded | Evaluated | CallEnded | StepEnded | RunEnded
+@dataclass(frozen=True)
+class RunFailed:
+    """A run is over, and there is no result: an exception is on its way out of `Trainer.fit`.
+
+    Attributes:
+        error: its class and message, without secrets.
+        notes: what was noted on it, such as the example it was about.
+    """
+
+    error: str
+    notes: tuple[str, ...] = ()
+
+
+Event: TypeAlias = (
+    RunStarted | PhaseStarted | PhaseAdvanced | PhaseEnded | Evaluated | CallEnded | StepEnded | RunEnded | RunFailed
+)
 
 
 class Callback(Protocol):

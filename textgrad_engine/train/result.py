@@ -40,6 +40,7 @@ class TrainResult:
         controls: searches without feedback at equal calls, where they were asked for; `usage` holds theirs too.
         front: of the texts that were run on the whole validation set, those that no others beat by fewer tokens or a
             higher score without losing in the other; longest first.
+        shortage: why nothing was asked at all, where the budget allows not even one call; else "".
     """
 
     status: Status
@@ -59,6 +60,7 @@ class TrainResult:
     overlaps: tuple[str, ...] = ()
     controls: Controls | None = None
     front: tuple[FrontPoint, ...] = ()
+    shortage: str = ""
 
     @property
     def total(self) -> Usage:

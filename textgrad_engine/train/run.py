@@ -14,6 +14,7 @@ from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.data import DataLoader, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, ModelError, Stopped
 from textgrad_engine.llm.context import LeftOut, on_left_out
+from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
@@ -36,6 +37,7 @@ from textgrad_engine.train.events import (
     PhaseEnded,
     PhaseStarted,
     RunEnded,
+    RunFailed,
     RunStarted,
     Status,
     StepEnded,
@@ -58,6 +60,13 @@ MOST_LOST_STEPS = 3
 """So many steps in a row without an answer of the critic or the optimizer end a run."""
 
 Examples = Sequence[dict[str, Any]]
+
+
+def failure_of(error: Exception) -> RunFailed:
+    """The event of an exception that ends a run."""
+    secrets = secrets_named()
+    notes = tuple([redacted(str(note), secrets) for note in getattr(error, "__notes__", ())])
+    return RunFailed(redacted(f"{type(error).__name__}: {error}", secrets), notes)
 
 
 class Run:
@@ -109,6 +118,7 @@ class Run:
         self.proposals: dict[int, int] = {}
         self.lost_steps = 0
         self.leads_back = False  # whether any loss so far has led back to a text
+        self.shortage = ""
         self.left_out: list[LeftOut] = []
         self._emitting = threading.Lock()
 
@@ -141,9 +151,15 @@ class Run:
         """Train until the end, Ctrl-C, or a spent budget; what was found then is worked out and told in any case."""
         began = time.monotonic()
         with finishing_on_interrupt():
-            status, used = self.ask()
-            result = self.result(status, used, time.monotonic() - began)
-            self.emit(RunEnded(status, result))
+            try:
+                status, used = self.ask()
+                result = self.result(status, used, time.monotonic() - began)
+                self.emit(RunEnded(status, result))
+            except Exception as error:
+                # Whoever is told may be what failed, and what went wrong first is what is raised.
+                with contextlib.suppress(Exception):
+                    self.emit(failure_of(error))
+                raise
         return result
 
     def ask(self) -> tuple[Status, Meter]:
@@ -170,8 +186,9 @@ class Run:
                 if not stop.is_set:
                     raise
                 status = "interrupted"
-            except BudgetExceeded:
+            except BudgetExceeded as error:
                 status = "budget"
+                self.shortage = str(error) if error.too_small and not used.total.calls else ""
             finally:
                 self.load(self.best)
                 self.optimizer.zero_grad()
@@ -487,6 +504,7 @@ class Run:
             overlaps=self.overlaps,
             controls=self.controls,
             front=front_of(self.objective),
+            shortage=self.shortage,
         )
 
 
