@@ -72,3 +72,12 @@ def test_it_survives_the_disk() -> None:
         del body[name]
     assert evaluation_from_json(body) == scored(1.0, 0.0)
     assert not math.isnan(evaluation_from_json(body).mean)
+
+
+def test_a_notebook_shows_it_in_a_line() -> None:
+    """Not every id, score and prediction; also where there is no score to take the mean of."""
+    found = scored(*[1.0, 0.0] * 200)
+    assert repr(found) == f"Evaluation({found})"
+    assert len(repr(found)) < 60
+    assert repr(scored(None, None)) == "Evaluation(no score, 2 unanswered)"
+    assert found != scored(*[0.0, 1.0] * 200)

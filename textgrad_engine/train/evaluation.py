@@ -107,3 +107,6 @@ class Evaluation:
             if self.bounds is not None:
                 lost += f" (at worst {self.bounds[0]:.3f}, at best {self.bounds[1]:.3f})"
         return f"{self.mean:.3f} [{low:.3f}, {high:.3f}] on {len(self.answered)} examples{lost}"
+
+    def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
+        return f"Evaluation({self if self.answered else f'no score, {self.unanswered} unanswered'})"

@@ -79,6 +79,9 @@ class TrainResult:
             parts.append(f"{self.comparison} ({self.compared_on})")
         return "; ".join(parts)
 
+    def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
+        return f"TrainResult({self})"
+
 
 def tried(seed: Evaluation, steps: Sequence[StepEnded]) -> list[Evaluation]:
     """What is known of the candidates that were raced on the validation set and not taken in the end.
