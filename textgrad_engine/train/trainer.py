@@ -51,8 +51,8 @@ class Trainer:
         latency_weight: what a second of an example's forward calls costs, in the same way. 0 decides nothing, and has
             the time reported and on the front; None does not look at it. Times are noisy, and with a weight above 0 two
             runs are equal only where the models' latencies are: `train.latency` says why.
-        controls: after the run, give a rewrite without feedback and random edits as many calls as the optimizer had,
-            and score what they select on the test set too (`TrainResult.controls`). This triples the calls.
+        controls: after the run, give a rewrite without feedback and random edits at most as many calls as the optimizer
+            had, and score what they select on the test set too (`TrainResult.controls`). This about triples the calls.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
         callbacks: told about every event (`train.events`).
 
