@@ -10,7 +10,7 @@ from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.data import ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.llm.cachekey import repeat
-from textgrad_engine.train.calling import fields_named_by, run_scored, target_for
+from textgrad_engine.train.calling import check_examples, fields_named_by, lacking, run_scored, target_for
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import Stopwatch
@@ -56,7 +56,7 @@ def evaluate(
     Raises:
         DataError: the dataset is empty, or an example lacks a field.
         ValueError: `repeats` is less than 1.
-        TypeError: the loss is no number (a TextLoss, for instance).
+        TypeError: the dataset is no sequence of dicts, or the loss is no number (a TextLoss, for instance).
         ModelError: the key is wrong, the budget is spent, the run was stopped, or more than half went unanswered.
 
     Example:
@@ -67,6 +67,12 @@ def evaluate(
         >>> evaluate(program, rows, nn.ExactMatch()).scores
         (1.0, 0.0)
     """
+    if callable(dataset) and not callable(loss):
+        raise TypeError(
+            "evaluate: the examples come before the loss, as in evaluate(program, dataset, loss); got "
+            f"{type(dataset).__name__} for the dataset and {type(loss).__name__} for the loss"
+        )
+    check_examples(dataset, "dataset", "evaluate")
     if len(dataset) == 0:
         raise DataError("there is nothing to evaluate on: the dataset is empty")
     if repeats < 1:
@@ -184,10 +190,7 @@ def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...
     found = []
     for row, name in zip(dataset, ids_of(dataset)):
         if row.get(field) is None:
-            raise DataError(
-                f"example {name!r} has no field {field!r}, which says which examples belong together; "
-                f"it has {', '.join(row)}"
-            )
+            raise DataError(lacking(row, name, field, ", which says which examples belong together"))
         found.append(str(row[field]))
     return tuple(found)
 
