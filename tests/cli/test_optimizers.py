@@ -14,7 +14,7 @@ from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.optimizers import NAMES, settings_for
 from textgrad_engine.errors import ConfigError
-from textgrad_engine.optim.proposers import Patch, Rewrite
+from textgrad_engine.optim.proposers import Patch, Unaided
 
 NAMED = 'name = "TGD"\nmax_edits = 4'
 """What the config of the tickets says of its optimizer."""
@@ -151,7 +151,8 @@ def test_without_feedback_a_search_is_the_control(small: Any) -> None:
     """Rewrites that know nothing, kept by races, with the settings that both have."""
     control = made(small, 'name = "PatchSearch"\nmomentum = 3\nlanes = 2\nmax_tokens = 99', feedback=False)
     assert isinstance(control, optim.RandomSearch)
-    assert (type(control.proposer), control.momentum, control.param_groups[0]["max_tokens"]) == (Rewrite, 3, 99)
+    assert (type(control.proposer), control.momentum, control.param_groups[0]["max_tokens"]) == (Unaided, 3, 99)
+    assert type(made(small, 'name = "RandomSearch"').proposer) is Unaided
     own = made(small, 'name = "RandomSearch"\nmode = "edits"', feedback=False)
     assert isinstance(own.proposer, optim.RandomEdits)
     assert made(small, NAMED, feedback=False).param_groups[0]["use_feedback"] is False

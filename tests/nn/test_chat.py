@@ -32,6 +32,21 @@ def test_a_name_in_braces_that_no_slot_can_have_is_explained() -> None:
         nn.ChatCompletion("{my text}", model=ScriptedModel([]))(**{"my text": "a"})
 
 
+def test_an_empty_field_of_a_table_is_not_sent_as_a_word() -> None:
+    """Nobody means the text "None" or "nan"; numbers are sent as they are."""
+    model = ScriptedModel(["ok"])
+    chat = nn.ChatCompletion("{ticket}", model=model)
+    with pytest.raises(TypeError, match=r"ChatCompletion: the value of \{ticket\} is None"):
+        chat(ticket=None)
+    with pytest.raises(ValueError, match=r"the value of \{ticket\} is nan"):
+        chat(ticket=float("nan"))
+    with pytest.raises(TypeError, match=r"entry 1 of the value of \{ticket\} is None"):
+        chat(ticket=["x", None])
+    assert model.requests == []
+    assert chat(ticket=3.5).data == "ok"
+    assert model.requests[0].messages[-1].text == "3.5"
+
+
 def test_an_unknown_setting_raises_when_the_module_is_made() -> None:
     """Not at the hundredth call."""
     with pytest.raises(TypeError, match="unknown sampling setting 'max_token'"):

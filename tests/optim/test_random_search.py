@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from textgrad_engine import Variable, nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.optim import RandomEdits, RandomSearch, Requires
-from textgrad_engine.optim.proposers import Brief, Patch, Rewrite
+from textgrad_engine.optim.proposers import Brief, Patch, Rewrite, Unaided
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
@@ -51,6 +51,39 @@ def test_what_did_not_help_is_shown_to_the_proposer(world: Any) -> None:
     assert "tried before" not in first
     assert "- added 'Loudly.' — no difference" in second
     assert "- added 'Quietly.' — no difference" in third
+
+
+def test_each_request_of_the_control_shows_the_texts_that_were_tried_last(world: Any) -> None:
+    """So that the next one differs, and no request is one that was made before; the same run makes the same ones."""
+    texts = [f"Repeat, please, number {n}." for n in range(6)]
+    asked = []
+    for _ in range(2):
+        here = world(*texts, "Repeat.", texts[5])
+        here.steps(RandomSearch(here.program.parameters(), Unaided(), proposals=9))
+        asked.append([request.messages[-1].text for request in here.asked("optimizer")])
+    first, *_, last = asked[0]
+    assert asked[0] == asked[1]
+    assert len(set(asked[0])) == len(asked[0]) == 9
+    assert "tried before" not in first
+    assert [f"\n{text}\n</version-" in last for text in texts] == [False, False, True, True, True, True]
+    assert "None of your last 2 proposals was a new text" in last
+
+
+def test_the_control_is_not_told_to_keep_the_text(world: Any) -> None:
+    """`Rewrite` says to give it back where no feedback asks for a change, which a model without any obeys."""
+    here = world("Repeat. SHOUT")
+    here.steps(RandomSearch(here.program.parameters(), Unaided(), proposals=1))
+    (request,) = here.asked("optimizer")
+    assert "feedback" not in request.messages[-1].text
+    assert "give the text as it was" not in request.messages[0].text
+    assert here.system.data == "Repeat. SHOUT"
+
+
+def test_without_momentum_nothing_that_was_tried_is_shown(world: Any) -> None:
+    """As for every proposer."""
+    here = world("Repeat loudly.", "Repeat quietly.")
+    here.steps(RandomSearch(here.program.parameters(), Unaided(), proposals=2, momentum=0))
+    assert not any("<version-" in request.messages[-1].text for request in here.asked("optimizer"))
 
 
 def test_a_text_is_tried_once(world: Any) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from textgrad_engine import Variable, nn
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
-from textgrad_engine.train.calling import fields_named_by, run_scored, run_together, target_for
+from textgrad_engine.train.calling import check_examples, fields_named_by, run_scored, run_together, target_for
 
 PATIENCE = 60.0
 
@@ -19,11 +20,16 @@ class Program(nn.Module):
         return ticket + tone
 
 
-@pytest.mark.parametrize("row", [{"text": "x"}, {"text": "x", "ticket": None}])
-def test_a_missing_field_names_example_and_fields(row: dict[str, Any]) -> None:
-    """A null is a missing field too."""
-    with pytest.raises(DataError, match="example 't7' has no field 'ticket', which the program's forward names"):
-        fields_named_by(Program())(row, "t7")
+def test_a_missing_field_names_example_and_fields() -> None:
+    """A null is a missing field too, and is called so: the field is there."""
+    with pytest.raises(
+        DataError, match="example 't7' has no field 'ticket', which the program's forward names; it has text"
+    ):
+        fields_named_by(Program())({"text": "x"}, "t7")
+    with pytest.raises(DataError, match=r"'t7' has null in the field 'ticket', which the .* names; give it a value"):
+        fields_named_by(Program())({"text": "x", "ticket": None}, "t7")
+    with pytest.raises(DataError, match="'t7' has null in the field 'queue' for the target; give it a value"):
+        target_for(nn.ExactMatch(), "queue")({"ticket": "x", "queue": None}, "t7")
 
 
 def test_a_missing_slot_of_a_chat_completion_is_a_missing_field() -> None:
@@ -55,6 +61,36 @@ def test_a_loss_that_needs_a_target_says_so_beforehand() -> None:
         target_for(nn.ExactMatch(), "target")({"ticket": "x"}, "t1")
     for loss in (nn.Judge("Kind?"), nn.Metric(len, "length"), lambda prediction, _: prediction):
         assert target_for(loss, "target")({"ticket": "x"}, "t1") is None
+
+
+def two(prediction: str, target: str) -> float:
+    return float(prediction == target)
+
+
+def test_a_metric_of_two_arguments_needs_a_target() -> None:
+    """Said as for an exact match, with the repair, instead of Python's words for a call that lacks an argument."""
+    message = "example 't1' has no field 'target' for the target; it has ticket, queue; target= says which field holds"
+    for loss in (nn.Metric(two, "equal"), nn.ExactMatch()):
+        with pytest.raises(DataError, match=message):
+            target_for(loss, "target")({"ticket": "x", "queue": "y"}, "t1")
+    for fn in (lambda prediction, target="y": 1.0, lambda *texts: 1.0, max):
+        assert target_for(nn.Metric(fn, "any"), "target")({"ticket": "x"}, "t1") is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("val.jsonl", r"fit: val is the path 'val\.jsonl', .*data\.load\('val\.jsonl'\) reads them"),
+        (Path("val.jsonl"), r"fit: val is the path 'val\.jsonl'"),
+        ([{"text": "x"}, ("x", "y")], "fit: example 1 of val is a tuple; an example is a dict of its fields"),
+        (None, "fit: val should be a sequence of examples.* got NoneType"),
+        (iter([{"text": "x"}]), "fit: val should be a sequence of examples.* got list_iterator"),
+    ],
+)
+def test_what_is_no_sequence_of_examples_is_refused(rows: Any, message: str) -> None:
+    """With the name of the argument and the repair."""
+    with pytest.raises(TypeError, match=message):
+        check_examples(rows, "val", "fit")
 
 
 def test_a_loss_that_is_no_variable_is_refused() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from textgrad_engine.train import Comparison, Evaluation, compare
-from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, sign_flip
+from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, paired_difference, sign_flip
 
 
 def scored(*values: float | None, **fields: object) -> Evaluation:
@@ -28,6 +28,20 @@ def test_clusters_must_agree() -> None:
     with pytest.raises(ValueError, match="in the same clusters"):
         compare(before, after)
     assert compare(before, scored(1.0, 1.0)).clusters == compare(scored(0.0, 1.0), before).clusters == 2
+
+
+def test_the_interval_of_a_difference_ends_at_the_largest_one() -> None:
+    """Scores of a judge from 1 to 5 differ by 4 at most, others by what they can; the verdict is that of all of it."""
+    before, after = (0.1, 0.1, 0.2, 0.9), (1.0, 1.0, 1.0, 0.5)
+    free = paired_difference(before, after)
+    found = compare(scored(*before), scored(*after))
+    assert free.high > 1
+    assert (found.interval, found.verdict) == ((free.low, 1.0), "not shown")
+    assert compare(scored(*before), scored(*after), confidence=0.999).interval == (-1.0, 1.0)
+    scale = (-5.0, 5.0)
+    assert compare(scored(*before, scale=scale), scored(*after, scale=scale)).interval == (free.low, free.high)
+    assert compare(scored(*before), scored(*after[:3], 1.5)).interval[1] > 1
+    assert compare(scored(0.2), scored(0.4)).interval == (-math.inf, math.inf)
 
 
 def test_many_examples_in_few_clusters_show_little() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from textgrad_engine import budget, nn, use_models
+from textgrad_engine import budget, nn, templates, use_models
 from textgrad_engine.errors import BadRequest
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import TGD, PatchSearch
@@ -97,6 +97,15 @@ def test_equal_calls_and_no_feedback() -> None:
     assert all(0 < made.usage.calls <= result.controls.calls for made in result.controls.each)
     assert "backward" not in {purpose for phase, purpose in calls if phase == "control"}
     assert len(calls) == result.total.calls
+
+
+def test_the_rewrite_has_a_prompt_of_its_own() -> None:
+    """One that asks for the best text; the optimizer's asks to keep what no feedback speaks against."""
+    contrary = Contrary()
+    contrary.fit()
+    asked = [request.messages[0].text for request in contrary.model.requests if request.purpose == "optimizer"]
+    assert templates.load("control_rewrite").system in asked
+    assert templates.load("optimizer_rewrite").system not in asked
 
 
 def test_the_test_set_is_opened_once_more_for_texts_that_are_new() -> None:

@@ -46,8 +46,24 @@ def test_the_interval_goes_by_clusters() -> None:
     """Of the examples that have a score; and by examples without clusters."""
     values = (1.0, 0.0, None, 1.0, 1.0, 0.0)
     found = scored(*values, clusters=("a", "a", "b", "b", "c", "c"))
-    assert found.interval == clustered_interval([1, 0, 1, 1, 0], ["a", "a", "b", "c", "c"])
+    low, high = clustered_interval([1, 0, 1, 1, 0], ["a", "a", "b", "c", "c"])
+    assert found.interval == (max(low, 0.0), min(high, 1.0))
+    assert found.interval != scored(*values).interval
     assert scored(*values).interval == wilson_interval(3, 5)
+
+
+def test_the_interval_ends_at_the_scale() -> None:
+    """No mean of scores between 0 and 1 is above 1, nor one of a judge below its worst; else nobody knows an end."""
+    high = (1.0, 1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 0.5)
+    free = mean_interval(high)
+    assert free[1] > 1
+    assert scored(*high).interval == (free[0], 1.0)
+    assert str(scored(*high)) == "0.875 [0.681, 1.000] on 8 examples"
+    assert scored(*high, scale=(0.5, 2.0)).interval == free
+    assert scored(*high, 1.5).interval == mean_interval((*high, 1.5))
+    assert scored(1.0, 1.0, 1.0, 1.0, 3.0, scale=(1.0, 5.0)).interval[0] == 1.0
+    assert scored(0.5, 0.7, 0.9, clusters=("a", "a", "b")).interval == (0.0, 1.0)
+    assert scored(0.5, 0.5).interval == (-math.inf, math.inf)
 
 
 def test_repeats_are_no_further_examples() -> None:
@@ -55,7 +71,7 @@ def test_repeats_are_no_further_examples() -> None:
     samples = ((1.0, 0.0), (1.0, 1.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0))
     means = (0.5, 1.0, 0.0, 0.5, 1.0)
     found = scored(*means, samples=samples)
-    assert found.interval == mean_interval(means)
+    assert found.interval == (mean_interval(means)[0], 1.0)
     assert found.spread is not None
     assert found.spread.within == pytest.approx(0.2)
     assert found.spread.between == pytest.approx(0.175 - 0.1)
@@ -72,3 +88,12 @@ def test_it_survives_the_disk() -> None:
         del body[name]
     assert evaluation_from_json(body) == scored(1.0, 0.0)
     assert not math.isnan(evaluation_from_json(body).mean)
+
+
+def test_a_notebook_shows_it_in_a_line() -> None:
+    """Not every id, score and prediction; also where there is no score to take the mean of."""
+    found = scored(*[1.0, 0.0] * 200)
+    assert repr(found) == f"Evaluation({found})"
+    assert len(repr(found)) < 60
+    assert repr(scored(None, None)) == "Evaluation(no score, 2 unanswered)"
+    assert found != scored(*[0.0, 1.0] * 200)

@@ -48,6 +48,15 @@ def scores(model: Any, count: int, **options: Any) -> Evaluation:
     return evaluate(nn.ChatCompletion("{word}", model=model), rows(count), nn.ExactMatch(), **options)
 
 
+def test_arguments_in_the_order_of_fit_are_told_apart() -> None:
+    """`fit` has the loss before the examples; and a path is no dataset."""
+    program = nn.ChatCompletion("{word}", model=echo())
+    with pytest.raises(TypeError, match=r"evaluate\(program, dataset, loss\); got ExactMatch for the dataset and list"):
+        evaluate(program, nn.ExactMatch(), rows(2))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"evaluate: dataset is the path 'val\.jsonl'"):
+        evaluate(program, "val.jsonl", nn.ExactMatch())  # type: ignore[arg-type]
+
+
 def test_an_empty_dataset_is_an_error() -> None:
     """Nothing has no mean."""
     with pytest.raises(DataError, match="the dataset is empty"):

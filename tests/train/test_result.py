@@ -50,3 +50,12 @@ def test_without_a_test_set_the_choice_is_corrected(world: Any, rows: Any) -> No
     tested = world(*proposals).fit(rows("ant", "bee"), rows(*words), rows("kiwi", "lynx"), max_epochs=3)
     assert tested.comparison is not None
     assert (tested.compared_on, tested.comparison.adjusted) == ("test", None)
+
+
+def test_a_notebook_shows_it_in_a_line(world: Any, rows: Any) -> None:
+    """How it ended, from what to what, and the comparison; not every step, text and score."""
+    result = world("SHOUT").fit(rows("ant", "bee"), rows("cat", "dog", "eel"), rows("kiwi", "lynx"))
+    assert repr(result) == f"TrainResult({result})"
+    assert "val 0.000 -> 1.000" in repr(result)
+    assert "\n" not in repr(result)
+    assert len(repr(result)) < 300

@@ -414,3 +414,13 @@ def test_another_seed_is_another_order(world: Any, rows: Any) -> None:
 
     assert batches(0) == batches(0) != batches(1)
     assert batches(0)[:4] != batches(0)[4:]
+
+
+def test_a_path_is_no_set_of_examples(world: Any, rows: Any) -> None:
+    """Each set is named, and nothing is asked."""
+    here = world(None)
+    for sets in (("train.jsonl", rows("a")), (rows("a"), "val.jsonl"), (rows("a"), rows("b"), "test.jsonl")):
+        name = next(each for each in sets if isinstance(each, str))
+        with pytest.raises(TypeError, match=f"fit: {name.removesuffix('.jsonl')} is the path '{name}'"):
+            here.fit(*sets)
+    assert here.model.requests == []

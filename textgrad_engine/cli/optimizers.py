@@ -21,7 +21,7 @@ from textgrad_engine.optim import (
     RandomEdits,
     RandomSearch,
 )
-from textgrad_engine.optim.proposers import Patch, Proposer, Rewrite
+from textgrad_engine.optim.proposers import Patch, Proposer, Rewrite, Unaided
 
 __all__ = ["NAMES", "AnyOptimizer", "BaseSettings", "TGDSettings", "settings_for"]
 
@@ -54,13 +54,13 @@ class BaseSettings(Section):
         """
         settings: dict[str, Any] = {"constraints": tuple(constraints), "seed": seed, **self.given()}
         if (mode := settings.pop("mode", None)) is not None:
-            settings["proposer"] = _proposer(mode, seed)
+            settings["proposer"] = _proposer(mode, seed, self.of)
         return self.of(params, **settings)
 
     def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
         """What stands in its place when it gets no feedback: rewrites that know nothing of it, kept by races."""
         own = {name: value for name, value in self.given().items() if name in self.takes}
-        return RandomSearch(params, Rewrite(), constraints=tuple(constraints), seed=seed, **own)
+        return RandomSearch(params, Unaided(), constraints=tuple(constraints), seed=seed, **own)
 
 
 class TGDSettings(BaseSettings):
@@ -215,6 +215,7 @@ AnyOptimizer: TypeAlias = Annotated[
 """The table of any of them, told apart by ``name``."""
 
 
-def _proposer(mode: str, seed: int) -> Proposer:
-    proposers: dict[str, Proposer] = {"patch": Patch(), "rewrite": Rewrite(), "edits": RandomEdits(seed)}
+def _proposer(mode: str, seed: int, of: type[Optimizer]) -> Proposer:
+    rewrite = Unaided() if of is RandomSearch else Rewrite()
+    proposers: dict[str, Proposer] = {"patch": Patch(), "rewrite": rewrite, "edits": RandomEdits(seed)}
     return proposers[mode]

@@ -31,8 +31,8 @@ Controls = Annotated[
     bool,
     typer.Option(
         "--controls",
-        help="Also give a rewrite without feedback and random edits as many calls as the optimizer used, and show "
-        "them beside its result. This triples the calls.",
+        help="Also give a rewrite without feedback and random edits at most as many calls as the optimizer used, "
+        "and show them beside its result. This about triples the calls.",
     ),
 ]
 RunPath = Annotated[

@@ -28,7 +28,8 @@ class ChatCompletion(Module):
         config: sampling settings (temperature, max_tokens, …).
 
     Raises:
-        TypeError: a call names a slot that neither template has, or leaves one out.
+        TypeError: a call names a slot that neither template has, leaves one out, or gives None for one.
+        ValueError: a call gives a number that is none (NaN).
 
     Example:
         >>> from textgrad_engine.testing import FunctionModel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -147,9 +148,9 @@ def chat_completion(
             model, a JSON schema, or a `ResponseFormat`.
 
     Raises:
-        TypeError: a sampling setting is unknown.
-        ValueError: a message is malformed; batches differ in size; raised where the answer is read: no message has a
-            slot for an input.
+        TypeError: a sampling setting is unknown, or an input is None.
+        ValueError: a message is malformed; an input is not a number (NaN); batches differ in size; raised where the
+            answer is read: no message has a slot for an input.
         NoModelError: raised where the answer is read, when no model is given and none is set.
 
     Example:
@@ -172,8 +173,12 @@ def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: st
     """The answer to a plan with these values; where some are batches, one answer for each entry, as a batch.
 
     Raises:
-        ValueError: batches differ in size.
+        TypeError: the value of a slot is None.
+        ValueError: it is not a number (NaN), or batches differ in size.
     """
+    for name, at in plan.inputs:
+        if type(value := values[at]) is not str:
+            _refuse_nothing(name, value, call)
     for value in values:
         if type(value) is not str and size_of(value) is not None:
             break
@@ -183,6 +188,16 @@ def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: st
     size = common_size([(name, values[index]) for name, index in plan.named_values()], call)
     assert size is not None
     return stacked(each_entry(size, values, lambda given: ChatCompletion.apply(settings, plan, *given), call))
+
+
+def _refuse_nothing(name: str, value: Any, call: str) -> None:
+    """Refuse what a table has in an empty field, for it would be sent as the word for it."""
+    for number, entry in enumerate(value if isinstance(value, list) else [value]):
+        where = f"entry {number} of the value of {{{name}}}" if isinstance(value, list) else f"the value of {{{name}}}"
+        if entry is None:
+            raise TypeError(f"{call}: {where} is None, and would be sent as that word; give it a text, '' for none")
+        if isinstance(entry, float) and math.isnan(entry):
+            raise ValueError(f"{call}: {where} is nan, and would be sent as that word; give it a text, '' for none")
 
 
 def ask(

@@ -1,7 +1,8 @@
 """`RandomSearch`: the control. Proposals that know nothing of what went wrong, kept by the same race as any other's.
 
 What a search gains over this one, at equal calls, is what its feedback is worth; what this one gains is what trying out
-alone is worth. `RandomEdits` proposes without a model, `Rewrite` and `Patch` with one that gets no feedback.
+alone is worth. `RandomEdits` proposes without a model, `Unaided` with one that gets no feedback. `Rewrite` and `Patch`
+can be given, too, but their words are about feedback, and without any an obedient model changes nothing.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ __all__ = ["RandomEdits", "RandomSearch"]
 
 MOST_REPEATED = 8
 """After so many proposals in a row that were made before, nothing new is to be expected."""
+
+MOST_SHOWN = 4
+"""So many of the texts that were tried before are shown to a proposer that writes without feedback."""
 
 
 @dataclass(frozen=True)
@@ -111,12 +115,13 @@ class RandomSearch(Searcher):
 
     Args:
         params: the parameters, or groups of them with settings of their own.
-        proposer: makes the proposals: `RandomEdits`, or `proposers.Rewrite` and the like, which ask a model.
+        proposer: makes the proposals: `RandomEdits`, or `proposers.Unaided` and the like, which ask a model.
         model: who is asked; None stands for the optimizer of `use_models`.
         proposals: so many are tried.
         max_edits: at most so many edits in a proposal, where the proposer makes edits.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        momentum: so many proposals of before are shown to the proposer, with what became of them.
+        momentum: so many proposals of before are shown to the proposer, with what became of them (to `Unaided` as whole
+            texts, 4 at most).
         max_tokens: at most so many tokens in a parameter.
         allowance: at most so many validation examples in a race; None for all.
         seed: of the order of examples in races, and of which parameter comes when.
@@ -167,7 +172,7 @@ class RandomSearch(Searcher):
         self.proposer, self.model, self.proposals = self._proposer(proposer), model, proposals
         self.max_edits, self.momentum, self.allowance, self.seed = max_edits, momentum, allowance, seed
         self._board: Board | None = None
-        self._tried: set[Texts] = set()
+        self._tried: dict[Texts, None] = {}  # in the order of trying, which the proposer is shown
 
     @property
     def board(self) -> Board:
@@ -216,12 +221,12 @@ class RandomSearch(Searcher):
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data, with what was tried."""
         board = None if self._board is None else self._board.state_dict()
-        return {**super().state_dict(), "board": board, "tried": sorted(map(list, self._tried))}
+        return {**super().state_dict(), "board": board, "tried": list(map(list, self._tried))}
 
     def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
         take = super()._reading(state)
         board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
-        tried = {tuple(texts) for texts in state["tried"]}
+        tried = dict.fromkeys(tuple(texts) for texts in state["tried"])
 
         def take_all() -> None:
             take()
@@ -236,7 +241,7 @@ class RandomSearch(Searcher):
         texts = tuple(str(variable.data) for variable in variables)
         if self._board is None or self._board.texts != texts:
             self._board = Board(texts, tuple(tuple(self.origins(variable)) for variable in variables))
-            self._tried = {texts}
+            self._tried = {texts: None}
         objective.adopt(texts)
 
     def _decide(self, objective: Objective) -> Decision | None:
@@ -256,7 +261,7 @@ class RandomSearch(Searcher):
                 why = "it was tried before"
         else:
             board.quiet = 0
-            self._tried.add(draft.candidate.texts)
+            self._tried[draft.candidate.texts] = None
             race = self._raced(objective, board, draft)
             kept, why = race.outcome == "better", str(race.outcome)
             if race.outcome == "no difference" and is_shorter(board.texts, draft.candidate.texts):
@@ -284,10 +289,25 @@ class RandomSearch(Searcher):
         parameter = number % len(board.texts)
         best = Candidate(board.texts, board.origins)
         history = tuple(without_what_is_there(board.history, board.texts)[-self.momentum :]) if self.momentum else ()
-        brief = self._desk.brief(best, parameter, step=number, max_edits=self.max_edits, history=history)
+        brief = self._desk.brief(
+            best,
+            parameter,
+            step=number,
+            max_edits=self.max_edits,
+            history=history,
+            tried=self._shown(parameter),
+            repeats=board.quiet,
+        )
         # A further sample each time: the brief may be the same as before.
         (answer,) = self._desk.ask([Job(self.proposer, brief, sample=number)])
         return self._desk.filled(Draft(number, "random", best), parameter, 0, brief, answer)
+
+    def _shown(self, parameter: int) -> tuple[str, ...]:
+        """The texts of a parameter that were tried last and are not used."""
+        texts = dict.fromkeys(texts[parameter] for texts in self._tried)
+        texts.pop(self.board.texts[parameter], None)
+        most = min(self.momentum, MOST_SHOWN)
+        return tuple(texts)[-most:] if most else ()
 
     def _raced(
         self, objective: Objective, board: Board, draft: Draft, until: Literal["better", "worse"] = "better"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -11,12 +12,15 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
+from textgrad_engine.nn import Metric
 
 __all__ = [
     "Score",
     "as_variable",
+    "check_examples",
     "fields_named_by",
     "inputs_of",
+    "lacking",
     "run_on",
     "run_scored",
     "run_together",
@@ -46,10 +50,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     def pick(example: dict[str, Any], name: str) -> dict[str, Any]:
         for field in required:
             if example.get(field) is None:
-                raise DataError(
-                    f"example {name!r} has no field {field!r}, which the program's forward names; "
-                    f"it has {', '.join(example)}"
-                )
+                raise DataError(lacking(example, name, field, ", which the program's forward names"))
         return {field: example[field] for field in (*required, *optional) if field in example}
 
     return pick
@@ -76,11 +77,64 @@ def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
     return required, optional
 
 
+def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
+    """What to say where an example has nothing in a field: the field is not there, or it is null.
+
+    Args:
+        example: the example.
+        name: its id.
+        field: the field.
+        use: what it is for, as it stands behind the field's name.
+
+    Example:
+        >>> print(lacking({"text": "x", "size": None}, "train:4", "size", " for the target"))
+        example 'train:4' has null in the field 'size' for the target; give it a value, or leave the example out
+    """
+    if field in example:
+        return f"example {name!r} has null in the field {field!r}{use}; give it a value, or leave the example out"
+    return f"example {name!r} has no field {field!r}{use}; it has {', '.join(example)}"
+
+
+def check_examples(rows: Any, argument: str, call: str) -> None:
+    """Refuse what is no sequence of examples, before anything is looked up in it.
+
+    Args:
+        rows: what was given.
+        argument: the name of the argument.
+        call: the call that it was given to, such as ``"fit"``.
+
+    Raises:
+        TypeError: it is a path, no sequence, or one of something other than dicts.
+
+    Example:
+        >>> check_examples("train.jsonl", "train", "fit")
+        Traceback (most recent call last):
+        TypeError: fit: train is the path 'train.jsonl', and should be the examples; data.load('train.jsonl') reads them
+    """
+    if isinstance(rows, str | os.PathLike):
+        path = os.fspath(rows)
+        raise TypeError(
+            f"{call}: {argument} is the path {path!r}, and should be the examples; data.load({path!r}) reads them"
+        )
+    if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
+        raise TypeError(
+            f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
+            f"gives; got {type(rows).__name__}"
+        )
+    for position, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(
+                f"{call}: example {position} of {argument} is a {type(row).__name__}; an example is a dict of its "
+                'fields, such as {"text": ..., "target": ...}'
+            )
+
+
 def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any], str], Any]:
     """How an example gives the target that a loss is called with.
 
     Args:
-        loss: a Module or any callable. A Module whose forward has no default for the target needs one.
+        loss: a Module or any callable. A Module whose forward has no default for the target needs one, and so does a
+            Metric whose function has none for its second argument.
         target: the name of the target's field.
 
     Returns:
@@ -93,11 +147,14 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
     forward = getattr(loss, "forward", None)
     parameters = [] if forward is None else list(inspect.signature(forward).parameters.values())
     needed = target != "target" or (len(parameters) > 1 and parameters[1].default is inspect.Parameter.empty)
+    if isinstance(loss, Metric):
+        needed = needed or _needs_two(loss.fn)
 
     def pick(example: dict[str, Any], name: str) -> Any:
         found = example.get(target)
         if needed and found is None:
-            raise DataError(f"example {name!r} has no field {target!r} for the target; it has {', '.join(example)}")
+            hint = "; target= says which field holds it" if target == "target" and target not in example else ""
+            raise DataError(lacking(example, name, target, " for the target") + hint)
         return found
 
     return pick
@@ -171,6 +228,16 @@ def _lost(error: Exception) -> Variable:
 
     (value,) = Variable._of_call(dispatch.submit(fail, label="an example"), ("",))
     return value
+
+
+def _needs_two(function: Callable[..., Any]) -> bool:
+    """Whether a function cannot be called with one argument alone."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some builtins do not say
+        return False
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(places) > 1 and places[1].default is inspect.Parameter.empty
 
 
 def run_scored(

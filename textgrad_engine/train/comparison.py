@@ -33,7 +33,8 @@ class Comparison:
 
     Attributes:
         difference: the mean difference, after minus before.
-        interval: its 95% interval.
+        interval: its 95% interval; where the worst and the best score are known, cut off at the largest difference that
+            there can be.
         p_value: how probable a difference at least as large is when there is none (two-sided).
         verdict: ``"better"``, ``"worse"`` or ``"not shown"``.
         n: how many examples both have a score for.
@@ -152,7 +153,7 @@ def compare(
         said = "not shown"
     return Comparison(
         difference=found.difference,
-        interval=(found.low, found.high),
+        interval=_cut(found, before, after),
         p_value=found.p_value,
         verdict=said,
         n=len(kept),
@@ -216,6 +217,14 @@ def _detectable(
     if error <= 1e-12:
         return None
     return minimum_detectable_effect(units, sd=error * math.sqrt(units), alpha=alpha)
+
+
+def _cut(found: PairedDifference, before: Evaluation, after: Evaluation) -> tuple[float, float]:
+    """The interval of a difference, without what no two scores can differ by."""
+    if before.limits is None or after.limits is None or math.isinf(found.low):
+        return found.low, found.high
+    width = max(before.limits[1], after.limits[1]) - min(before.limits[0], after.limits[0])
+    return max(found.low, -width), min(found.high, width)
 
 
 def _bounds(before: Evaluation, after: Evaluation) -> tuple[float, float] | None:

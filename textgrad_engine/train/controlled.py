@@ -1,4 +1,4 @@
-"""The controls of a run: searches without feedback at equal calls, and what they selected on the test set."""
+"""The controls of a run: searches without feedback at no more calls, and what they selected on the test set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["run_controls"]
 
 
 def run_controls(run: Run, searched: Controls) -> None:
-    """Search without feedback at equal calls, then score what that selected on the test set, opened once for it.
+    """Search without feedback at no more calls, then score what that selected on the test set, opened once for it.
 
     The optimizer's own result is known by then, so an end of the budget or Ctrl-C leaves that as it is, and
     `Run.controls` at what was found so far.

@@ -1,8 +1,8 @@
-"""Controls: what the seed prompt becomes at equal calls without feedback, beside what the optimizer made of it.
+"""Controls: what the seed prompt becomes at no more calls and without feedback, beside what the optimizer made of it.
 
 An optimizer that only tries things out, or only makes a prompt longer, looks good beside the seed prompt. What its
-feedback is worth shows beside a search that gets as many calls and no feedback: one has the prompt rewritten by the
-model, one changes it at random. Both keep what the same paired race shows to be better.
+feedback is worth shows beside a search that gets at most as many calls and no feedback: one has the prompt rewritten
+by the model, one changes it at random. Both keep what the same paired race shows to be better.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer, RandomEdits, RandomSearch
-from textgrad_engine.optim.proposers import Proposer, Rewrite
+from textgrad_engine.optim.proposers import Proposer, Unaided
 from textgrad_engine.optim.search.objective import Texts, handicap_of
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
@@ -110,7 +110,7 @@ def proposers_of(seed: int) -> dict[str, Proposer]:
     Args:
         seed: of what is drawn at random.
     """
-    return {"rewrites without feedback": Rewrite(), "random edits": RandomEdits(seed)}
+    return {"rewrites without feedback": Unaided(), "random edits": RandomEdits(seed)}
 
 
 def search_without_feedback(

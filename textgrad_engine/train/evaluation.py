@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,11 +62,29 @@ class Evaluation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95% interval of the mean: Wilson's for scores of 0 and 1, else Student's, by clusters where there are."""
-        if not self.clusters:
-            return mean_interval(self.answered)
-        clusters = [cluster for cluster, score in zip(self.clusters, self.scores) if score is not None]
-        return clustered_interval(self.answered, clusters)
+        """The 95% interval of the mean: Wilson's for scores of 0 and 1, else Student's, by clusters where there are.
+
+        Where the worst and the best score are known, it is cut off there; it stays infinite where too few scores show
+        how they spread.
+        """
+        if self.clusters:
+            clusters = [cluster for cluster, score in zip(self.clusters, self.scores) if score is not None]
+            low, high = clustered_interval(self.answered, clusters)
+        else:
+            low, high = mean_interval(self.answered)
+        if self.limits is None or math.isinf(low):
+            return low, high
+        return max(low, self.limits[0]), min(high, self.limits[1])
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The worst and the best score that there can be: those of the scale, or 0 and 1 where all are between these.
+
+        None when nobody knows them.
+        """
+        lowest, highest = self.scale or (0.0, 1.0)
+        known = (score for row in (self.scores, *self._samples) for score in row if score is not None)
+        return (lowest, highest) if all(lowest <= score <= highest for score in known) else None
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -87,10 +106,7 @@ class Evaluation:
 
     def item_bounds(self) -> list[tuple[float, float]] | None:
         """For each example the least and the greatest score that it could have; None as for `bounds`."""
-        lowest, highest = self.scale or (0.0, 1.0)
-        if not all(score is None or lowest <= score <= highest for row in self._samples for score in row):
-            return None
-        return item_bounds(self._samples, (lowest, highest))
+        return None if self.limits is None else item_bounds(self._samples, self.limits)
 
     @property
     def _samples(self) -> tuple[tuple[float | None, ...], ...]:
@@ -107,3 +123,6 @@ class Evaluation:
             if self.bounds is not None:
                 lost += f" (at worst {self.bounds[0]:.3f}, at best {self.bounds[1]:.3f})"
         return f"{self.mean:.3f} [{low:.3f}, {high:.3f}] on {len(self.answered)} examples{lost}"
+
+    def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
+        return f"Evaluation({self if self.answered else f'no score, {self.unanswered} unanswered'})"

@@ -10,7 +10,15 @@ from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.data import ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.llm.cachekey import repeat
-from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for, with_fields
+from textgrad_engine.train.calling import (
+    check_examples,
+    fields_named_by,
+    lacking,
+    run_on,
+    run_scored,
+    target_for,
+    with_fields,
+)
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import Stopwatch
@@ -57,7 +65,7 @@ def evaluate(
     Raises:
         DataError: the dataset is empty, or an example lacks a field.
         ValueError: `repeats` is less than 1.
-        TypeError: the loss is no number (a TextLoss, for instance).
+        TypeError: the dataset is no sequence of dicts, or the loss is no number (a TextLoss, for instance).
         ModelError: the key is wrong, the budget is spent, the run was stopped, or more than half went unanswered.
 
     Example:
@@ -68,6 +76,12 @@ def evaluate(
         >>> evaluate(program, rows, nn.ExactMatch()).scores
         (1.0, 0.0)
     """
+    if callable(dataset) and not callable(loss):
+        raise TypeError(
+            "evaluate: the examples come before the loss, as in evaluate(program, dataset, loss); got "
+            f"{type(dataset).__name__} for the dataset and {type(loss).__name__} for the loss"
+        )
+    check_examples(dataset, "dataset", "evaluate")
     if len(dataset) == 0:
         raise DataError("there is nothing to evaluate on: the dataset is empty")
     if repeats < 1:
@@ -185,10 +199,7 @@ def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...
     found = []
     for row, name in zip(dataset, ids_of(dataset)):
         if row.get(field) is None:
-            raise DataError(
-                f"example {name!r} has no field {field!r}, which says which examples belong together; "
-                f"it has {', '.join(row)}"
-            )
+            raise DataError(lacking(row, name, field, ", which says which examples belong together"))
         found.append(str(row[field]))
     return tuple(found)
 

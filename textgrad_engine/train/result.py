@@ -37,7 +37,7 @@ class TrainResult:
         seconds: how long it took.
         openings: how often the test set was opened by the run.
         overlaps: which examples are in two sets, exactly or nearly, in words.
-        controls: searches without feedback at equal calls, where they were asked for; `usage` holds theirs too.
+        controls: searches without feedback at no more calls, where they were asked for; `usage` holds theirs too.
         front: of the texts that were run on the whole validation set, those that no others beat by fewer tokens or a
             higher score without losing in the other; longest first.
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
@@ -80,6 +80,9 @@ class TrainResult:
         if self.comparison is not None:
             parts.append(f"{self.comparison} ({self.compared_on})")
         return "; ".join(parts)
+
+    def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
+        return f"TrainResult({self})"
 
 
 def tried(seed: Evaluation, steps: Sequence[StepEnded]) -> list[Evaluation]:

@@ -15,7 +15,7 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
-from textgrad_engine.train.calling import fields_named_by, target_for
+from textgrad_engine.train.calling import check_examples, fields_named_by, target_for
 from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.events import (
     Callback,
@@ -51,8 +51,8 @@ class Trainer:
         latency_weight: what a second of an example's forward calls costs, in the same way. 0 decides nothing, and has
             the time reported and on the front; None does not look at it. Times are noisy, and with a weight above 0 two
             runs are equal only where the models' latencies are: `train.latency` says why.
-        controls: after the run, give a rewrite without feedback and random edits as many calls as the optimizer had,
-            and score what they select on the test set too (`TrainResult.controls`). This triples the calls.
+        controls: after the run, give a rewrite without feedback and random edits at most as many calls as the optimizer
+            had, and score what they select on the test set too (`TrainResult.controls`). This about triples the calls.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
         callbacks: told about every event (`train.events`).
 
@@ -152,12 +152,14 @@ class Trainer:
             DataError: a set is empty, an example lacks a field, or one that the guards name is not there; before
                 anything is asked.
             ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
-            TypeError: the loss gives no score (a TextLoss).
+            TypeError: a set is no sequence of dicts, or the loss gives no score (a TextLoss).
             RunError: the run folder is in use.
             ModelError: the models cannot be asked at all (key, model name, price).
         """
-        for name, rows in (("train", train), ("val", val), ("test", test)):
-            if rows is not None and len(rows) == 0:
+        given = {"train": train, "val": val} | ({} if test is None else {"test": test})
+        for name, rows in given.items():
+            check_examples(rows.dataset if isinstance(rows, DataLoader) else rows, name, "fit")
+            if len(rows) == 0:
                 raise DataError(f"the {name} set is empty")
         loader = train if isinstance(train, DataLoader) else self._loader(train)
         self._check(program, loss, optimizer, [loader.dataset, val, *([] if test is None else [test])])

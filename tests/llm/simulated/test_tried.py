@@ -47,3 +47,12 @@ def test_the_best_text_is_made_better_by_what_the_tasks_show() -> None:
     text = asked("optimizer_scores", tried=tried, demos=[demo])
     assert text.startswith(SEED)
     assert "account" in text.removeprefix(SEED)
+
+
+def test_without_feedback_it_says_what_no_version_that_was_tried_says() -> None:
+    """And when it has nothing else to say, the text as it is."""
+    tried: list[str] = []
+    while (text := asked("control_rewrite", text=SEED, tried=tried, repeats=0)) != SEED:
+        assert text not in tried
+        tried.append(text)
+    assert len(tried) == 5

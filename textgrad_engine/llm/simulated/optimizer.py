@@ -189,7 +189,8 @@ def _add(task: Task, text: str, reason: str, numbers: list[int]) -> dict[str, An
 
 
 def _bland(task: Task, key: tuple[object, ...], numbers: list[int], reason: str) -> list[dict[str, Any]]:
-    left = [line for line in BLAND if line not in task.lines]
+    said = {line for text in (*task.tried, "\n".join(task.lines)) for line in text.split("\n")}
+    left = [line for line in BLAND if line not in said]
     return [_add(task, pick(left, *key, "bland"), reason, numbers)] if left else []
 
 

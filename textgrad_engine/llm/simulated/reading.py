@@ -57,6 +57,7 @@ class Task:
         max_edits: how many edits may be given.
         problem: why the last proposal could not be used, "" for a first one.
         other: where two versions are to be merged, the lines of the other that this one lacks; else None.
+        tried: other versions of the text that were tried before.
     """
 
     lines: tuple[str, ...]
@@ -65,6 +66,7 @@ class Task:
     max_edits: int
     problem: str
     other: tuple[str, ...] | None = None
+    tried: tuple[str, ...] = ()
 
 
 def blocks(text: str) -> list[tuple[str, str, str]]:
@@ -144,4 +146,5 @@ def read_optimizer_request(user: str, numbered: bool) -> Task:
         max_edits=int(limit[1]) if limit else 4,
         problem=problem[1].strip() if problem else "",
         other=None if other is None else tuple(line[3:] for line in other.split("\n") if line.startswith("+| ")),
+        tried=tuple(content for _, label, content in parts if label == "version"),
     )

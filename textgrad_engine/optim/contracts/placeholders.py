@@ -14,9 +14,11 @@ __all__ = ["Placeholders"]
 class Placeholders:
     """The ``{slots}`` of the old text must be in the new one, and no others.
 
+    A text without slots is told nothing beforehand, as its requests stay short; what is wrong says the repair.
+
     Example:
-        >>> Placeholders().problem("Sort {ticket}.", "Sort the mail {mail}.")
-        'the placeholder {ticket} is missing; the placeholder {mail} is new'
+        >>> print(Placeholders().problem("Sort {ticket}.", "Sort the ticket."))
+        the placeholder {ticket} is missing
     """
 
     def describe(self, before: str) -> str:

@@ -8,6 +8,7 @@ from textgrad_engine.optim.proposers.merge import Merge
 from textgrad_engine.optim.proposers.patch import Patch
 from textgrad_engine.optim.proposers.rewrite import Rewrite
 from textgrad_engine.optim.proposers.several import Several, propose_many
+from textgrad_engine.optim.proposers.unaided import Unaided
 
 __all__ = [
     "Brief",
@@ -20,6 +21,7 @@ __all__ = [
     "Proposer",
     "Rewrite",
     "Several",
+    "Unaided",
     "propose",
     "propose_many",
 ]

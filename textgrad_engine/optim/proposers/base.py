@@ -51,6 +51,8 @@ class Brief:
         demos: solved examples, for `Demonstrations`.
         queries: inputs of examples that fail, to take demonstrations near to.
         examples: texts that are good of their kind, which `Patch` and `Rewrite` show as models.
+        tried: texts that were proposed for it before and are not used, the latest last, which `Unaided` shows.
+        repeats: so many proposals in a row brought no new text.
         refused: the model's last answer to this brief, where it is asked again because that could not be used.
     """
 
@@ -67,6 +69,8 @@ class Brief:
     demos: tuple[Demo, ...] = ()
     queries: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    repeats: int = 0
     refused: str = ""
 
 

@@ -170,7 +170,8 @@ class Proposer:
         return edits
 
     def _bland(self, task: Task, key: tuple[object, ...], reason: str) -> list[dict[str, Any]]:
-        left = [line for line in BLAND if line not in task.lines]
+        said = {line for text in (*task.tried, "\n".join(task.lines)) for line in text.split("\n")}
+        left = [line for line in BLAND if line not in said]
         return [_edit("add", len(task.lines), pick(left, *key, "bland"), reason, [])] if left else []
 
     def _spoilt(self, edits: list[dict[str, Any]], task: Task, key: tuple[object, ...]) -> list[dict[str, Any]]:

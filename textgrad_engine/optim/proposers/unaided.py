@@ -1,0 +1,32 @@
+"""The unaided proposer: the best text for its role that a model writes without any feedback; for controls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.patch import REWRITE_SCHEMA, origins_of_rewrite
+from textgrad_engine.optim.proposers.base import Brief, Proposal, ask, shared_slots
+
+__all__ = ["Unaided"]
+
+
+@dataclass(frozen=True)
+class Unaided:
+    """Asks a model for the best text for its role. It is told of no feedback, and shown what was tried before.
+
+    `Rewrite` is told to keep what the feedback does not speak against, and to give the text as it was where no change
+    would help. A model that obeys changes nothing where there is no feedback, and is no control for one that has it.
+    """
+
+    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+        """Ask for the new text; see `Proposer` for errors."""
+        shared = shared_slots(brief, problem)
+        slots = {name: shared[name] for name in ("role", "constraints", "problem", "refused")}
+        slots |= {"text": brief.text, "tried": list(brief.tried), "repeats": brief.repeats}
+        body = await ask(model, "control_rewrite", "rewrite", REWRITE_SCHEMA, slots)
+        text = str(body["text"]).strip("\n")
+        if text == brief.text.strip("\n"):  # line ends around the text are no change
+            text = brief.text
+        origins = origins_of_rewrite(brief.text, brief.origins, text, body["reason"], (), brief.step)
+        return Proposal(text, tuple(origins))
