@@ -211,7 +211,8 @@ def test_texts_that_lose_answers_are_refused_and_the_run_goes_on(make: Any, worl
 
     here.before = before
     right_before = [{**row, "target": row["word"]} for row in rows(*lost)]
-    result = here.fit(rows("ant", "bee", "cat"), [*right_before, *rows("ibis", "jay", "kiwi", "lynx")], max_epochs=4)
+    others = rows("ant", "bee", "cat", "ibis", "jay", "kiwi", "lynx")
+    result = here.fit(rows("ant", "bee", "cat"), [*right_before, *others], max_epochs=4)
     assert result.best["system"] == SEED
     assert result.steps[0].kept is False
     assert "had one before; that is more than chance" in " ".join([*result.steps[0].problems, result.steps[0].why])

@@ -40,7 +40,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
             and those of its `optional_slots` that the example has.
 
     Returns:
-        A function of an example and its id.
+        A function of an example and its id. A field that is null and that forward has a default for is left out.
 
     Raises:
         DataError: (from the function) the example lacks a field that forward has no default for.
@@ -51,7 +51,8 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         for field in required:
             if example.get(field) is None:
                 raise DataError(lacking(example, name, field, ", which the program's forward names"))
-        return {field: example[field] for field in (*required, *optional) if field in example}
+        given = [*required, *(field for field in optional if example.get(field) is not None)]
+        return {field: example[field] for field in given}
 
     return pick
 

@@ -385,13 +385,13 @@ def answered(scores: Scores) -> Scores:
         rows = scores(positions)
         before.extend(rows[0])
         after.extend(rows[1])
+        if (lost := after.count(None)) > len(after) / 2:
+            raise AnswerError(f"{lost} of {len(after)} examples had no answer with the proposed texts")
         if lost := lost_more(before, after):
             raise LosesAnswers(
                 f"{lost} of {len(after)} examples had no answer with the proposed texts, and had one before; that is "
                 "more than chance"
             )
-        if (lost := after.count(None)) > len(after) / 2:
-            raise AnswerError(f"{lost} of {len(after)} examples had no answer with the proposed texts")
         return rows
 
     return checked
