@@ -79,6 +79,8 @@ class TrainResult:
                 parts.append(f"{name} {seed.mean:.3f} -> {best.mean:.3f}")
         if self.comparison is not None:
             parts.append(f"{self.comparison} ({self.compared_on})")
+        if self.shortage:
+            parts.append(self.shortage)
         return "; ".join(parts)
 
 
