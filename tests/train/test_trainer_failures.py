@@ -296,6 +296,17 @@ def test_a_spent_budget_gives_the_result_so_far(world: Any, rows: Any) -> None:
         assert listener.events[-1] == RunEnded(result.status, result)
 
 
+def test_a_budget_without_room_for_one_call_is_named_in_the_result(world: Any, rows: Any) -> None:
+    """It was not spent, as nothing was asked; one that allowed a call was."""
+    with tg.budget(tokens=100):
+        result = world("SHOUT").fit(rows("ant"), rows("bee"))
+    assert (result.status, result.total.calls) == ("budget", 0)
+    assert result.shortage.startswith("the budget of 100 tokens does not allow a single call: the first one may need ")
+    assert str(result) == f"budget after 0 steps; {result.shortage}"
+    with tg.budget(calls=1):
+        assert world("SHOUT").fit(rows("ant"), rows("bee")).shortage == ""
+
+
 @pytest.mark.parametrize("concurrency", [1, 64])
 def test_a_budget_in_tokens_ends_a_run_with_the_result_so_far(world: Any, rows: Any, concurrency: int) -> None:
     """The worst case of a call is far above what it uses: the run ends when the next call could pass the limit."""

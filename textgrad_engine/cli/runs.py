@@ -68,7 +68,7 @@ def claim(config: Config, run_dir: Path | None) -> Path:
 
 
 def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], *, feedback: bool) -> dict[str, Any]:
-    """What ``config.json`` of a run folder says: every setting, null where none is set, and its home.
+    """What ``config.json`` of a run folder says: every setting (null for none), and where the config's own folder is.
 
     Args:
         config: of the run.

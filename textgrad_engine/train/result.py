@@ -79,6 +79,8 @@ class TrainResult:
                 parts.append(f"{name} {seed.mean:.3f} -> {best.mean:.3f}")
         if self.comparison is not None:
             parts.append(f"{self.comparison} ({self.compared_on})")
+        if self.shortage:
+            parts.append(self.shortage)
         return "; ".join(parts)
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
