@@ -41,10 +41,11 @@ def test_a_missing_slot_of_a_chat_completion_is_a_missing_field() -> None:
 
 
 def test_a_program_gets_the_fields_it_names_and_no_others() -> None:
-    """The target never leaks into the program; defaults hold where a field is missing."""
+    """The target never leaks into the program; defaults hold where a field is missing, or null."""
     row = {"id": "1", "ticket": "x", "target": "secret"}
     assert fields_named_by(Program())(row, "1") == {"ticket": "x"}
     assert fields_named_by(Program())({**row, "tone": "dry"}, "1") == {"ticket": "x", "tone": "dry"}
+    assert fields_named_by(Program())({**row, "tone": None}, "1") == {"ticket": "x"}
     assert fields_named_by(lambda ticket: ticket)(row, "1") == {"ticket": "x"}
 
 

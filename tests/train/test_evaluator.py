@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -345,3 +346,16 @@ def test_the_scale_is_that_of_the_loss(scale: Any) -> None:
     loss.scale = scale
     found = evaluate(nn.ChatCompletion("{word}", model=echo()), rows(2), loss)
     assert found.scale == (tuple(map(float, scale)) if scale in ((1, 5), (0.0, 10.0)) else None)
+
+
+def test_a_judge_is_shown_what_the_program_was_given() -> None:
+    """Whether an answer is right depends on the question; fields that the program does not name are not shown."""
+    judge = ScriptedModel([{"score": 1, "explanation": ""}] * 2)
+    program = nn.ChatCompletion("{word}", model=echo())
+    data = [{"word": "Rome", "note": "secret"}, {"word": "Bonn", "note": "secret"}]
+    evaluate(program, data, nn.Judge("Is it a capital?", model=judge))
+    shown = sorted(request.messages[-1].text for request in judge.requests)
+    for text, name in zip(shown, ("Bonn", "Rome")):
+        assert re.search(rf"word:\n<input-\w+>\n{name}\n</input-", text)
+        assert "secret" not in text
+        assert '{"score": a number from 0 to 1, ' in text
