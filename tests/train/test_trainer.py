@@ -13,7 +13,7 @@ from textgrad_engine.data import DataLoader, load
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.simulated import TicketsModel
-from textgrad_engine.optim import TGD
+from textgrad_engine.optim import TGD, PatchSearch
 from textgrad_engine.optim.search.race import AT_THE_END, AT_THE_END_LONGER
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, TrainResult
@@ -424,3 +424,17 @@ def test_a_path_is_no_set_of_examples(world: Any, rows: Any) -> None:
         with pytest.raises(TypeError, match=f"fit: {name.removesuffix('.jsonl')} is the path '{name}'"):
             here.fit(*sets)
     assert here.model.requests == []
+
+
+@pytest.mark.parametrize("make", [TGD, PatchSearch])
+@pytest.mark.parametrize("tested", [True, False])
+def test_verdicts_take_examples_of_one_cluster_together(make: Any, tested: bool, world: Any, rows: Any) -> None:
+    """On the validation set and on the test set."""
+    here = world(*["SHOUT"] * 4)
+    here.optimizer = make(here.program.parameters())
+    every = [{**row, "doc": number // 2} for number, row in enumerate(rows(*"ant bee cat dog eel fox gnu hen".split()))]
+    result = here.fit(rows("kiwi"), every, every[:6] if tested else None, clusters="doc")
+    assert result.comparison is not None
+    assert (result.comparison.clusters, result.comparison.n) == ((3, 6) if tested else (4, 8))
+    assert result.best_val is not None
+    assert result.best_val.clusters == tuple("00112233")

@@ -63,6 +63,18 @@ def test_data_errors_come_before_any_call(world: Any, rows: Any, where: str, fla
     assert (here.model.requests, listener.events) == ([], [])
 
 
+def test_examples_without_a_cluster_are_refused_before_any_call(world: Any, rows: Any) -> None:
+    """And a set that is one cluster, of which nothing can be said."""
+    here = world("SHOUT")
+    val = [{**row, "doc": "d1"} for row in rows("bee", "cat")]
+    with pytest.raises(DataError, match="all examples of the val set have the same 'doc'"):
+        here.fit(rows("ant"), val, clusters="doc")
+    val[1]["doc"] = "d2"
+    with pytest.raises(DataError, match="example 'dog' has no field 'doc', which says which examples belong together"):
+        here.fit(rows("ant"), val, rows("dog"), clusters="doc")
+    assert here.model.requests == []
+
+
 def test_a_program_with_nothing_to_train_is_refused(world: Any, rows: Any) -> None:
     """A whole run of forward calls could only end where it began."""
     here = world()

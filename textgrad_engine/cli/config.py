@@ -293,6 +293,8 @@ def check_columns(config: Config, dataset: Dataset) -> None:
     # A judge can do without a reference answer, unless the config or the data speaks of one.
     if config.metric.kind != "judge" or target != "target" or target in dataset.columns:
         wanted.append((target, "data", "target"))
+    if config.data.clusters is not None:
+        wanted.append((config.data.clusters, "data", "clusters"))
     for column, section, key in wanted:
         try:
             dataset.require(column)

@@ -75,6 +75,8 @@ def evaluate(
         path, dataset = _dataset(config, data)
         if clusters is not None:
             dataset.require(clusters)
+        elif config.data.clusters in dataset.columns:
+            clusters = config.data.clusters
         program = build.make_program(config)
         load_texts(program, found.seed if seed_prompt else found.best, found)
         metric = build.make_metric(config)

@@ -43,12 +43,13 @@ class Program(Section):
 
 
 class Data(Section):
-    """The files of examples, and the column that holds the answer."""
+    """The files of examples, the column that holds the answer, and the one that says which belong together, if any."""
 
     train: str
     val: str
     test: str | None = None
     target: str = "target"
+    clusters: str | None = None
 
 
 class Metric(Section):

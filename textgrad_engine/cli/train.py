@@ -153,6 +153,7 @@ def _run(config: Config, job: _Job, folder: RunFolder, *, controls: bool, cache:
             target=config.data.target,
             seed=config.seed,
             guards=job.guards,
+            clusters=config.data.clusters,
             tokens_weight=settings.tokens_weight or 0.0,
             latency_weight=settings.latency_weight,
             controls=controls,

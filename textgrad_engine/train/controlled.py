@@ -37,6 +37,7 @@ def run_controls(run: Run, searched: Controls) -> None:
             target=run.trainer.target,
             concurrency=run.trainer.concurrency,
             guards=run.trainer.guards,
+            clusters=run.trainer.clusters,
             tokens_weight=run.trainer.tokens_weight,
             latency_weight=run.trainer.latency_weight,
         )
@@ -72,6 +73,7 @@ def _tested(run: Run, each: tuple[Control, ...]) -> dict[frozenset[tuple[str, st
                 run.loss,
                 run.trainer.concurrency,
                 target=run.trainer.target,
+                clusters=run.trainer.clusters,
                 on_score=lambda _, advance=advance: advance(),  # type: ignore[misc]
             )
     return tested

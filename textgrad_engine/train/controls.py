@@ -210,6 +210,7 @@ def objective_for(
     target: str,
     concurrency: int | None,
     guards: Guards | None,
+    clusters: str | None = None,
     tokens_weight: float,
     latency_weight: float | None = None,
 ) -> Objective:
@@ -224,6 +225,7 @@ def objective_for(
         target: the field that holds an example's target.
         concurrency: at most so many examples at once.
         guards: what no new texts may break.
+        clusters: the field that says which validation examples belong together.
         tokens_weight: what 1000 tokens of the texts cost, in units of the score.
         latency_weight: what a second of an example's answers costs; None where it is not noted.
     """
@@ -238,6 +240,7 @@ def objective_for(
         concurrency=concurrency,
         parameters=own,
         guards=guards,
+        clusters=clusters,
         tokens_weight=tokens_weight,
         latency_weight=latency_weight,
     )

@@ -27,6 +27,7 @@ from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, t
 from textgrad_engine.train.evaluator import (
     Evaluation,
     Scored,
+    clusters_of,
     evaluation_of,
     refuse_if_mostly_lost,
     scale_of,
@@ -67,6 +68,8 @@ class Objective:
         parameters: what is trained, in this order; None for all parameters of the program that require grad.
         phases: makes the context in which a proposal's calls are made, from its number, for the journal.
         guards: what no new texts may break.
+        clusters: the field that says which validation examples belong together, for `evaluation`; races do not look at
+            it.
         tokens_weight: what 1000 tokens of the texts cost, in units of the score; texts are compared by their mean
             scores less that.
         latency_weight: what a second of an example's forward calls costs, in units of the score; the same way. 0 notes
@@ -100,6 +103,7 @@ class Objective:
         parameters: Sequence[Variable] | None = None,
         phases: Phases | None = None,
         guards: Guards | None = None,
+        clusters: str | None = None,
         tokens_weight: float = 0.0,
         latency_weight: float | None = None,
     ) -> None:
@@ -119,7 +123,9 @@ class Objective:
             self._rows[split] = [  # type: ignore[index]
                 (name, pick(row, name), target_of(row, name)) for row, name in zip(rows, ids_of(rows))
             ]
-        self._guarded = None if guards is None else guards.on(train if val is None else val, self.scale)
+        proven = train if val is None else val
+        self._guarded = None if guards is None else guards.on(proven, self.scale)
+        self._clusters = () if clusters is None else clusters_of(proven, clusters)
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])
         self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
@@ -181,7 +187,7 @@ class Objective:
             ModelError: more than half of the examples went unanswered, or the models cannot be asked at all.
         """
         keys: list[_Key] = [(texts, "val", position, 0) for position in range(len(self.val))]
-        return evaluation_of(self.val, self._results([keys], on_score)[0])
+        return evaluation_of(self.val, self._results([keys], on_score)[0], clusters=self._clusters)
 
     def known(self, texts: Texts) -> Evaluation | None:
         """What is known of the validation set with these texts, without asking; None when that is nothing."""
@@ -192,7 +198,8 @@ class Objective:
             return None
         lost = {name: "it was not run with these texts" for name, score in zip(self.val, scores) if score is None}
         latency = tuple(self.latencies(texts, range(len(self.val)))) if self.timed else ()
-        return Evaluation(self.val, tuple(scores), tuple(None for _ in scores), lost, latency=latency)
+        said = tuple(None for _ in scores)
+        return Evaluation(self.val, tuple(scores), said, lost, clusters=self._clusters, latency=latency)
 
     def validated(self) -> list[tuple[Texts, Evaluation]]:
         """All texts that were run on the whole validation set, sorted, with what they came to; where all answered."""

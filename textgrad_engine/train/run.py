@@ -101,6 +101,7 @@ class Run:
             parameters=self.searched(),
             phases=self.proposal_phase,
             guards=trainer.guards,
+            clusters=trainer.clusters,
             tokens_weight=trainer.tokens_weight,
             latency_weight=trainer.latency_weight,
         )
@@ -431,6 +432,7 @@ class Run:
                 self.loss,
                 self.trainer.concurrency,
                 target=self.trainer.target,
+                clusters=self.trainer.clusters,
                 timed=self.trainer.latency_weight is not None,
                 on_score=lambda _: advance(),
             )

@@ -16,7 +16,7 @@ from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.train.calling import check_examples, fields_named_by, target_for
-from textgrad_engine.train.evaluator import scale_of
+from textgrad_engine.train.evaluator import clusters_of, scale_of
 from textgrad_engine.train.events import (
     Callback,
     run_folder,
@@ -46,6 +46,8 @@ class Trainer:
         seed: of the order of the examples.
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
         guards: what no new text may break, however much better it is on the whole.
+        clusters: the field that says which examples belong together, such as the document that several questions are
+            about; intervals and verdicts then do not take them for independent. Races do.
         tokens_weight: what 1000 tokens of the trained texts cost, in units of the score. Races and means are decided by
             the score less that; the scores that are reported stay plain.
         latency_weight: what a second of an example's forward calls costs, in the same way. 0 decides nothing, and has
@@ -91,6 +93,7 @@ class Trainer:
         seed: int = 0,
         concurrency: int | None = None,
         guards: Guards | None = None,
+        clusters: str | None = None,
         tokens_weight: float = 0.0,
         latency_weight: float | None = None,
         controls: bool = False,
@@ -120,6 +123,7 @@ class Trainer:
         if latency_weight is not None and not 0 <= latency_weight < math.inf:
             raise ValueError(f"latency_weight must be None or a number of at least 0, got {latency_weight}")
         self.guards = guards
+        self.clusters = clusters
         self.latency_weight = latency_weight
         self.tokens_weight = tokens_weight
         self.controls = controls
@@ -165,6 +169,13 @@ class Trainer:
         self._check(program, loss, optimizer, [loader.dataset, val, *([] if test is None else [test])])
         if self.guards is not None:
             self.guards.on(val, scale_of(loss))
+        if self.clusters is not None:
+            for name, rows in (("val", val), ("test", test)):
+                if rows is not None and len(set(clusters_of(rows, self.clusters))) < 2:
+                    raise DataError(
+                        f"all examples of the {name} set have the same {self.clusters!r}, so they are one cluster, of "
+                        "which no interval can be given; leave clusters away, or take examples of several"
+                    )
         callbacks = list(self.callbacks)
         if self.run_dir is not None:
             callbacks.insert(0, run_folder(self.run_dir))
