@@ -533,6 +533,25 @@ def test_samples_without_a_seed(cached: bool, chunk_size: int | None, tmp_path: 
     assert (again == different) is cached
 
 
+@pytest.mark.parametrize("chunk_size", [None, 1])
+def test_the_same_sample_is_shared_by_examples_and_not_by_the_calls_of_one(chunk_size: int | None) -> None:
+    """As a loop does it, an example that asks the same twice takes two samples; so it is in a batch of batches."""
+
+    def two(text: Any) -> tg.Variable:
+        return ops.join([sampled(text, None), sampled(text, None)], "|")
+
+    with tg.use_models(forward=counting()):
+        first, second, other = func.vmap(two, randomness="same", chunk_size=chunk_size)(["q", "q", "r"]).data
+        assert first == second
+        samples = [*first.split("|"), *other.split("|")]
+        assert len(set(samples)) == 4
+        assert [sample[0] for sample in samples] == list("qqrr")
+        batch = func.vmap(func.vmap(two, randomness="same"), randomness="same", chunk_size=chunk_size)
+        (one, also), (again, _) = batch([["a", "a"], ["a", "b"]]).data
+        assert one == also == again
+        assert len(set(one.split("|"))) == 2
+
+
 def test_each_pair_of_two_batches_without_a_seed() -> None:
     """The inner batch shares what the outer one does not, and the other way round."""
 

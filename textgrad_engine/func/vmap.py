@@ -28,7 +28,7 @@ from textgrad_engine.func.columns import Column, Dims, columns_of, made_of, size
 from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.batching import Stack
-from textgrad_engine.ops.chat_completion import SHARED
+from textgrad_engine.ops.chat_completion import SHARED, SharedSamples
 
 __all__ = ["VmapInfo", "VmapLayer", "vmap"]
 
@@ -94,7 +94,8 @@ class VmapLayer(Layer):
         shared: dict[Any, Any] | None = None,
     ) -> None:
         self.size, self.randomness, self.call, self.start, self.total = size, randomness, call, start, total
-        self.names, self.shared = names, shared
+        self.names, self.shared = names, {} if shared is None else shared
+        self._numbers: dict[object, int] = {}
 
     def batch(self, values: Sequence[Any]) -> Variable:
         """One value that stands for one per example."""
@@ -119,11 +120,16 @@ class VmapLayer(Layer):
             return function.forward(*args)
         if self.randomness != "same" or not function.is_random(*args):
             return self._each(function, args)
-        token = SHARED.set(self.shared)
+        token = SHARED.set(self._samples())
         try:
             return self._each(function, args)
         finally:
             SHARED.reset(token)
+
+    def _samples(self) -> SharedSamples:
+        """Those of the next call; what an inner batch asks for each of its examples is one call of the outer one's."""
+        call = self._numbers.setdefault(SHARED.get() or object(), len(self._numbers))
+        return SharedSamples(self.shared, call)
 
     def _each(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         leaves, spec = pytree.flatten(args)
@@ -268,7 +274,8 @@ def vmap(
             examples); one value stands for all arguments, and a dict or tuple may say it for the parts of an argument.
         out_dims: for each output 0 (a batch: one Variable whose data is a list) or None (the same for all examples).
         randomness: what to do about models that sample (`temperature` above 0): ``"error"`` refuses, ``"different"``
-            takes a sample for each example, ``"same"`` lets examples share one where the request is the same.
+            takes a sample for each example, ``"same"`` lets examples share one where the request is the same; an
+            example that asks twice takes two.
         chunk_size: at most so many examples at once; the next ones begin when these are done. None for all.
         names: what the examples are called, in feedback and in what is recorded of calls; an empty name adds nothing to
             that of a batch around it. None numbers them.
