@@ -322,6 +322,25 @@ def test_out_dims_and_containers_of_results() -> None:
     assert [value.data for value in nested["more"]] == [["a?", "b?"], ["x", "x"]]
 
 
+@pytest.mark.parametrize("chunk_size", [None, 1])
+def test_out_dims_for_the_parts_of_a_result(chunk_size: int | None) -> None:
+    """In the shape of the result, down to the parts that one value stands for, as in_dims."""
+
+    def program(text: Any) -> Any:
+        return {"each": [shout(text), {"deep": text + "?"}], "all": Pair(tg.Variable("same"), shout(text)), "x": text}
+
+    out_dims = {"x": 0, "each": 0, "all": (None, 0)}
+    result = func.vmap(program, out_dims=out_dims, chunk_size=chunk_size)(["a", "b"])
+    assert list(result) == ["each", "all", "x"]
+    assert (result["each"][0].data, result["each"][1]["deep"].data) == (["a!", "b!"], ["a?", "b?"])
+    assert isinstance(result["all"], Pair)
+    assert (result["all"].x.data, result["all"].y.data, result["x"].data) == ("same", ["a!", "b!"], ["a", "b"])
+    listed = func.vmap(lambda text: [shout(text), tg.Variable("same")], out_dims=(0, None))(["a"])
+    assert [value.data for value in listed] == [["a!"], "same"]
+    with pytest.raises(AutogradError, match=r"out_dims has the shape \{'x': 0\}, and the function gave \{'each'"):
+        func.vmap(program, out_dims={"x": 0})(["a"])
+
+
 def test_what_is_not_batched_runs_once() -> None:
     """A call without a batched input is one call, for all examples."""
     shared = tg.Variable("x")

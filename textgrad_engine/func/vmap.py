@@ -24,7 +24,16 @@ from textgrad_engine.autograd.function import generates_vmap_rule
 from textgrad_engine.autograd.rules import Rule
 from textgrad_engine.autograd.value import LoneEntry
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.func.columns import Column, Dims, columns_of, made_of, size_of_columns, unbound
+from textgrad_engine.func.columns import (
+    Column,
+    Dims,
+    columns_of,
+    fits_parts,
+    keys_of,
+    made_of,
+    size_of_columns,
+    unbound,
+)
 from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.batching import Stack
@@ -272,7 +281,8 @@ def vmap(
         function: gets Variables and gives Variables, or tuples, lists and dicts of them.
         in_dims: for each argument 0 (a batch: a list, or a Variable whose data is a list) or None (the same for all
             examples); one value stands for all arguments, and a dict or tuple may say it for the parts of an argument.
-        out_dims: for each output 0 (a batch: one Variable whose data is a list) or None (the same for all examples).
+        out_dims: for each output 0 (a batch: one Variable whose data is a list) or None (the same for all examples);
+            one value stands for all outputs, and a dict or tuple may say it for the parts of the result.
         randomness: what to do about models that sample (`temperature` above 0): ``"error"`` refuses, ``"different"``
             takes a sample for each example, ``"same"`` lets examples share one where the request is the same; an
             example that asks twice takes two.
@@ -342,11 +352,11 @@ def _wait(tree: Any) -> None:
 def _merged(chunks: list[tuple[VmapLayer, Any]], out_dims: Dims, call: str) -> Any:
     """The outputs of all chunks as batches."""
     first = chunks[0][1]
-    if isinstance(out_dims, tuple | list):
-        if not isinstance(first, tuple | list) or len(first) != len(out_dims):
-            raise AutogradError(f"{call}: out_dims names {len(out_dims)} outputs, and the function gave {first!r:.60}")
-        parts = [_merged([(layer, result[n]) for layer, result in chunks], dim, call) for n, dim in enumerate(out_dims)]
-        return made_of(first, parts)
+    if isinstance(out_dims, dict | tuple | list):
+        if not all(fits_parts(out_dims, result) for _, result in chunks):
+            raise AutogradError(f"{call}: out_dims has the shape {out_dims!r}, and the function gave {first!r:.60}")
+        by_key = {key: [(layer, result[key]) for layer, result in chunks] for key in keys_of(first)}
+        return made_of(first, [_merged(parts, out_dims[key], call) for key, parts in by_key.items()])
     if out_dims not in (0, None) or isinstance(out_dims, bool):
         raise AutogradError(f"{call}: out_dims may be 0 or None (text has one batch axis), got {out_dims!r}")
     spec = pytree.flatten(first)[1]
