@@ -165,6 +165,8 @@ def jvp(
     with layer:
         outputs = function(*edited)
     results, aux = outputs if has_aux else (outputs, None)
+    handed_on = {id(leaf) for leaf in pytree.leaves(edited)}  # an argument that stays may be a result as it is
+    results = pytree.map_leaves(lambda leaf: lift(leaf) if id(leaf) in handed_on else leaf, results)
     for value in pytree.leaves(results):
         if not isinstance(value, Variable):
             raise AutogradError(
