@@ -328,7 +328,8 @@ def _context_of(ctx: Context, split: Split, number: int) -> Context:
         if ctx.layer is split.layer:
             return ctx.parts[number]
         return ExampleContexts(ctx.layer, [_context_of(part, split, number) for part in ctx.parts])
-    return ctx._with(example=split.name_of(ctx.example, number))
+    parts = tuple([_context_of(part, split, number) for part in ctx._parts])
+    return ctx._with(example=split.name_of(ctx.example, number), _parts=parts)
 
 
 def gathered_items(split: Split, by_example: Mapping[int, Items]) -> Items:

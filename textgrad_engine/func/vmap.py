@@ -14,8 +14,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
@@ -32,29 +31,14 @@ from textgrad_engine.func.columns import (
     keys_of,
     made_of,
     size_of_columns,
-    unbound,
 )
 from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
+from textgrad_engine.func.own_rule import Randomness, VmapInfo, run_own_rule
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.batching import Stack
 from textgrad_engine.ops.chat_completion import SHARED, SharedSamples
 
 __all__ = ["VmapInfo", "VmapLayer", "vmap"]
-
-Randomness = Literal["error", "same", "different"]
-
-
-@dataclass(frozen=True)
-class VmapInfo:
-    """What a Function's own `vmap` rule is told.
-
-    Attributes:
-        batch_size: how many examples there are.
-        randomness: what the user wants of sampled models: ``"error"``, ``"same"`` or ``"different"``.
-    """
-
-    batch_size: int
-    randomness: Randomness
 
 
 class _Batch:
@@ -147,7 +131,7 @@ class VmapLayer(Layer):
             return function.apply(*args)
         separate_style(function, "vmap")
         if not generates_vmap_rule(function, self.call):
-            return self._own_rule(function, args)
+            return run_own_rule(self, function, args)
         columns = [self.entries(leaf) for leaf in leaves]
         results = []
         for position in range(self.size):
@@ -222,47 +206,6 @@ class VmapLayer(Layer):
 
     def _one(self, column: list[Any]) -> Any:
         return self.batch(column) if any(isinstance(value, Variable) for value in column) else column[0]
-
-    def _own_rule(self, function: type[Function], args: tuple[Any, ...]) -> Any:
-        """Call the static method `vmap` of the Function with whole batches."""
-        in_dims: list[Any] = []
-        physical: list[Any] = []
-        for value in args:
-            leaves, spec = pytree.flatten(value)
-            flags = [is_of(self, leaf) for leaf in leaves]
-            in_dims.append(pytree.unflatten(spec, [0 if flag else None for flag in flags]) if any(flags) else None)
-            whole = [Stack.apply(leaf._inner) if flag else leaf for leaf, flag in zip(leaves, flags)]
-            physical.append(pytree.unflatten(spec, whole))
-        result = function.vmap(VmapInfo(self.size, self.randomness), tuple(in_dims), *physical)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise AutogradError(f"{function.__name__}.vmap returns a pair (outputs, out_dims), got {result!r:.80}")
-        outs, out_dims = result
-        single = not isinstance(outs, tuple)
-        values, dims = ((outs,), (out_dims,)) if single else (outs, out_dims)
-        if dims is None or type(dims) is int:
-            dims = (dims,) * len(values)
-        if not isinstance(dims, tuple | list) or len(dims) != len(values):
-            raise AutogradError(
-                f"{function.__name__}.vmap gave {len(values)} outputs and out_dims {out_dims!r:.60}: expected 0, "
-                "None, or a tuple with one of these for each output"
-            )
-        made = tuple([self._of_rule(function, value, dim) for value, dim in zip(values, dims)])
-        return made[0] if single else made
-
-    def _of_rule(self, function: type[Function], value: Any, dim: Any) -> Any:
-        """An output of a Function's own rule."""
-        where = f"{function.__name__}.vmap"
-        if dim is not None and (isinstance(dim, bool) or dim != 0):
-            raise AutogradError(
-                f"{where}: an output is a batch (0) or the same for all examples (None), and out_dims has {dim!r:.40} "
-                "for it"
-            )
-        if dim is None:
-            return value
-        whole = Variable(value) if isinstance(value, list) else value
-        if not isinstance(whole, Variable):
-            raise AutogradError(f"{where}: expected a batch for an output, got {type(value).__name__} {value!r:.40}")
-        return self.batch(unbound(whole, self.size, where))
 
 
 def vmap(
