@@ -41,6 +41,8 @@ class Context:
     _materialize = True
     _freed = False
     _node: weakref.ref[FunctionNode] | None = None
+    _marked: frozenset[int] = frozenset()
+    """Inside a transform, the numbers of the outputs that were marked as not differentiable."""
     _parts: tuple[Context, ...] = ()
     """Of a call that is made for all examples of a batch, what its Function saved for each."""
 
