@@ -233,6 +233,29 @@ def test_a_rule_whose_answers_are_pending() -> None:
         assert pull(["x", "y"])[0].data == ["a A x", "b B y"]
 
 
+def test_a_function_without_backward_or_jvp_is_named_as_in_the_loop() -> None:
+    """An own rule does not stand in for the rules that are missing."""
+
+    class Silent(tg.Function):
+        @staticmethod
+        def forward(text: Any) -> tg.Variable:
+            return tg.Variable(text.data)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, text: Any) -> Any:
+            return list(text.data), 0
+
+    each = func.vmap(lambda text: Silent.apply(text))
+    with pytest.raises(NotImplementedError, match="this Function has no `backward`") as caught:
+        func.vjp(each, tg.Variable(["a", "b"]))[1]("words")
+    assert caught.value.__notes__ == ["Feedback was to pass through Silent."]
+    with pytest.raises(tg.errors.AutogradError, match=r"func\.jvp met Silent, which has no rule"):
+        func.jvp(each, (tg.Variable(["a", "b"]),), ("louder",))
+
+
 def test_no_cycle_keeps_a_recorded_batch_alive() -> None:
     """Saved outputs are kept without their history, as those of a single call."""
     gc.disable()

@@ -233,7 +233,9 @@ class Backward(Rule):
             try:
                 return {call.node: call.sorted(function.backward(ctx, *grads))}
             except NotImplementedError as error:
-                error.add_note(f"Feedback was to pass through {function.__name__}.")
+                note = f"Feedback was to pass through {function.__name__}."
+                if note not in getattr(error, "__notes__", ()):  # of a batch, its own rule says so too
+                    error.add_note(note)
                 raise
 
         async def wait() -> Sorted:
