@@ -402,6 +402,83 @@ def test_a_hook_on_a_value_inside_vmap_is_called_for_each_example():
     assert [item.data for item in back(["short", "long"])[0].grad] == ["SHORT", "LONG"]
 
 
+def on_variable(value, note):
+    value.register_hook(lambda feedback: [*note(feedback.data), f"heard {feedback.data}"])
+
+
+def on_leaf_of(value, note):
+    value.grad_fn.next_functions[0][0].register_prehook(lambda grads: ([*note(grads[0].data), "heard"],))
+
+
+def before_node(value, note):
+    value.grad_fn.register_prehook(lambda grads: ([*note(grads[0].data), f"heard {grads[0].data}"],))
+
+
+def behind_node(value, note):
+    def hook(grad_inputs, grad_outputs):
+        note(grad_outputs[0].data)
+        return tuple([None if grad is None else f"heard {grad.data}" for grad in grad_inputs])
+
+    value.grad_fn.register_hook(hook)
+
+
+def that_looks_on(value, note):
+    value.grad_fn.register_prehook(lambda grads: note(grads[0].data) and None)
+    value.register_hook(lambda feedback: note(feedback.data) and None)
+
+
+def on_all(value, note):
+    register_multi_grad_hook([value, value + "?"], lambda grads: note([grad and grad.data for grad in grads]))
+
+
+def on_any(value, note):
+    register_multi_grad_hook([value], lambda grad: note(grad.data), mode="any")
+
+
+@pytest.mark.parametrize(
+    "hooked",
+    [on_variable, on_leaf_of, before_node, behind_node, that_looks_on, on_all, on_any],
+    ids=lambda f: f.__name__,
+)
+def test_hooks_inside_vmap_of_grad_are_called_for_each_example(hooked):
+    """As in the loop: with the words for one, which they may replace; where an example hears nothing, not at all."""
+    seen = []
+
+    def note(words):
+        seen.append(words)
+        return []
+
+    def loss(text):
+        value = text + "q"
+        hooked(value, note)
+        return ops.exact_match_evaluator(value, "zq")[0]
+
+    texts = ["a", "z", "b"]
+    alone = [func.grad(loss)(text).data for text in texts]
+    in_loop, seen[:] = list(seen), []
+    assert func.vmap(func.grad(loss))(texts).data == alone
+    assert len(in_loop) >= 2
+    assert seen == sorted(in_loop, key=seen.index)
+    seen.clear()
+    assert func.vmap(func.vmap(func.grad(loss)))([texts, texts]).data == [alone, alone]
+    assert len(seen) == 2 * len(in_loop)
+
+
+def test_the_first_of_several_gradients_is_told_to_each_example():
+    """Which one is first may differ between them."""
+    seen = []
+
+    def loss(text, first, second):
+        values = text + "1", text + "2"
+        register_multi_grad_hook(values, lambda grad: seen.append(grad.data), mode="any")
+        return ops.sum([ops.exact_match_evaluator(v, t)[0] for v, t in zip(values, (first, second))])
+
+    args = (["a", "b", "c", "d"], ["a1", "-", "-", "d1"], ["-", "b2", "-", "d2"])
+    func.vmap(func.grad(loss))(*args).data  # noqa: B018
+    told = sorted(text for said in seen for text in ("a2", "b1", "c1", "c2") if f"\n{text}\n" in said)
+    assert told in (["a2", "b1", "c1"], ["a2", "b1", "c2"])
+
+
 def each_of(prompt, text, hook):
     whole = ops.add(prompt, text)
     whole.register_hook(hook)

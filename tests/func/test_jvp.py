@@ -102,6 +102,15 @@ def test_no_rule_is_needed_where_no_edit_comes_by() -> None:
     assert (out.data, change.data) == ("xY", "In part 1 of 2: louder")
 
 
+@pytest.mark.parametrize("stays", [None, ""])
+def test_an_argument_that_stays_may_be_a_result(stays: Any) -> None:
+    """Whether None or empty text says so: it is there, and nothing changes in it."""
+    tangents = ("louder", stays, {"part": stays})
+    outs, changes = func.jvp(lambda a, b, c: (b, a, c), ("x", "y", {"part": 3}), tangents)
+    assert (outs[0].data, outs[1].data, outs[2]["part"].data) == ("y", "x", 3)
+    assert (changes[0].data, changes[1].data, changes[2]["part"].data) == ("", "louder", "")
+
+
 def test_an_edit_that_says_nothing_is_none() -> None:
     """No rule is needed for it either, in a batch too."""
     for primal, edit in (("a", ""), (["a", "b"], ["", ""]), (["a", "b"], "")):

@@ -322,6 +322,25 @@ def test_out_dims_and_containers_of_results() -> None:
     assert [value.data for value in nested["more"]] == [["a?", "b?"], ["x", "x"]]
 
 
+@pytest.mark.parametrize("chunk_size", [None, 1])
+def test_out_dims_for_the_parts_of_a_result(chunk_size: int | None) -> None:
+    """In the shape of the result, down to the parts that one value stands for, as in_dims."""
+
+    def program(text: Any) -> Any:
+        return {"each": [shout(text), {"deep": text + "?"}], "all": Pair(tg.Variable("same"), shout(text)), "x": text}
+
+    out_dims = {"x": 0, "each": 0, "all": (None, 0)}
+    result = func.vmap(program, out_dims=out_dims, chunk_size=chunk_size)(["a", "b"])
+    assert list(result) == ["each", "all", "x"]
+    assert (result["each"][0].data, result["each"][1]["deep"].data) == (["a!", "b!"], ["a?", "b?"])
+    assert isinstance(result["all"], Pair)
+    assert (result["all"].x.data, result["all"].y.data, result["x"].data) == ("same", ["a!", "b!"], ["a", "b"])
+    listed = func.vmap(lambda text: [shout(text), tg.Variable("same")], out_dims=(0, None))(["a"])
+    assert [value.data for value in listed] == [["a!"], "same"]
+    with pytest.raises(AutogradError, match=r"out_dims has the shape \{'x': 0\}, and the function gave \{'each'"):
+        func.vmap(program, out_dims={"x": 0})(["a"])
+
+
 def test_what_is_not_batched_runs_once() -> None:
     """A call without a batched input is one call, for all examples."""
     shared = tg.Variable("x")
@@ -531,6 +550,25 @@ def test_samples_without_a_seed(cached: bool, chunk_size: int | None, tmp_path: 
     assert len(set(different)) == 3
     assert same[0] == same[1] != same[2]
     assert (again == different) is cached
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1])
+def test_the_same_sample_is_shared_by_examples_and_not_by_the_calls_of_one(chunk_size: int | None) -> None:
+    """As a loop does it, an example that asks the same twice takes two samples; so it is in a batch of batches."""
+
+    def two(text: Any) -> tg.Variable:
+        return ops.join([sampled(text, None), sampled(text, None)], "|")
+
+    with tg.use_models(forward=counting()):
+        first, second, other = func.vmap(two, randomness="same", chunk_size=chunk_size)(["q", "q", "r"]).data
+        assert first == second
+        samples = [*first.split("|"), *other.split("|")]
+        assert len(set(samples)) == 4
+        assert [sample[0] for sample in samples] == list("qqrr")
+        batch = func.vmap(func.vmap(two, randomness="same"), randomness="same", chunk_size=chunk_size)
+        (one, also), (again, _) = batch([["a", "a"], ["a", "b"]]).data
+        assert one == also == again
+        assert len(set(one.split("|"))) == 2
 
 
 def test_each_pair_of_two_batches_without_a_seed() -> None:

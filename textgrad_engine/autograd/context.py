@@ -42,6 +42,10 @@ class Context:
     _materialize = True
     _freed = False
     _node: weakref.ref[FunctionNode] | None = None
+    _marked: frozenset[int] = frozenset()
+    """Inside a transform, the numbers of the outputs that were marked as not differentiable."""
+    _parts: tuple[Context, ...] = ()
+    """Of a call that is made for all examples of a batch, what its Function saved for each."""
 
     def save_for_backward(self, *values: Variable | str | float | None) -> None:
         """Keep Variables (inputs or outputs), strings, numbers and None for backward.
@@ -147,6 +151,8 @@ class Context:
         """Outputs among what was saved are kept without their history, so that node and output form no cycle."""
         if node is not None:
             self._node = weakref.ref(node)
+        for part in self._parts:
+            part._seal(node, raws, outs)
         saved: list[Any] | None = None
         for place, version in enumerate(self._versions):
             value = self._saved[place]

@@ -63,6 +63,8 @@ class Function:
     a call under way two objects."""
     backward_is_async: ClassVar[bool] = False
     _style: ClassVar[_Style]
+    _own_rule: ClassVar[Any]
+    """The Function that runs the static method `vmap` of this one; made where it is needed."""
 
     def __init__(self) -> None:
         raise AutogradError(
@@ -139,7 +141,9 @@ class Function:
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
-        """Handle a whole batch at once; without it, forward is run once per example.
+        """Compute the outputs of a whole batch at once; without it, forward is run once per example.
+
+        What it does is not recorded: feedback and edits go through `backward` and `jvp`, once per example.
 
         Args:
             info: `batch_size` and `randomness`.

@@ -15,13 +15,18 @@ NOTE [When hooks run]
     A hook of 1, 3 or 5 that raises fails the pass, and nothing is written. In 6 the pass is over: the hooks of all
     leaves run, then the first error is raised, with a note about the others; the feedback stays.
     Where nothing is said (a true zero) no rule runs, and no hook.
+
+    A hook of 1, 3 or 5 is called as a rule is (`run_rule`): inside `vmap` for each example that is spoken to, with the
+    feedback on its value alone; see NOTE [One example at a time] in `rules.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.gradient import Items, as_items, combine, in_words, texts_for, without_zeros
 from textgrad_engine.autograd.graph import (
     POST,
@@ -33,6 +38,7 @@ from textgrad_engine.autograd.graph import (
     LeafNodeHook,
     add_hook,
 )
+from textgrad_engine.autograd.rules import Rule, Split, gathered_items, run_rule
 from textgrad_engine.autograd.variable import Variable, hooks_at
 from textgrad_engine.errors import AutogradError
 
@@ -47,6 +53,58 @@ __all__ = [
     "on_gradient",
     "register_multi_grad_hook",
 ]
+
+
+class _HookCall(Rule):
+    """One call of a hook.
+
+    Attributes:
+        call: gets the groups, then the example; gives what goes on instead of the first group, or None.
+        groups: gradients; the hook is called where the last group says something.
+        example: of each level of batching that it is inside of, the number of the example.
+    """
+
+    __slots__ = ("call", "example", "groups")
+    function = Function
+
+    def __init__(
+        self,
+        call: Callable[..., Sequence[Items] | None],
+        groups: Sequence[Sequence[Items]],
+        example: tuple[int, ...] = (),
+    ) -> None:
+        self.call, self.groups, self.example = call, groups, example
+
+    def values(self) -> Iterator[Any]:
+        """All items."""
+        yield from [item for group in self.groups for items in group for item in items]
+
+    def run(self) -> Sequence[Items] | None:
+        """Call it."""
+        return self.call(*self.groups, self.example)
+
+    def of_example(self, split: Split, number: int) -> _HookCall | None:
+        """With what is said to the example; None where that is nothing."""
+        own = [[without_zeros(split.part(items, number)) for items in group] for group in self.groups]
+        return _HookCall(self.call, own, (*self.example, split.start + number)) if any(own[-1]) else None
+
+    def gathered(self, split: Split, results: dict[int, Any]) -> Sequence[Items] | None:
+        """Batches again; None where nothing is replaced for any example."""
+        if all(result is None for result in results.values()):
+            return None
+        first: Sequence[Items] = self.groups[0]
+        kept = {number: [split.part(items, number) for items in first] for number in range(split.size)}
+        goes_on = {**kept, **{number: result for number, result in results.items() if result is not None}}
+        return [
+            gathered_items(split, {number: group[place] for number, group in goes_on.items()})
+            for place in range(len(first))
+        ]
+
+
+def _call(hook: Callable[..., Sequence[Items] | None], *groups: Sequence[Items]) -> Sequence[Items]:
+    """Call a hook where there is a single value to show it, and return what goes on instead of the first group."""
+    changed: Sequence[Items] | None = run_rule(_HookCall(hook, groups))
+    return groups[0] if changed is None else changed
 
 
 class MultiGradHook:
@@ -67,20 +125,29 @@ class MultiGradHook:
         if state is None:
             state = work.multi[self] = _Arrivals({known for known in self.edges if work.reaches(known)})
         state.missing.discard(edge)
-        if items and not (self.any and state.found):
-            state.found[edge] = combine(items)
+        if items:
+            state.found[edge] = items
             if self.any:
-                self.function(state.found[edge])
+                _call(functools.partial(self._first, state), [items])
         if not self.any and not state.missing and state.found:
-            self.function([state.found.get(known) for known in self.edges])
+            _call(self._all, [state.found.get(known, []) for known in self.edges])
+
+    def _first(self, state: _Arrivals, arrived: Sequence[Items], example: tuple[int, ...]) -> None:
+        if example not in state.told:
+            state.told.add(example)
+            self.function(combine(arrived[0]))
+
+    def _all(self, arrived: Sequence[Items], example: tuple[int, ...]) -> None:
+        self.function(list(_shown(arrived)))
 
 
 class _Arrivals:
-    """What one pass has brought so far."""
+    """What one pass has brought so far, and which examples have been told of their first gradient."""
 
     def __init__(self, missing: set[GradientEdge]) -> None:
         self.missing = missing
-        self.found: dict[GradientEdge, Variable] = {}
+        self.found: dict[GradientEdge, Items] = {}
+        self.told: set[tuple[int, ...]] = set()
 
 
 def register_multi_grad_hook(
@@ -128,10 +195,14 @@ def on_gradient(work: Pass, edge: GradientEdge, hooks: dict[int, Any], items: It
         if type(hook) is MultiGradHook:
             hook.arrived(work, edge, items)
         elif items:
-            whole = combine(items)
-            if (changed := hook(whole)) is not None:
-                items = without_zeros(as_items(_of_batch(whole, changed), "a hook"))
+            (items,) = _call(functools.partial(_on_variable, hook), [items])
     return items
+
+
+def _on_variable(hook: Any, arrived: Sequence[Items], example: tuple[int, ...]) -> Sequence[Items] | None:
+    whole = combine(arrived[0])
+    changed = hook(whole)
+    return None if changed is None else [without_zeros(as_items(_of_batch(whole, changed), "a hook"))]
 
 
 def _of_batch(whole: Variable, changed: Any) -> Any:
@@ -145,19 +216,27 @@ def _of_batch(whole: Variable, changed: Any) -> Any:
 def before_rule(node: FunctionNode, arrived: Sequence[Items]) -> Sequence[Items]:
     """Run the prehooks of a node, and return the gradients that its rule gets."""
     for hook in _hooks_of(node, PRE):
-        changed = hook(_shown(arrived))
-        if changed is not None:
-            arrived = _replaced(node, "prehook", changed, len(arrived), "outputs")
+        arrived = _call(functools.partial(_on_node, node, hook), arrived) if any(arrived) else arrived
     return arrived
+
+
+def _on_node(node: FunctionNode, hook: Any, arrived: Sequence[Items], example: tuple[int, ...]) -> Any:
+    changed = hook(_shown(arrived))
+    return None if changed is None else _replaced(node, "prehook", changed, len(arrived), "outputs")
 
 
 def after_rule(node: FunctionNode, returned: Sequence[Items], arrived: Sequence[Items]) -> Sequence[Items]:
     """Run the hooks of a node, and return the gradients that go on to its inputs."""
     for hook in _hooks_of(node, POST):
-        changed = hook(_shown([without_zeros(items) for items in returned]), _shown(arrived))
-        if changed is not None:
-            returned = _replaced(node, "hook", changed, len(returned), "inputs that are Variables")
+        returned = _call(functools.partial(_behind_node, node, hook), returned, arrived)
     return returned
+
+
+def _behind_node(
+    node: FunctionNode, hook: Any, returned: Sequence[Items], arrived: Sequence[Items], example: tuple[int, ...]
+) -> Any:
+    changed = hook(_shown([without_zeros(items) for items in returned]), _shown(arrived))
+    return None if changed is None else _replaced(node, "hook", changed, len(returned), "inputs that are Variables")
 
 
 def after_accumulation(leaves: list[tuple[Variable, Items]]) -> None:

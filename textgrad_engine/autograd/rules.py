@@ -123,7 +123,8 @@ class SetUp(Rule):
         ctx.example = EXAMPLE.get()
         outs = self.outputs
         self.function.setup_context(ctx, self.inputs, outs[0] if self.single else outs)
-        return ctx, frozenset([number for number, value in enumerate(outs) if ctx._is_constant(value, value)])
+        ctx._marked = frozenset([number for number, value in enumerate(outs) if ctx._is_constant(value, value)])
+        return ctx, ctx._marked
 
     def of_example(self, split: Split, number: int) -> SetUp:
         """With the inputs and outputs of the example."""
@@ -131,7 +132,7 @@ class SetUp(Rule):
         return SetUp(self.function, self.needs, inputs, outputs, self.single)
 
     def gathered(self, split: Split, results: dict[int, Any]) -> tuple[Context, frozenset[int]]:
-        """The contexts of all examples; an output is differentiable where it is for one of them."""
+        """The contexts of all examples; an output is recorded where it is differentiable for one of them."""
         ctxs, constants = zip(*results.values())
         return ExampleContexts(split.layer, list(ctxs)), frozenset.intersection(*constants)
 
@@ -232,7 +233,9 @@ class Backward(Rule):
             try:
                 return {call.node: call.sorted(function.backward(ctx, *grads))}
             except NotImplementedError as error:
-                error.add_note(f"Feedback was to pass through {function.__name__}.")
+                note = f"Feedback was to pass through {function.__name__}."
+                if note not in getattr(error, "__notes__", ()):  # of a batch, its own rule says so too
+                    error.add_note(note)
                 raise
 
         async def wait() -> Sorted:
@@ -256,9 +259,10 @@ class Backward(Rule):
         """With what is said about the example; without the nodes that nothing is said to."""
         calls = []
         for call in self.calls:
-            arrived = [without_zeros(split.part(items, number)) for items in call.arrived]
+            ctx = _context_of(call.ctx, split, number)
+            own = [[] if output in ctx._marked else items for output, items in enumerate(call.arrived)]
+            arrived = [without_zeros(split.part(items, number)) for items in own]
             if any(arrived):
-                ctx = _context_of(call.ctx, split, number)
                 calls.append(RuleCall(call.node, ctx, arrived, call.wanted, call.needs))
         return Backward(calls, self.together) if calls else None
 
@@ -328,7 +332,8 @@ def _context_of(ctx: Context, split: Split, number: int) -> Context:
         if ctx.layer is split.layer:
             return ctx.parts[number]
         return ExampleContexts(ctx.layer, [_context_of(part, split, number) for part in ctx.parts])
-    return ctx._with(example=split.name_of(ctx.example, number))
+    parts = tuple([_context_of(part, split, number) for part in ctx._parts])
+    return ctx._with(example=split.name_of(ctx.example, number), _parts=parts)
 
 
 def gathered_items(split: Split, by_example: Mapping[int, Items]) -> Items:

@@ -17,6 +17,7 @@ __all__ = [
     "Dims",
     "columns_of",
     "entry_of",
+    "fits_parts",
     "keys_of",
     "made_of",
     "size_of",
@@ -103,18 +104,17 @@ def _columns(value: Any, dim: Any, where: str) -> Any:
 
 
 def _by_part(value: Any, dim: Any, where: str) -> Any:
-    if not _says_parts(dim, value) or set(keys_of(dim)) != set(keys_of(value)):
+    if not fits_parts(dim, value):
         raise AutogradError(f"{where}: in_dims has the shape {dim!r}, and the argument is {value!r:.60}")
     return made_of(value, [_columns(value[key], dim[key], f"{where}[{key!r}]") for key in keys_of(value)])
 
 
-def _says_parts(dim: Any, value: Any) -> bool:
-    """Whether in_dims may be of this class for the parts of a value; a plain tuple or dict does for a special one."""
+def fits_parts(dim: Any, value: Any) -> bool:
+    """Whether dims say something for each part of a value; a plain tuple, list or dict does for a special one."""
     if not pytree.is_container(value):
         return False
-    if isinstance(value, dict):
-        return isinstance(dim, dict)
-    return type(dim) is type(value) or (type(dim) is tuple and isinstance(value, tuple))
+    alike = isinstance(dim, dict) if isinstance(value, dict) else type(dim) in (tuple, list, type(value))
+    return alike and set(keys_of(dim)) == set(keys_of(value))
 
 
 def _from_list(entries: list[Any], where: str) -> Any:

@@ -19,13 +19,14 @@ from typing import Any
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.autograd.arguments import layout_of
+from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.rules import Rule, SetUp, Split, run_rule
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import entry_of, keys_of, made_of
 from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
 
-__all__ = ["JvpLayer", "check_edit", "jvp"]
+__all__ = ["JvpLayer", "check_edit", "jvp", "run_jvp", "without_zero_edits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +50,11 @@ class _Forward(Rule):
         """Call `setup_context` and `jvp`."""
         ctx, _ = self.set_up.run()
         ctx.primals = self.set_up.inputs
-        function, count = self.function, len(self.set_up.outputs)
-        returned = function.jvp(ctx, *self.tangents)
-        given = returned if isinstance(returned, tuple) and not self.set_up.single else (returned,)
-        if len(given) != count:
-            raise AutogradError(
-                f"{function.__name__}.jvp returned {len(given)} tangents, expected {count}: one for each output, "
-                "None for those that stay"
-            )
-        return [_tangent(tangent, function) for tangent in given]
+        return run_jvp(self.function, ctx, self.tangents, self.set_up.single, len(self.set_up.outputs))
 
     def of_example(self, split: Split, number: int) -> _Forward | None:
         """With the values and tangents of the example; None where all of these are zeros."""
-        tangents = tuple([_without_zeros(tangent) for tangent in split.part(self.tangents, number)])
+        tangents = tuple([without_zero_edits(tangent) for tangent in split.part(self.tangents, number)])
         needs = _needs(tangents)
         return _Forward(replace(self.set_up.of_example(split, number), needs=needs), tangents) if any(needs) else None
 
@@ -70,6 +63,24 @@ class _Forward(Rule):
         columns = [{n: changes[output] for n, changes in results.items()} for output in range(len(self.set_up.outputs))]
         edited = [{n: change for n, change in column.items() if change is not None} for column in columns]
         return [split.whole(column) if column else None for column in edited]
+
+
+def run_jvp(
+    function: type[Function], ctx: Context, tangents: tuple[Any, ...], single: bool, count: int
+) -> list[Variable | None]:
+    """Call a Function's `jvp`; for each output its tangent, or None.
+
+    Raises:
+        AutogradError: it gave another number of tangents than there are outputs, or something else.
+    """
+    returned = function.jvp(ctx, *tangents)
+    given = returned if isinstance(returned, tuple) and not single else (returned,)
+    if len(given) != count:
+        raise AutogradError(
+            f"{function.__name__}.jvp returned {len(given)} tangents, expected {count}: one for each output, "
+            "None for those that stay"
+        )
+    return [_tangent(tangent, function) for tangent in given]
 
 
 class JvpLayer(Layer):
@@ -101,7 +112,7 @@ class JvpLayer(Layer):
 
     def _edits(self, value: Any) -> Any:
         """The tangent of an argument, in its shape; None when there is none in it."""
-        return _without_zeros(pytree.map_leaves(lambda leaf: leaf._inner[1] if is_of(self, leaf) else None, value))
+        return without_zero_edits(pytree.map_leaves(lambda leaf: leaf._inner[1] if is_of(self, leaf) else None, value))
 
     def dual(self, primal: Any, tangent: Variable | None) -> Any:
         """A value of this level; the value itself where it is not edited."""
@@ -165,6 +176,8 @@ def jvp(
     with layer:
         outputs = function(*edited)
     results, aux = outputs if has_aux else (outputs, None)
+    handed_on = {id(leaf) for leaf in pytree.leaves(edited)}  # an argument that stays may be a result as it is
+    results = pytree.map_leaves(lambda leaf: lift(leaf) if id(leaf) in handed_on else leaf, results)
     for value in pytree.leaves(results):
         if not isinstance(value, Variable):
             raise AutogradError(
@@ -270,7 +283,7 @@ def _is_zero(edit: Variable) -> bool:
     return isinstance(edit._inner, list) and all(_is_zero(part) for part in edit._parts())
 
 
-def _without_zeros(tangent: Any) -> Any:
+def without_zero_edits(tangent: Any) -> Any:
     """The tangent of an argument with None for the zeros in it; None when there is nothing else."""
     kept = pytree.map_leaves(lambda leaf: None if leaf is None or _is_zero(leaf) else leaf, tangent)
     return kept if any(leaf is not None for leaf in pytree.leaves(kept)) else None

@@ -14,8 +14,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
@@ -24,28 +23,22 @@ from textgrad_engine.autograd.function import generates_vmap_rule
 from textgrad_engine.autograd.rules import Rule
 from textgrad_engine.autograd.value import LoneEntry
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.func.columns import Column, Dims, columns_of, made_of, size_of_columns, unbound
+from textgrad_engine.func.columns import (
+    Column,
+    Dims,
+    columns_of,
+    fits_parts,
+    keys_of,
+    made_of,
+    size_of_columns,
+)
 from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
+from textgrad_engine.func.own_rule import Randomness, VmapInfo, run_own_rule
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.batching import Stack
-from textgrad_engine.ops.chat_completion import SHARED
+from textgrad_engine.ops.chat_completion import SHARED, SharedSamples
 
 __all__ = ["VmapInfo", "VmapLayer", "vmap"]
-
-Randomness = Literal["error", "same", "different"]
-
-
-@dataclass(frozen=True)
-class VmapInfo:
-    """What a Function's own `vmap` rule is told.
-
-    Attributes:
-        batch_size: how many examples there are.
-        randomness: what the user wants of sampled models: ``"error"``, ``"same"`` or ``"different"``.
-    """
-
-    batch_size: int
-    randomness: Randomness
 
 
 class _Batch:
@@ -94,7 +87,8 @@ class VmapLayer(Layer):
         shared: dict[Any, Any] | None = None,
     ) -> None:
         self.size, self.randomness, self.call, self.start, self.total = size, randomness, call, start, total
-        self.names, self.shared = names, shared
+        self.names, self.shared = names, {} if shared is None else shared
+        self._numbers: dict[object, int] = {}
 
     def batch(self, values: Sequence[Any]) -> Variable:
         """One value that stands for one per example."""
@@ -119,11 +113,16 @@ class VmapLayer(Layer):
             return function.forward(*args)
         if self.randomness != "same" or not function.is_random(*args):
             return self._each(function, args)
-        token = SHARED.set(self.shared)
+        token = SHARED.set(self._samples())
         try:
             return self._each(function, args)
         finally:
             SHARED.reset(token)
+
+    def _samples(self) -> SharedSamples:
+        """Those of the next call; what an inner batch asks for each of its examples is one call of the outer one's."""
+        call = self._numbers.setdefault(SHARED.get() or object(), len(self._numbers))
+        return SharedSamples(self.shared, call)
 
     def _each(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         leaves, spec = pytree.flatten(args)
@@ -132,7 +131,7 @@ class VmapLayer(Layer):
             return function.apply(*args)
         separate_style(function, "vmap")
         if not generates_vmap_rule(function, self.call):
-            return self._own_rule(function, args)
+            return run_own_rule(self, function, args)
         columns = [self.entries(leaf) for leaf in leaves]
         results = []
         for position in range(self.size):
@@ -208,47 +207,6 @@ class VmapLayer(Layer):
     def _one(self, column: list[Any]) -> Any:
         return self.batch(column) if any(isinstance(value, Variable) for value in column) else column[0]
 
-    def _own_rule(self, function: type[Function], args: tuple[Any, ...]) -> Any:
-        """Call the static method `vmap` of the Function with whole batches."""
-        in_dims: list[Any] = []
-        physical: list[Any] = []
-        for value in args:
-            leaves, spec = pytree.flatten(value)
-            flags = [is_of(self, leaf) for leaf in leaves]
-            in_dims.append(pytree.unflatten(spec, [0 if flag else None for flag in flags]) if any(flags) else None)
-            whole = [Stack.apply(leaf._inner) if flag else leaf for leaf, flag in zip(leaves, flags)]
-            physical.append(pytree.unflatten(spec, whole))
-        result = function.vmap(VmapInfo(self.size, self.randomness), tuple(in_dims), *physical)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise AutogradError(f"{function.__name__}.vmap returns a pair (outputs, out_dims), got {result!r:.80}")
-        outs, out_dims = result
-        single = not isinstance(outs, tuple)
-        values, dims = ((outs,), (out_dims,)) if single else (outs, out_dims)
-        if dims is None or type(dims) is int:
-            dims = (dims,) * len(values)
-        if not isinstance(dims, tuple | list) or len(dims) != len(values):
-            raise AutogradError(
-                f"{function.__name__}.vmap gave {len(values)} outputs and out_dims {out_dims!r:.60}: expected 0, "
-                "None, or a tuple with one of these for each output"
-            )
-        made = tuple([self._of_rule(function, value, dim) for value, dim in zip(values, dims)])
-        return made[0] if single else made
-
-    def _of_rule(self, function: type[Function], value: Any, dim: Any) -> Any:
-        """An output of a Function's own rule."""
-        where = f"{function.__name__}.vmap"
-        if dim is not None and (isinstance(dim, bool) or dim != 0):
-            raise AutogradError(
-                f"{where}: an output is a batch (0) or the same for all examples (None), and out_dims has {dim!r:.40} "
-                "for it"
-            )
-        if dim is None:
-            return value
-        whole = Variable(value) if isinstance(value, list) else value
-        if not isinstance(whole, Variable):
-            raise AutogradError(f"{where}: expected a batch for an output, got {type(value).__name__} {value!r:.40}")
-        return self.batch(unbound(whole, self.size, where))
-
 
 def vmap(
     function: Callable[..., Any],
@@ -266,9 +224,11 @@ def vmap(
         function: gets Variables and gives Variables, or tuples, lists and dicts of them.
         in_dims: for each argument 0 (a batch: a list, or a Variable whose data is a list) or None (the same for all
             examples); one value stands for all arguments, and a dict or tuple may say it for the parts of an argument.
-        out_dims: for each output 0 (a batch: one Variable whose data is a list) or None (the same for all examples).
+        out_dims: for each output 0 (a batch: one Variable whose data is a list) or None (the same for all examples);
+            one value stands for all outputs, and a dict or tuple may say it for the parts of the result.
         randomness: what to do about models that sample (`temperature` above 0): ``"error"`` refuses, ``"different"``
-            takes a sample for each example, ``"same"`` lets examples share one where the request is the same.
+            takes a sample for each example, ``"same"`` lets examples share one where the request is the same; an
+            example that asks twice takes two.
         chunk_size: at most so many examples at once; the next ones begin when these are done. None for all.
         names: what the examples are called, in feedback and in what is recorded of calls; an empty name adds nothing to
             that of a batch around it. None numbers them.
@@ -335,11 +295,11 @@ def _wait(tree: Any) -> None:
 def _merged(chunks: list[tuple[VmapLayer, Any]], out_dims: Dims, call: str) -> Any:
     """The outputs of all chunks as batches."""
     first = chunks[0][1]
-    if isinstance(out_dims, tuple | list):
-        if not isinstance(first, tuple | list) or len(first) != len(out_dims):
-            raise AutogradError(f"{call}: out_dims names {len(out_dims)} outputs, and the function gave {first!r:.60}")
-        parts = [_merged([(layer, result[n]) for layer, result in chunks], dim, call) for n, dim in enumerate(out_dims)]
-        return made_of(first, parts)
+    if isinstance(out_dims, dict | tuple | list):
+        if not all(fits_parts(out_dims, result) for _, result in chunks):
+            raise AutogradError(f"{call}: out_dims has the shape {out_dims!r}, and the function gave {first!r:.60}")
+        by_key = {key: [(layer, result[key]) for layer, result in chunks] for key in keys_of(first)}
+        return made_of(first, [_merged(parts, out_dims[key], call) for key, parts in by_key.items()])
     if out_dims not in (0, None) or isinstance(out_dims, bool):
         raise AutogradError(f"{call}: out_dims may be 0 or None (text has one batch axis), got {out_dims!r}")
     spec = pytree.flatten(first)[1]

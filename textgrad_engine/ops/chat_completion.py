@@ -7,7 +7,7 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine import dispatch, templates
@@ -27,7 +27,16 @@ from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.what_if import what_if
 
-__all__ = ["SHARED", "ChatCompletion", "ask", "ask_texts", "chat_completion", "complete", "config_from"]
+__all__ = [
+    "SHARED",
+    "ChatCompletion",
+    "SharedSamples",
+    "ask",
+    "ask_texts",
+    "chat_completion",
+    "complete",
+    "config_from",
+]
 
 
 class ChatCompletion(Function):
@@ -306,13 +315,26 @@ async def _sampled(settings: ChatSettings, model: Model, request: Request) -> st
     if (shared := SHARED.get()) is None:
         return await ask()
     # Whoever asks first asks for all; one who is no longer waited for takes nothing away from the others.
-    key = (id(model), settings.sample, request.model_dump_json())
-    if key not in shared:
-        shared[key] = asyncio.ensure_future(ask())
-    return await asyncio.shield(shared[key])
+    key = (shared.call, id(model), settings.sample, request.model_dump_json())
+    if key not in shared.answers:
+        shared.answers[key] = asyncio.ensure_future(ask())
+    return await asyncio.shield(shared.answers[key])
 
 
-SHARED: ContextVar[dict[Any, asyncio.Future[str]] | None] = ContextVar("textgrad_engine_shared_samples", default=None)
+@dataclass(frozen=True, eq=False, slots=True)
+class SharedSamples:
+    """What the calls share that one place of a program makes for the examples of a batch.
+
+    Attributes:
+        answers: those to the requests of all places, so far.
+        call: which of the program's calls it is: an example that asks the same twice takes two samples.
+    """
+
+    answers: dict[Any, asyncio.Future[str]]
+    call: int
+
+
+SHARED: ContextVar[SharedSamples | None] = ContextVar("textgrad_engine_shared_samples", default=None)
 """Where calls that sample find the answers to equal requests, if they are to share them."""
 
 _SYSTEM_AND_USER = Plan((("system", (Hole(0),)), ("user", (Hole(1),))), ())
