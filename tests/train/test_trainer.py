@@ -432,7 +432,8 @@ def test_verdicts_take_examples_of_one_cluster_together(make: Any, tested: bool,
     """On the validation set and on the test set."""
     here = world(*["SHOUT"] * 4)
     here.optimizer = make(here.program.parameters())
-    every = [{**row, "doc": number // 2} for number, row in enumerate(rows(*"ant bee cat dog eel fox gnu hen".split()))]
+    words = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
+    every = [{**row, "doc": number // 2} for number, row in enumerate(rows(*words))]
     result = here.fit(rows("kiwi"), every, every[:6] if tested else None, clusters="doc")
     assert result.comparison is not None
     assert (result.comparison.clusters, result.comparison.n) == ((3, 6) if tested else (4, 8))

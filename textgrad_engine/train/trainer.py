@@ -170,8 +170,8 @@ class Trainer:
         if self.guards is not None:
             self.guards.on(val, scale_of(loss))
         if self.clusters is not None:
-            for name, rows in (("val", val), ("test", test)):
-                if rows is not None and len(set(clusters_of(rows, self.clusters))) < 2:
+            for name, examples in (("val", val), ("test", test)):
+                if examples is not None and len(set(clusters_of(examples, self.clusters))) < 2:
                     raise DataError(
                         f"all examples of the {name} set have the same {self.clusters!r}, so they are one cluster, of "
                         "which no interval can be given; leave clusters away, or take examples of several"
