@@ -15,6 +15,7 @@ from textgrad_engine.errors import (
     UnknownModelError,
 )
 from textgrad_engine.llm import Request, ResponseFormat
+from textgrad_engine.ops.messages import ChatSettings, plan_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 USER = [{"role": "user", "content": "Hello {name}."}]
@@ -387,3 +388,11 @@ def test_several_feedback_items_are_one_call() -> None:
     assert shown.index("first thing") < shown.index("second thing")
     assert shown.count("Feedback on the answer:") == 1
     assert said(system) == ["about system"]
+
+
+def test_a_plan_keeps_short_messages_for_the_next_call_and_no_long_ones() -> None:
+    """A document that a program was asked about once is not held for as long as the program."""
+    for text, kept in (("Be brief.", 1), ("a document " * 10_000, 0)):
+        plan, values = plan_of([{"role": "user", "content": text}], {})
+        assert plan.request(values, ChatSettings()).messages[0].text == text
+        assert len(plan.said) == kept
