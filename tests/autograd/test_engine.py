@@ -12,6 +12,7 @@ import textgrad_engine as tg
 from textgrad_engine import dispatch, ops
 from textgrad_engine.autograd import Layer, grad
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.testing import FunctionModel
 
 
 def leaf(text="p", role=""):
@@ -815,3 +816,53 @@ def test_a_rule_waits_for_a_forward_that_nobody_has_read():
 
     First.apply(tg.Variable("a"), Slow.apply(gate, prompt)).backward("f")
     assert texts(prompt.grad) == ["slow answer: f"]
+
+
+def test_an_input_that_wants_feedback_is_heard_where_the_call_before_had_one_that_wanted_none():
+    """Two calls in a row that have the rest of their inputs in common."""
+    prompt = tg.Variable("prompt", requires_grad=True)
+    word = tg.Variable("two", requires_grad=True)
+    before = prompt + tg.Variable("one")
+    after = prompt + word
+    tg.backward([before, after], ["x", "y"])
+    assert [item.data for item in word.grad] == ["y"]
+    assert [item.data for item in prompt.grad] == ["x", "y"]
+
+
+def test_of_several_critics_that_fail_the_first_in_order_is_named():
+    """A rule asks one for each input; the error of the pass depends on no order of answers."""
+
+    class Pair(tg.Function):
+        @staticmethod
+        def forward(ctx, one, two):
+            return tg.Variable(one.data + two.data)
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return tuple([ops.chat_completion(None, [{"role": "user", "content": word}]) for word in ("one", "two")])
+
+    def fail(request):
+        raise LookupError(f"about {request.messages[-1].text}")
+
+    with tg.use_models(forward=FunctionModel(fail)), pytest.raises(LookupError, match="about one"):
+        Pair.apply(leaf("a"), leaf("b")).backward("x")
+
+
+def test_feedback_made_of_several_items_has_the_score_of_the_first():
+    """In the order of the losses."""
+
+    class Shout(tg.Function):
+        @staticmethod
+        def forward(ctx, text):
+            return tg.Variable(text.data.upper())
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return f"(before shouting) {grad_out.data}"
+
+    text = tg.Variable("a", requires_grad=True)
+    shouted = Shout.apply(text)
+    tg.backward([ops.deterministic_evaluator(shouted, None, lambda _, s=s: s, "worth")[0] for s in (0.25, 0.5)])
+    (item,) = text.grad
+    assert item.source.score == 0.25
+    assert [piece.source.score for piece in item.source.because] == [0.25, 0.5]

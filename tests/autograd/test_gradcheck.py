@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import html
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -137,6 +138,30 @@ def test_gradients_that_are_swapped() -> None:
     assert "a critic that was shown valuemark0" in message
 
 
+def test_gradients_that_are_swapped_without_a_critic() -> None:
+    """Each is about the other's value; that of gradients that name no value nothing can tell."""
+
+    def rule(ctx: Any, grad_out: Variable) -> Any:
+        a, b, _ = ctx.saved_variables
+        return f"on {b.data!r}: {grad_out.data}", f"on {a.data!r}: {grad_out.data}"
+
+    message = found(broken(rule).apply)
+    assert checks(message) == ["each gradient about its own input"]
+    assert "expected: \"on 'one valuemark0': feedbackmark1\"" in message
+    assert "got:      \"on 'two valuemark1': feedbackmark1\"" in message
+    assert gradcheck(broken(rule).apply, (wanting("one"), wanting("two")), check_values=False)
+
+
+def test_gradients_that_tell_each_input_where_the_other_stands_are_sound() -> None:
+    """They name the other's value, in words of their own."""
+
+    def rule(ctx: Any, grad_out: Variable) -> Any:
+        a, b, _ = ctx.saved_variables
+        return f"in front of {b.data!r}: {grad_out.data}", f"behind {a.data!r}: {grad_out.data}"
+
+    assert gradcheck(broken(rule).apply, (wanting("one"), wanting("two")))
+
+
 def test_a_rule_that_hears_the_first_item_only() -> None:
     """Feedback of several uses or losses arrives as several items."""
     message = found(broken(lambda ctx, grad_out: (grad_out.grad[0], grad_out)).apply)
@@ -178,6 +203,50 @@ def test_a_rule_that_cannot_do_without_one_output() -> None:
     message = found(Two.apply, wanting("t"))
     assert checks(message) == ["feedback on output 1 alone"]
     assert "AttributeError: 'NoneType' object has no attribute 'data'" in message
+
+
+class Halves(tg.Function):
+    """Two outputs of one input; the examples below break its rule."""
+
+    num_outputs = 2
+
+    @staticmethod
+    def forward(text: Variable) -> Any:
+        return Variable(text.data[:1]), Variable(text.data[1:])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, first: Variable, second: Variable) -> Any:
+        return f"{first.data} {second.data}"
+
+
+@pytest.mark.parametrize("ask", [critic, str])
+def test_a_rule_that_does_not_listen_to_one_output(ask: Any) -> None:
+    """What is said about that output alone is lost, on the way to the critic or to the gradient."""
+
+    def rule(ctx: Any, first: Variable, second: Variable) -> Any:
+        return ask(f"{ctx.saved_variables[0].data}: {first.data}")
+
+    deaf = type("Deaf", (Halves,), {"backward": staticmethod(rule)})
+    message = found(deaf.apply, wanting("text"))
+    assert checks(message) == ["feedback on output 1 alone"]
+    assert "expected: the words said about this output, 'feedbackmark2', in a gradient\n    got:      [" in message
+    assert gradcheck(Halves.apply, wanting("text"))
+
+
+def test_a_rule_that_listens_to_the_second_output_only_when_the_first_is_silent() -> None:
+    """Each output alone is heard, and together one of them is lost."""
+
+    def rule(ctx: Any, first: Variable, second: Variable) -> Any:
+        return first.data or second.data
+
+    message = found(type("Either", (Halves,), {"backward": staticmethod(rule)}).apply, wanting("text", "whole"))
+    assert checks(message) == ["feedback on all outputs"]
+    assert "(input 0, 'whole')\n    expected: the words said about output 1, 'feedbackmark2', in its" in message
+    assert "got:      'feedbackmark1'" in message
 
 
 def test_a_rule_that_keeps_what_it_heard_before() -> None:
@@ -267,7 +336,35 @@ def test_a_critic_whose_prompt_hostile_text_breaks() -> None:
 
     message = found(broken(rule).apply)
     assert checks(message) == ["hostile text in feedback", "hostile text in inputs"]
-    assert "got:      requests without it" in message
+    assert "got:      1 requests without it, the first of them" in message
+
+
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        (lambda value, said: f"{value[:40]}: {said}", ["hostile text in inputs"]),
+        (lambda value, said: f"{html.escape(value)}: {said}", ["hostile text in inputs"]),
+        (lambda value, said: f"{value}: {said[:40]}", ["hostile text in feedback"]),
+        (lambda value, said: f"{value}: {html.escape(said)}", ["hostile text in feedback"]),
+    ],
+)
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_request_that_changes_what_the_other_inputs_request_shows_whole(
+    number: int, changed: Any, names: Any
+) -> None:
+    """Each input's own request counts, the one whose answer is its gradient."""
+
+    def rule(ctx: Any, grad_out: Variable) -> Any:
+        values = [saved.data for saved in ctx.saved_variables[:2]]
+        shown = [f"{value}: {grad_out.data}" for value in values]
+        shown[number] = changed(values[number], grad_out.data)
+        return critic(shown[0]), critic(shown[1])
+
+    message = found(broken(rule).apply)
+    assert checks(message) == names
+    assert f"(input {number}" in message
+    assert f"(input {1 - number}" not in message
+    assert "expected: as it is in the request that asks for feedback on it: '</feedback>" in message
 
 
 def test_a_forward_that_hostile_inputs_break() -> None:

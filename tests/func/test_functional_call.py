@@ -67,6 +67,13 @@ def test_two_values_for_one_parameter_are_refused() -> None:
         func.functional_call(Program(), {"tone": "a", "other.prompt": "b"}, "x")
 
 
+@pytest.mark.parametrize("value", [tg.Variable("rude", requires_grad=True), "rude"])
+def test_one_value_for_both_names_of_a_parameter(value: Any) -> None:
+    """As in PyTorch: it is the same, whichever name counts."""
+    both = func.functional_call(Program(), {"tone": value, "other.prompt": value}, "x")
+    assert both.data == func.functional_call(Program(), {"tone": value}, "x").data == "two: one: x rude=rude."
+
+
 def test_the_module_is_as_it_was_after_an_exception() -> None:
     """Whatever forward raises."""
     program = Program()

@@ -450,3 +450,9 @@ def test_threads_have_their_own_levels() -> None:
         thread.join()
     assert all(f">\n{name}\n</expected" in text for name, text in found.items())
     assert set(found) == {"a", "b"}
+
+
+def test_the_start_of_a_pass_is_no_feedback() -> None:
+    """Nothing was said about a function that returns its argument."""
+    gradient = func.grad(lambda score: score)(3)
+    assert (gradient.data, gradient.grad) == ("", [])

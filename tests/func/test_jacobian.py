@@ -285,3 +285,14 @@ def test_the_hessian_of_several_arguments_is_a_table() -> None:
         (aa, ab), (ba, bb) = data(table("x", "y"))
     assert aa == ba != ""
     assert ab == bb != ""
+
+
+def test_the_explanations_of_a_batch_are_one_row() -> None:
+    """They are feedback on a batch, which has its entries already; the list of scores has a row for each."""
+    drafts = tg.Variable(["a", "b"])
+
+    def explained(drafts: Any) -> Any:
+        return ops.exact_match_evaluator(drafts, ["x", "b"], reduction_fn=None)[1]
+
+    row = func.jacrev(explained)(drafts)
+    assert [bool(text) for text in row.data] == [True, False]

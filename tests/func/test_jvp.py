@@ -12,7 +12,8 @@ import textgrad_engine as tg
 from textgrad_engine import func, nn, ops
 from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.errors import AutogradError, MalformedResponse, ServerFailed
-from textgrad_engine.llm import Completion, Request, RetryPolicy, resolve
+from textgrad_engine.llm import Completion, GenerateConfig, Request, RetryPolicy, resolve
+from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.testing import FunctionModel
 
@@ -643,3 +644,23 @@ def test_hostile_text_stays_inside_its_fence(model: FunctionModel, chat: Any) ->
     shown = model.requests[-1].messages[1].text
     assert shown.count(hostile) == 3
     assert json.loads(shown.rsplit("\n", 1)[1]) == {"change": "what would change in the answer"}
+
+
+@pytest.mark.parametrize(
+    ("gate", "edits", "expected"),
+    [
+        ("yes", ("", "becomes 'no'"), ["fine", ""]),
+        ("", ("becomes 'b'", ""), ["", ""]),
+        ("yes", ("becomes 'b'", ""), ["fine", "is shorter"]),
+    ],
+)
+def test_what_decides_whether_a_model_is_asked_says_nothing_to_it(gate: str, edits: Any, expected: list[str]) -> None:
+    """An edit of it alone changes no answer, and where it says no, no edit does; nobody is asked about either."""
+    model = FunctionModel(lambda request: {"change": "is shorter"} if request.config.response_format else "fine")
+
+    def program(text: Any, gate: Any) -> tg.Variable:
+        return ask("judge", text, GenerateConfig(), purpose="forward", role="answer", gate=gate)
+
+    with tg.use_models(forward=model):
+        assert [result.data for result in func.jvp(program, ("a", gate), edits)] == expected
+    assert len(model.requests) == sum(map(bool, expected))

@@ -117,6 +117,58 @@ def test_a_state_does_not_follow_later_changes() -> None:
     assert state["prompt"]["data"] == "text"
 
 
+def test_a_state_shares_no_list_with_the_batch_it_was_taken_of_or_given_to() -> None:
+    """Neither side follows what happens to the other's list."""
+    leaf = Leaf(["one", "two"])  # type: ignore[arg-type]
+    state = leaf.state_dict()
+    leaf.prompt.data[0] = "changed"
+    assert state["prompt"]["data"] == ["one", "two"]
+    leaf.load_state_dict(state)
+    leaf.prompt.data[0] = "changed"
+    assert state["prompt"]["data"] == ["one", "two"]
+    state["prompt"]["data"][1] = "changed"
+    assert leaf.prompt.data == ["changed", "two"]
+
+
+def test_names_that_hold_none_are_in_no_state() -> None:
+    """As in PyTorch: the name is kept, for a parameter or buffer that there is not yet."""
+    tree = Tree()
+    tree.register_parameter("tail", None)
+    tree.register_buffer("notes", None)
+    names = ["head", "memory", "left.prompt", "right.prompt"]
+    assert list(tree.state_dict()) == names
+    assert tree.tail is None
+    assert tree.notes is None
+    assert [name for name, _ in tree.named_parameters()] == ["head", "left.prompt", "right.prompt"]
+    assert [name for name, _ in tree.named_buffers()] == ["memory"]
+    tree.load_state_dict(Tree().state_dict())
+    tree.zero_grad()
+    tree.tail, tree.notes = nn.Parameter("tail"), Variable("noted")
+    assert sorted(tree.state_dict()) == sorted([*names, "tail", "notes"])
+    tree.register_parameter("tail", None)
+    del tree.tail
+    with pytest.raises(AttributeError, match="Tree has no attribute 'tail'"):
+        _ = tree.tail
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"role": 5}, "'role' of 'left.prompt' is int 5; expected str"),
+        ({"requires_grad": "no"}, "'requires_grad' of 'left.prompt' is str 'no'; expected bool"),
+    ],
+)
+def test_an_entry_of_a_state_with_a_field_of_another_type_is_refused(entry: Any, message: str) -> None:
+    """It is named, and nothing changes."""
+    tree = Tree()
+    before = tree.state_dict()
+    broken = {**before, "head": {**before["head"], "data": "changed"}}
+    broken["left.prompt"] = {**before["left.prompt"], **entry}
+    with pytest.raises(TypeError, match=message):
+        tree.load_state_dict(broken)
+    assert tree.state_dict() == before
+
+
 def test_parameters_by_dotted_name_in_order() -> None:
     """Own ones first, then the parts', in order of assignment; buffers are none."""
     assert [name for name, _ in Tree().named_parameters()] == ["head", "left.prompt", "right.prompt"]

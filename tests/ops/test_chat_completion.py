@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pydantic
@@ -15,6 +16,8 @@ from textgrad_engine.errors import (
     UnknownModelError,
 )
 from textgrad_engine.llm import Request, ResponseFormat
+from textgrad_engine.ops.chat_completion import SHARED, ChatCompletion
+from textgrad_engine.ops.messages import ChatSettings, plan_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 USER = [{"role": "user", "content": "Hello {name}."}]
@@ -387,3 +390,45 @@ def test_several_feedback_items_are_one_call() -> None:
     assert shown.index("first thing") < shown.index("second thing")
     assert shown.count("Feedback on the answer:") == 1
     assert said(system) == ["about system"]
+
+
+def test_a_plan_keeps_short_messages_for_the_next_call_and_no_long_ones() -> None:
+    """A document that a program was asked about once is not held for as long as the program."""
+    for text, kept in (("Be brief.", 1), ("a document " * 10_000, 0)):
+        plan, values = plan_of([{"role": "user", "content": text}], {})
+        assert plan.request(values, ChatSettings()).messages[0].text == text
+        assert len(plan.said) == kept
+
+
+def test_one_who_is_no_longer_waited_for_takes_a_shared_sample_from_nobody() -> None:
+    """Whoever asked first asks for all, also after its own call was cancelled."""
+
+    class Slow:
+        name = "slow"
+        begun = 0
+
+        async def complete(self, request: Request) -> llm.Completion:
+            self.begun += 1
+            await released.wait()
+            return llm.Completion(text="fine")
+
+    model, released = Slow(), asyncio.Event()
+    settings = ChatSettings(model=model, config=llm.GenerateConfig(temperature=1))
+    plan, values = plan_of([{"role": "user", "content": "Hello."}], {})
+
+    async def cancelled_and_kept() -> str:
+        first, second = [asyncio.ensure_future(ChatCompletion.forward(settings, plan, *values)) for _ in range(2)]
+        while not model.begun:
+            await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        released.set()
+        return str((await second).data)
+
+    token = SHARED.set({})
+    try:
+        assert asyncio.run(cancelled_and_kept()) == "fine"
+    finally:
+        SHARED.reset(token)
+    assert model.begun == 1

@@ -11,7 +11,7 @@ from textgrad_engine import Variable, ops
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.testing import ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
 def wanting(data: Any) -> Variable:
@@ -201,13 +201,67 @@ def test_success_is_the_users_to_define() -> None:
 
 @pytest.mark.parametrize("wanted", [lambda score: score >= 3, lambda scores: all(score >= 3 for score in scores)])
 def test_a_success_fn_of_one_score_or_of_a_list_as_in_afnio(wanted: Any) -> None:
-    """Each entry of a batch is asked about by itself, so that feedback on it depends on its own score."""
+    """Where not all of a batch succeed, each is asked about by itself: feedback on it depends on its own score."""
     prediction = wanting(["abc", "ab"])
     evaluated = ops.deterministic_evaluator(prediction, None, len, "length", success_fn=wanted)
     assert [bool(text) for text in evaluated[1].data] == [False, True]
     model = ScriptedModel([{"score": 3, "explanation": "fine"}])
     score, explanation = ops.judge(wanting("x"), "Is it kind?", scale=(1, 5), success_fn=wanted, model=model)
     assert (score.data, explanation.data) == (3, "")
+
+
+@pytest.mark.parametrize("how", ["metric", "judge", "messages"])
+def test_a_success_fn_of_a_list_is_first_asked_about_the_whole_batch(how: str) -> None:
+    """As afnio documents it: True skips the feedback on every entry, also on those that fail by themselves."""
+
+    def evaluated(prediction: Variable, least: float) -> tuple[Variable, Variable]:
+        def good_on_average(scores: list[float]) -> bool:
+            return sum(scores) / len(scores) >= least
+
+        if how == "metric":
+            return ops.deterministic_evaluator(
+                prediction, "a", lambda got, wanted: got == wanted, "equality", success_fn=good_on_average
+            )
+        model = FunctionModel(
+            lambda request: {"score": int("wrong!" not in request.messages[-1].text), "explanation": "no"}
+        )
+        if how == "judge":
+            return ops.judge(prediction, "Is it a?", success_fn=good_on_average, model=model)
+        messages = [{"role": "user", "content": "{prediction}"}]
+        return ops.lm_judge_evaluator(model, messages, prediction, success_fn=good_on_average)
+
+    prediction = wanting(["a", "a", "wrong!", "a"])
+    score, explanation = evaluated(prediction, 0.75)
+    assert (score.data, explanation.data) == (3, [""] * 4)
+    score.backward()
+    assert prediction.grad == []
+    score, explanation = evaluated(prediction, 0.8)
+    assert [bool(text) for text in explanation.data] == [False, False, True, False]
+    score.backward()
+    assert [[bool(text) for text in item.data] for item in prediction.grad] == [[False, False, True, False]]
+
+
+def test_a_success_fn_of_a_number_is_not_asked_about_a_list() -> None:
+    """Each entry speaks for itself, though the function could take a list of scores, too."""
+    prediction = wanting(["a", "x"])
+    for evaluated in (
+        ops.deterministic_evaluator(prediction, "a", lambda got, wanted: got == wanted, "equality", success_fn=bool),
+        ops.judge(
+            prediction,
+            "Is it a?",
+            success_fn=bool,
+            model=ScriptedModel([{"score": 1, "explanation": ""}, {"score": 0, "explanation": "no"}]),
+        ),
+    ):
+        assert [bool(text) for text in evaluated[1].data] == [False, True]
+
+
+def test_words_on_a_batch_that_succeeds_still_arrive() -> None:
+    """Success silences the evaluator, not what is said about its score."""
+    prediction = wanting(["a", "a"])
+    model = ScriptedModel([{"score": 1, "explanation": ""}, {"score": 1, "explanation": ""}])
+    ops.judge(prediction, "Is it a?", model=model)[1].backward(["warmer", ""])
+    assert said(prediction) == [["warmer", ""]]
 
 
 def test_a_success_fn_that_fails_says_why() -> None:

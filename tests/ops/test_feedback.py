@@ -420,3 +420,23 @@ def test_the_words_said_to_the_critic_can_be_replaced(tmp_path: Any) -> None:
     with tg.use_models(forward=model), templates.use_prompts(tmp_path):
         nn.ExactMatch()(program()(word="a"), "right").backward()
     assert [message.text for message in asked(model)[0].messages] == ["Mine.", "Go."]
+
+
+def test_an_input_that_differs_between_the_cases_of_a_question_is_shown_in_each_case_alone() -> None:
+    """Above the cases stands only what they have in common, never the first case's text for all."""
+    model = FunctionModel(
+        lambda request: (
+            {f"case_{n}": {"system": "no", "word": "no"} for n in (1, 2)} if request.purpose == "backward" else "wrong"
+        )
+    )
+    words = [Variable(text, role="word", requires_grad=True) + "!" for text in ("apple", "pear")]
+    with tg.use_models(forward=model), ops.feedback_batch_size(2):
+        chat = program()
+        tg.backward([nn.ExactMatch()(chat(word=word), "right") for word in words])
+    (request,) = asked(model)
+    above, *cases = re.split(r"(?m)^## Case \d+$", user_of(request))
+    assert [("apple" in part, "pear" in part) for part in (above, *cases)] == [
+        (False, False),
+        (True, False),
+        (False, True),
+    ]

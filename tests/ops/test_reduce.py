@@ -11,6 +11,7 @@ from textgrad_engine.autograd import Source
 from textgrad_engine.errors import ContextOverflow, MalformedResponse
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.tokens import count_request
+from textgrad_engine.ops.reduce import in_rounds, merged_items
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
@@ -190,3 +191,17 @@ def test_a_bad_answer_in_a_round_is_asked_for_again() -> None:
     few = ops.reduce([f"piece {n} " + "word " * 100 for n in range(20)], max_items=3, model=model)
     assert len(few) == 3
     assert answers.count("problem") == 1
+
+
+def test_each_round_leaves_fewer_pieces_of_every_group() -> None:
+    """Also where nearly all may be left: rounds that change nothing would never end."""
+    long = [("feedback", "word " * 700, 1)] * 5
+    rounds = in_rounds(long, 4, with_context(4000))
+    groups = next(rounds)
+    assert groups
+    assert all(most < len(group) < len(long) for group, most in groups)
+
+
+def test_a_piece_that_an_answer_names_twice_hears_feedback_once() -> None:
+    """The numbers of one merged piece are a set, in the order in which they were named."""
+    assert merged_items('{"items": [{"text": "both", "numbers": [2, 1, 2]}]}') == [("both", [2, 1])]

@@ -23,7 +23,8 @@ class Observed(Protocol):
         requests: the text of every request so far.
         repeats: None for models that answer as they like. Otherwise True is set when the backward pass begins: from
             then on every text in an answer begins with `gradcheck.CRITIC_MARK` and repeats the marks of its request,
-            those of feedback in their order, each once.
+            those of feedback in their order, each once, and `gradcheck.WHOLE_MARK` with the number of every hostile
+            text that the request holds as it is.
     """
 
     requests: list[str]
@@ -89,6 +90,7 @@ class Rehearsal:
         seed: int = 0,
         wanted: int | None = None,
         output: int | None = None,
+        each_output: Sequence[Sequence[str]] | None = None,
         roles: Sequence[str] | None = None,
     ) -> Run:
         """Run the function forward as often as `said` is long, and once backward from all results.
@@ -99,6 +101,7 @@ class Rehearsal:
             seed: shuffles the order in which models answer.
             wanted: only this input wants feedback.
             output: only this output gets feedback.
+            each_output: the items of feedback on each output, where they are not the same for all, as in `said`.
             roles: the roles of the inputs, if not their own.
 
         Raises:
@@ -110,10 +113,13 @@ class Rehearsal:
             roots: list[Variable] = []
             gradients: list[list[Variable] | None] = []
             for outs, texts in zip(uses, said):
-                for out in outs if output is None else outs[output : output + 1]:
+                for place, out in enumerate(outs):
+                    if output not in (None, place):
+                        continue
                     roots.append(out)
                     own = _starts(out._gradient_edge().node)
-                    gradients.append(None if own else [Variable(text, role="feedback") for text in texts])
+                    items = each_output[place] if each_output and place < len(each_output) else texts
+                    gradients.append(None if own else [Variable(text, role="feedback") for text in items])
             before = len(seen.requests)
             if seen.repeats is not None:
                 seen.repeats = True

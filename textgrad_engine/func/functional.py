@@ -30,12 +30,14 @@ def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str
         module: the program.
         overrides: the values by dotted name, as `named_parameters` gives them: Variables, values inside a transform, or
             texts. One without a role gets the role of what it stands for. A parameter that the module has under
-            several names is replaced under all of them.
+            several names is replaced under all of them; it may be given under several, if that is one and the same
+            value.
         args: the module's arguments.
         kwargs: the module's keyword arguments.
 
     Raises:
-        KeyError: the module has no parameter or buffer of that name; those it has are named.
+        KeyError: the module has no parameter or buffer of that name; those it has are named. Or two names of one
+            parameter are given different values.
         TypeError: it is no module, or a value is neither a Variable nor a text.
 
     Example:

@@ -34,7 +34,8 @@ class Metric(Module):
     Args:
         fn: ``fn(prediction, target)`` gives a number (1 is full marks), or (number, what is wrong in words).
         purpose: what it checks, in words; the critic is told.
-        success_fn: says of a score whether nothing needs to change; by default ``score >= 1``.
+        success_fn: says of a score whether nothing needs to change; by default ``score >= 1``. One that takes a
+            list of scores is first asked about all scores of a batch, as in `ops.deterministic_evaluator`.
     """
 
     def __init__(self, fn: Callable[..., Any], purpose: str, success_fn: Callable[[Any], bool] | None = None) -> None:
@@ -55,7 +56,8 @@ class Judge(Module):
     Args:
         instructions: the criteria.
         scale: the lowest and the highest score.
-        success_fn: says of a score whether nothing needs to change; by default only the highest score does.
+        success_fn: says of a score whether nothing needs to change; by default only the highest score does. One
+            that takes a list of scores is first asked about all scores of a batch, as in `ops.judge`.
         model: asks this model; None stands for the judge of `use_models`.
         eval_mode: False sends feedback to the instructions instead of the prediction, to make the judge better.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -33,8 +34,8 @@ class Module:
     """
 
     training: bool
-    _parameters: dict[str, Parameter]
-    _buffers: dict[str, Variable]
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Variable | None]
     _modules: dict[str, Module]
     _forward_hooks: dict[int, Callable[..., Any]]
     _forward_pre_hooks: dict[int, Callable[..., Any]]
@@ -107,16 +108,21 @@ class Module:
 
     def _drop(self, name: str) -> bool:
         self.__dict__.pop(name, None)
-        return any(store.pop(name, None) is not None for store in (self._parameters, self._buffers, self._modules))
+        stores: tuple[dict[str, Any], ...] = (self._parameters, self._buffers, self._modules)
+        for store in stores:
+            if name in store:
+                del store[name]
+                return True
+        return False
 
-    def register_parameter(self, name: str, parameter: Parameter) -> None:
-        """Make `parameter` one of the module's, under `name`."""
+    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
+        """Make `parameter` one of the module's, under `name`; None keeps the name for one that there is not yet."""
         _check_name(name)
         self._drop(name)
         self._parameters[name] = parameter
 
-    def register_buffer(self, name: str, value: Variable) -> None:
-        """Keep a Variable that belongs to the state but is never trained."""
+    def register_buffer(self, name: str, value: Variable | None) -> None:
+        """Keep a Variable that belongs to the state but is never trained; None keeps the name, and is in no state."""
         _check_name(name)
         self._drop(name)
         self._buffers[name] = value
@@ -156,7 +162,7 @@ class Module:
         seen: set[int] = set()
         for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
             for name, parameter in module._parameters.items():
-                if id(parameter) not in seen:
+                if parameter is not None and id(parameter) not in seen:
                     seen.add(id(parameter))
                     yield _dotted(path, name), parameter
 
@@ -164,21 +170,22 @@ class Module:
         """The buffers with their dotted names."""
         for path, module in self.named_modules(prefix):
             for name, value in module._buffers.items():
-                yield _dotted(path, name), value
+                if value is not None:
+                    yield _dotted(path, name), value
 
     # state
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
-        """Every parameter and buffer by dotted name, as plain data: ``{"data", "role", "requires_grad"}``."""
-        state = {}
-        for path, module in self.named_modules():
-            for name, value in (*module._parameters.items(), *module._buffers.items()):
-                state[_dotted(path, name)] = {
-                    "data": value.data,
-                    "role": value.role,
-                    "requires_grad": value.requires_grad,
-                }
-        return state
+        """Every parameter and buffer by dotted name, as plain data: ``{"data", "role", "requires_grad"}``; a copy."""
+        return {
+            _dotted(path, name): {
+                "data": copy.deepcopy(value.data),
+                "role": value.role,
+                "requires_grad": value.requires_grad,
+            }
+            for path, module in self.named_modules()
+            for name, value in _own(module)
+        }
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]], strict: bool = True) -> None:
         """Take over the values of a `state_dict`; nothing changes when it does not fit.
@@ -195,7 +202,7 @@ class Module:
             raise TypeError(f"load_state_dict takes what state_dict gave, got {type(state).__name__} {state!r:.60}")
         own: dict[str, Variable] = {}
         for path, module in self.named_modules():
-            for name, value in (*module._parameters.items(), *module._buffers.items()):
+            for name, value in _own(module):
                 own[_dotted(path, name)] = value
         missing = [name for name in own if name not in state]
         unexpected = [name for name in state if name not in own]
@@ -220,11 +227,15 @@ class Module:
                 f"{type(self).__name__} has no parameter or buffer {unknown[0]!r}; it has {', '.join(places) or 'none'}"
             )
         replaced = dict(_REPLACED.get())
-        given: dict[int, str] = {}
+        given: dict[int, tuple[str, Any]] = {}
         for name, value in overrides.items():
             own, spots = places[name]
-            if given.setdefault(id(own), name) != name:
-                raise KeyError(f"{given[id(own)]!r} and {name!r} are one parameter: give a value for one of them")
+            if id(own) in given:
+                other, same = given[id(own)]
+                if value is not same and not (isinstance(value, str) and value == same):
+                    raise KeyError(f"{other!r} and {name!r} are one parameter: give a value for one of them")
+                continue
+            given[id(own)] = name, value
             stand_in = _stand_in(value, own, name)
             replaced.update({(id(module), key): (module, stand_in) for module, key in spots})
         token = _REPLACED.set(replaced)
@@ -300,12 +311,19 @@ _REPLACED: ContextVar[Mapping[tuple[int, str], tuple[Module, Variable]]] = Conte
 """What stands for a parameter, by its module's id and its name there; with the module, so that the id stays its own."""
 
 
+def _own(module: Module) -> Iterator[tuple[str, Variable]]:
+    """A module's own parameters and buffers, without the names that hold None."""
+    for name, value in (*module._parameters.items(), *module._buffers.items()):
+        if value is not None:
+            yield name, value
+
+
 def _places(root: Module) -> dict[str, tuple[Variable, list[tuple[Module, str]]]]:
     """Each parameter and buffer by dotted name, with all places where modules below `root` have it."""
     named: dict[str, Variable] = {}
     spots: dict[int, list[tuple[Module, str]]] = {}
     for path, module in root.named_modules():
-        for name, value in (*module._parameters.items(), *module._buffers.items()):
+        for name, value in _own(module):
             named[_dotted(path, name)] = value
             spots.setdefault(id(value), []).append((module, name))
     return {name: (value, spots[id(value)]) for name, value in named.items()}
@@ -366,7 +384,13 @@ def _entry(name: str, entry: Any) -> tuple[Any, str, bool]:
             f"load_state_dict: {name!r} has the entry {entry!r:.60}; expected {{'data': ..., 'role': ..., "
             "'requires_grad': ...}, as state_dict gives it"
         )
-    return Variable(entry["data"]).data, entry["role"], entry["requires_grad"]
+    for key, kind in (("role", str), ("requires_grad", bool)):
+        if not isinstance(entry[key], kind):
+            raise TypeError(
+                f"load_state_dict: {key!r} of {name!r} is {type(entry[key]).__name__} {entry[key]!r:.60}; expected "
+                f"{kind.__name__}, as state_dict gives it"
+            )
+    return copy.deepcopy(Variable(entry["data"]).data), entry["role"], entry["requires_grad"]
 
 
 def _dotted(path: str, name: str) -> str:

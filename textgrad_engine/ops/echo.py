@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from textgrad_engine.autograd.gradcheck import CRITIC_MARK, FEEDBACK_MARK, VALUE_MARK
+from textgrad_engine.autograd.gradcheck import CRITIC_MARK, FEEDBACK_MARK, VALUE_MARK, WHOLE_MARK, whole_marks
 from textgrad_engine.autograd.rehearsal import OBSERVE
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -93,7 +93,9 @@ def _shown_for(key: str, text: str) -> str:
 def _repeated(text: str) -> str:
     said = dict.fromkeys(mark.lower() for mark in re.findall(rf"{FEEDBACK_MARK}\d+", text, re.IGNORECASE))
     values = {mark.lower() for mark in re.findall(rf"{VALUE_MARK}\d+", text, re.IGNORECASE)}
-    return " ".join([CRITIC_MARK, *said, *sorted(values)])
+    whole = {mark.lower() for mark in re.findall(rf"{WHOLE_MARK}\d+", text, re.IGNORECASE)}
+    whole |= {f"{WHOLE_MARK}{number}" for number in whole_marks(text)}
+    return " ".join([CRITIC_MARK, *said, *sorted(values), *sorted(whole)])
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from textgrad_engine.ops.what_if import described_change, edited_text
 __all__ = [
     "Evaluator",
     "Reduction",
+    "all_succeed",
     "deterministic_evaluator",
     "exact_match_evaluator",
     "feedback_of",
@@ -183,7 +184,7 @@ class _Deterministic(Evaluator):
     ) -> Any:
         count = _count(prediction)
         pairs = list(zip(_entries(prediction, count), _entries(target, count)))
-        scores, texts = [], []
+        scores, remarks = [], []
         for got, wanted in pairs:
             arguments = (got,) if target is None else (got, wanted)
             try:
@@ -200,14 +201,16 @@ class _Deterministic(Evaluator):
             score, explanation = outcome if isinstance(outcome, tuple) else (outcome, "")
             if not isinstance(score, int | float) or not math.isfinite(score):
                 raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
-            good = is_success(score, success_fn) if success_fn is not None else score >= 1
-            prompt = templates.load("metric")
             scores.append(score)
-            texts.append(
-                ""
-                if good
-                else prompt.render(purpose=purpose, score=score, prediction=got, target=wanted, explanation=explanation)
-            )
+            remarks.append(explanation)
+        good = [score >= 1 for score in scores] if success_fn is None else _successes(scores, success_fn)
+        prompt = templates.load("metric")
+        texts = [
+            ""
+            if fine
+            else prompt.render(purpose=purpose, score=score, prediction=got, target=wanted, explanation=remark)
+            for fine, score, (got, wanted), remark in zip(good, scores, pairs, remarks)
+        ]
         return _scored(prediction, scores, texts, count, reduction)
 
     @staticmethod
@@ -238,6 +241,35 @@ def is_success(score: Any, success_fn: Callable[[Any], Any]) -> bool:
             raise error from None
 
 
+def all_succeed(scores: list[Any], success_fn: Callable[[Any], Any]) -> bool:
+    """What a function that takes a list says of all scores of a batch; False for one that takes a number.
+
+    The latter is asked about each score by `is_success`. The two are told apart by the TypeError that a function of a
+    list raises for a number.
+
+    Args:
+        scores: of all entries.
+        success_fn: the user's function.
+    """
+    if not scores:
+        return False
+    try:
+        success_fn(scores[0])
+        return False
+    except TypeError:
+        try:
+            return bool(success_fn(list(scores)))
+        except TypeError:
+            return False  # `is_success` raises the error that says why
+
+
+def _successes(scores: list[Any], success_fn: Callable[[Any], Any]) -> list[bool]:
+    """Which entries of a batch need no change."""
+    if len(scores) > 1 and all_succeed(scores, success_fn):
+        return [True] * len(scores)
+    return [is_success(score, success_fn) for score in scores]
+
+
 def deterministic_evaluator(
     prediction: Variable,
     target: Any,
@@ -255,7 +287,9 @@ def deterministic_evaluator(
             that says what is wrong. Called once for each entry of a batch.
         eval_fn_purpose: what the function checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``. One written for afnio,
-            which takes a list of scores, is asked about a list with one.
+            which takes a list of scores (and raises TypeError for a number), is first asked about all scores of a
+            batch: if it says True, nothing needs to change for any entry. If not, it is asked about each entry by
+            itself, in a list with one score.
         reduction_fn: makes one score of a batch's scores; None gives the list of them.
 
     Returns:

@@ -15,7 +15,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.chat_completion import ChatCompletion, ask
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.evaluators import Evaluator, Reduction, feedback_of, is_success, reduced, roles_of
+from textgrad_engine.ops.evaluators import Evaluator, Reduction, all_succeed, feedback_of, is_success, reduced, roles_of
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.messages import ChatSettings, answer_form, plan_of
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
@@ -89,32 +89,44 @@ class _JudgedJudge(_Verdict):
 
 
 class _Batch(Function):
-    """`_Batch.apply(scores, explanations, reduction)`: the outputs for a batch, from those for its entries."""
+    """`_Batch.apply(scores, explanations, reduction, success, eval_mode)`: a batch's outputs, from its entries'."""
 
     num_outputs = 2
     deferrable = True
     starts_backward = True
 
     @staticmethod
-    def forward(scores: list[Variable], explanations: list[Variable], reduction: Reduction) -> Any:
-        score = reduced([score.data for score in scores], reduction)
-        return Variable(score), Variable([text.data for text in explanations])
+    def forward(
+        scores: list[Variable],
+        explanations: list[Variable],
+        reduction: Reduction,
+        success: Success | None,
+        eval_mode: bool,
+    ) -> Any:
+        numbers, texts = [score.data for score in scores], [text.data for text in explanations]
+        if success is not None and any(texts) and all_succeed(numbers, success):
+            texts = [""] * len(texts)
+        return Variable(reduced(numbers, reduction)), Variable(texts)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.count = len(inputs[0])
+        ctx.count, ctx.eval_mode = len(inputs[0]), inputs[4]
+        ctx.save_for_backward(output[1])
 
     @staticmethod
-    def output_role(scores: list[Variable], explanations: list[Variable], reduction: Reduction) -> Any:
+    def output_role(scores: list[Variable], explanations: list[Variable], *_: Any) -> Any:
         return (scores[0].role, explanations[0].role) if scores else roles_of(None)
 
     @staticmethod
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
-        return (*[parts_of_items(grad_out.grad, ctx.count) for grad_out in grad_outs], None)
+        said = [grad_out.grad for grad_out in grad_outs]
+        if ctx.eval_mode and not any(ctx.saved_variables[0].data):  # a success: no entry begins to speak of itself
+            said = [[item for item in items if not is_start(item)] for items in said]
+        return (*[parts_of_items(items, ctx.count) for items in said], None, None, None)
 
     @staticmethod
     def jvp(ctx: Any, scores: list[Any] | None, explanations: list[Any] | None, *_: None) -> Any:
-        values, _, reduction = ctx.primals
+        values, _, reduction, _, _ = ctx.primals
         pairs = enumerate(zip(values, scores or []), 1)
         named = [(f"entry {number} of {ctx.count}", value, edit) for number, (value, edit) in pairs]
         score = _batch_of_edits(scores) if reduction is None else edit_of_parts(named)
@@ -149,7 +161,8 @@ def judge(
         inputs: what the prediction was made from, by name, for the judge to see; for a batch as `target`.
         scale: the lowest and the highest score.
         success_fn: says of a score whether nothing needs to change; by default only the highest score does. Each
-            entry of a batch is asked about by itself.
+            entry of a batch is asked about by itself. One that takes a list of scores (and raises TypeError for a
+            number) is first asked about all scores of a batch: if it says True, nothing needs to change for any entry.
         reduction_fn: makes one score of a batch's scores; None gives the list of them.
         eval_mode: True sends feedback to the prediction and to nothing else. False is for making the judge better: what
             is said about its score and explanation goes to the instructions and inputs, and not to prediction and
@@ -181,7 +194,7 @@ def judge(
     size = common_size(list(zip(["the prediction", "the instructions", "the target", *names], values)), "judge")
     if size is None:
         return one(values)
-    return _of_batch(each_entry(size, values, one, "judge"), reduction_fn)
+    return _of_batch(each_entry(size, values, one, "judge"), reduction_fn, success_fn, eval_mode)
 
 
 def lm_judge_evaluator(
@@ -230,7 +243,8 @@ def lm_judge_evaluator(
     size = common_size(named, "lm_judge_evaluator")
     if size is None:
         return one([prediction, *holes])
-    return _of_batch(each_entry(size, [prediction, *holes], one, "lm_judge_evaluator"), reduction_fn)
+    verdicts = each_entry(size, [prediction, *holes], one, "lm_judge_evaluator")
+    return _of_batch(verdicts, reduction_fn, success_fn, eval_mode)
 
 
 def _verdict(prediction: Any, answer: Variable, scale: _Scale, eval_mode: bool) -> tuple[Variable, Variable]:
@@ -239,9 +253,11 @@ def _verdict(prediction: Any, answer: Variable, scale: _Scale, eval_mode: bool) 
     return score, explanation
 
 
-def _of_batch(verdicts: list[tuple[Variable, Variable]], reduction: Reduction) -> tuple[Variable, Variable]:
+def _of_batch(
+    verdicts: list[tuple[Variable, Variable]], reduction: Reduction, success: Success | None, eval_mode: bool
+) -> tuple[Variable, Variable]:
     scores, explanations = [score for score, _ in verdicts], [explanation for _, explanation in verdicts]
-    score, explanation = _Batch.apply(scores, explanations, reduction)
+    score, explanation = _Batch.apply(scores, explanations, reduction, success, eval_mode)
     return score, explanation
 
 
