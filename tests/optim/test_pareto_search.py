@@ -226,3 +226,52 @@ def test_no_more_merges_are_tried_than_allowed(parcels: Callable[..., SimulatedT
         while (decided := optimizer.step(objective)) is not None:
             kinds.append(decided.kind)
     assert kinds.count("merge") <= merges
+
+
+def breaking(world: type[Any], *lines: str, after: int = 0) -> type[Any]:
+    """The world of words where texts with all these lines get no answers, once they got so many."""
+
+    class Breaking(world):  # type: ignore[misc]
+        answered = 0
+
+        def answer(self, request: Request) -> Any:
+            if request.purpose == "forward" and all(line in request.messages[0].text for line in lines):
+                if self.answered == after:
+                    raise ContentFiltered("withheld")
+                self.answered += 1
+            return super().answer(request)
+
+    return Breaking
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_a_text_that_gets_no_answers_is_lost_and_the_search_goes_on(world: Any, after: int) -> None:
+    """On its minibatch as well as on validation, where it would be the best; the problem is noted."""
+    here = breaking(world, "BREAK", after=after)("SHOUT BREAK", "Repeat. SHOUT")
+    lost, kept = here.steps(search(here, proposals=2))
+    assert (lost.kept, lost.lost, lost.race) == (False, True, None)
+    assert lost.why == lost.problems[-1] == "the examples could not be run: ContentFiltered: withheld"
+    assert lost.changes[0].after == "SHOUT BREAK"
+    assert (kept.kept, kept.lost) == (True, False)
+    assert here.system.data == "Repeat. SHOUT"
+
+
+def merging(here: Any, leads: dict[str, list[int]]) -> tuple[optim.ParetoSearch, Any]:
+    """What becomes of the first merge of such candidates."""
+    here.system.data = "a\nb\nc"
+    optimizer = search(here)
+    grown(here, optimizer, leads)
+    state = optimizer.state_dict()
+    optimizer.load_state_dict({**state, "memory": {**state["memory"], "merge_due": True}})
+    (decided,) = here.steps(optimizer, most=1)
+    assert decided.kind == "merge"
+    return optimizer, decided
+
+
+def test_a_merge_that_gets_no_answers_is_lost(world: Any) -> None:
+    """Each line by itself can be run, and both together break the program."""
+    here = breaking(world, "ODD", "EVEN")("Repeat loudly.")
+    optimizer, decided = merging(here, {"ODD\nb\nc": [1, 3, 5, 7], "a\nb\nEVEN": [0, 2, 4, 6]})
+    assert decided.lost
+    assert "ContentFiltered: withheld" in decided.why
+    assert len(optimizer.population.candidates) == 3
