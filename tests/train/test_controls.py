@@ -206,3 +206,27 @@ def test_the_report_puts_them_beside_the_result() -> None:
     assert body["each"][0]["comparison"]["on"] == "test"
     assert body["each"][0]["test"]["mean"] == 1.0
     assert as_json(Contrary().fit(controls=False, max_steps=1))["controls"] is None
+
+
+def test_a_text_that_gets_no_answers_does_not_end_a_control() -> None:
+    """The first rewrite is kept, though it loses an example; each second one after it breaks the program."""
+    contrary, asked = Contrary(), list[Request]()
+    real = contrary.model._fn
+
+    def answer(request: Request) -> Any:
+        system, question = request.messages[0].text, request.messages[-1].text
+        if request.purpose == "forward" and ("BREAK" in system or (question, "never" in system) == ("13", False)):
+            raise BadRequest("filtered", status=400)
+        if request.purpose == "optimizer" and "edits" not in request.config.response_format.json_schema["properties"]:
+            asked.append(request)
+            line = "Agree." if len(asked) == 1 else "BREAK" if len(asked) % 2 else "Agree never."
+            return {"text": f"{line} {len(asked)}", "reason": "at a guess"}
+        return real(request)
+
+    contrary.model._fn = answer
+    result = contrary.fit()
+    assert result.controls is not None
+    rewrites, _ = result.controls.each
+    assert (rewrites.problem, rewrites.kept) == ("", 1)
+    assert rewrites.tried > 1
+    assert len(asked) > 3
