@@ -277,10 +277,8 @@ class ParetoSearch(PopulationSearcher):
         positions = _telling(population.known(pair.better), population.known(pair.other), rng)
         scores = objective.scores(draft.candidate.texts, positions)
         new = worths(objective, draft.candidate.texts, positions, scores)
-        best = max(sum(row[n] for n in positions) for row in rows)
-        got = sum(score for score in new if score is not None)
-        count = len(positions) or 1
-        said = f"on {len(positions)} examples ({best / count:.3f} -> {got / count:.3f})"
+        best, got = max(_sums([row[n] for n in positions], new) for row in rows)
+        said = f"on {len(positions) - new.count(None)} examples ({best:.3f} -> {got:.3f})"
         if got < best:
             return Outcome(draft, f"the merged texts do worse {said}")
         return self._taken_in(objective, draft, f"the merged texts do not do worse {said}")
