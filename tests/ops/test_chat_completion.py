@@ -16,7 +16,7 @@ from textgrad_engine.errors import (
     UnknownModelError,
 )
 from textgrad_engine.llm import Request, ResponseFormat
-from textgrad_engine.ops.chat_completion import SHARED, ChatCompletion
+from textgrad_engine.ops.chat_completion import SHARED, ChatCompletion, SharedSamples
 from textgrad_engine.ops.messages import ChatSettings, plan_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -426,7 +426,7 @@ def test_one_who_is_no_longer_waited_for_takes_a_shared_sample_from_nobody() -> 
         released.set()
         return str((await second).data)
 
-    token = SHARED.set({})
+    token = SHARED.set(SharedSamples({}, 1))
     try:
         assert asyncio.run(cancelled_and_kept()) == "fine"
     finally:

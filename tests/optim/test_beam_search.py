@@ -10,6 +10,7 @@ import pytest
 
 from textgrad_engine import optim, use_models
 from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.llm import Request
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
 
@@ -119,3 +120,20 @@ def test_on_more_examples_an_earlier_text_may_lead_again(parcels: Callable[..., 
                 assert optimizer.texts() == (program.system.data,)
     assert kinds["selection", True] > 0
     assert kinds["selection", False] == 0
+
+
+@pytest.mark.parametrize("lost", ["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"])
+def test_an_example_that_nobody_gets_an_answer_to_decides_nothing(world: Any, lost: str) -> None:
+    """Wherever it comes in the order of the selection, which may run one example at a time."""
+    here = world("Repeat. HALF", "Repeat. SHOUT", "Repeat.")
+    real = here.answer
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "forward" and request.messages[-1].text == lost:
+            raise ContentFiltered("withheld")
+        return real(request)
+
+    here.model._fn = answer
+    optimizer = search(here, selection="rejects", rounds=3, evaluations=1)
+    here.steps(optimizer)
+    assert optimizer.finished

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from textgrad_engine import nn, optim, use_models
+from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.proposers import Demonstrations
 from textgrad_engine.testing import FunctionModel
@@ -152,3 +153,20 @@ def test_it_climbs_on_a_simulated_task(parcels: Callable[..., SimulatedTask]) ->
         while optimizer.step(objective) is not None:
             pass
     assert task.progress(str(program.system.data)) > 0.2
+
+
+def test_demonstrations_that_get_no_answers_are_lost_and_the_search_goes_on(world: Any) -> None:
+    """All that are to be tried are tried, and none is taken."""
+    here = world("")
+    real = here.answer
+
+    def answer(request: Request) -> Any:
+        if request.messages[0].text != "Repeat.":
+            raise ContentFiltered("too long")
+        return real(request)
+
+    here.model._fn = answer
+    decided = here.steps(optim.BootstrapDemos(here.program.parameters(), sets=2))
+    assert {each.why for each in decided if each.lost} == {"the examples could not be run: ContentFiltered: too long"}
+    assert sum(each.lost for each in decided) > 1
+    assert here.system.data == "Repeat."

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
@@ -125,3 +127,63 @@ def test_it_climbs_on_a_simulated_task(parcels: Callable[..., SimulatedTask]) ->
         while optimizer.step(objective) is not None:
             pass
     assert task.progress(str(program.system.data)) > 0.3
+
+
+class Breaking:
+    """Answers in the world of words, but not with texts that say BREAK."""
+
+    def __init__(self, here: Any) -> None:
+        self.real = here.answer
+        here.model._fn = self
+
+    def __call__(self, request: Request) -> Any:
+        if request.purpose == "forward" and "BREAK" in request.messages[0].text:
+            raise ContentFiltered("withheld")
+        return self.real(request)
+
+
+def test_a_text_that_gets_no_answers_is_lost_and_the_rounds_go_on(world: Any) -> None:
+    """A round of one text; the problem is noted."""
+    here = world("Repeat. BREAK", "Repeat. SHOUT")
+    Breaking(here)
+    lost, kept = here.steps(search(here, rounds=2, per_round=1))
+    assert (lost.kept, lost.lost) == (False, True)
+    assert lost.why == lost.problems[0] == "the examples could not be run: ContentFiltered: withheld"
+    assert (kept.kept, here.system.data) == (True, "Repeat. SHOUT")
+
+
+def test_texts_that_get_no_answers_cost_the_others_of_a_round_nothing(world: Any) -> None:
+    """Two of three break the program, and the third is scored and kept."""
+    here = world("BREAK one", "BREAK two", "Repeat. SHOUT")
+    Breaking(here)
+    decided = {each.changes[0].after: each for each in here.steps(search(here, per_round=3))}
+    assert decided["Repeat. SHOUT"].kept
+    assert decided["BREAK one"].why == decided["BREAK two"].why == "no answer was to be had with it"
+
+
+def test_the_first_of_a_round_may_get_no_answers_on_validation(world: Any) -> None:
+    """It is lost, as nothing says that it is better there."""
+    here = world("SHOUT", "Repeat. SHOUT")
+    real, train = here.answer, list[str]()
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "forward" and request.messages[0].text == "SHOUT":
+            train.append(request.messages[-1].text)
+            if len(train) > len(here.rows):
+                raise ContentFiltered("withheld")
+        return real(request)
+
+    here.model._fn = answer
+    lost, other = here.steps(search(here, rounds=2, per_round=1))
+    assert (lost.kept, lost.lost, other.lost) == (False, True, False)
+    assert lost.why == "the examples could not be run: ContentFiltered: withheld"
+    assert other.why == "scores 1.000, and is better on validation (1.000)"
+
+
+def test_seed_texts_that_get_no_answers_end_it(world: Any) -> None:
+    """Nothing can be compared with them."""
+    here = world("Repeat. SHOUT")
+    Breaking(here)
+    here.system.data = "BREAK"
+    with pytest.raises(ContentFiltered):
+        here.steps(search(here))

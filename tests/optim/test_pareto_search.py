@@ -33,6 +33,18 @@ def grown(here: Any, optimizer: optim.ParetoSearch, leads: dict[str, list[int]])
         population.scores[number].update({n: float(n in right) for n in range(len(here.rows))})
 
 
+def merging(here: Any, leads: dict[str, list[int]]) -> tuple[optim.ParetoSearch, Any]:
+    """What becomes of the first merge of such candidates."""
+    here.system.data = "a\nb\nc"
+    optimizer = search(here)
+    grown(here, optimizer, leads)
+    state = optimizer.state_dict()
+    optimizer.load_state_dict({**state, "memory": {**state["memory"], "merge_due": True}})
+    (decided,) = here.steps(optimizer, most=1)
+    assert decided.kind == "merge"
+    return optimizer, decided
+
+
 def test_a_minibatch_without_failures_asks_nobody(world: Any) -> None:
     """Nothing went wrong: no critic, no optimizer, no scores on validation."""
     here = world("Repeat. SHOUT")
@@ -151,13 +163,8 @@ def test_a_merge_that_does_worse_than_the_better_parent_is_not_taken_in(world: A
             return word.upper() if ("ODD" in system, "EVEN" in system) == (odd, not odd) else word
 
     here = Clashing("Repeat loudly.")
-    here.system.data = "a\nb\nc"
-    optimizer = search(here)
-    grown(here, optimizer, {"ODD\nb\nc": [1, 3, 5, 7], "a\nb\nEVEN": [0, 2, 4, 6]})
-    state = optimizer.state_dict()
-    optimizer.load_state_dict({**state, "memory": {**state["memory"], "merge_due": True}})
-    (decided,) = here.steps(optimizer, most=1)
-    assert (decided.kind, decided.kept) == ("merge", False)
+    optimizer, decided = merging(here, {"ODD\nb\nc": [1, 3, 5, 7], "a\nb\nEVEN": [0, 2, 4, 6]})
+    assert not decided.kept
     assert decided.changes[0].after == "ODD\nb\nEVEN"
     assert decided.why.startswith("the merged texts do worse on ")
     assert len(optimizer.population.candidates) == 3
@@ -226,3 +233,71 @@ def test_no_more_merges_are_tried_than_allowed(parcels: Callable[..., SimulatedT
         while (decided := optimizer.step(objective)) is not None:
             kinds.append(decided.kind)
     assert kinds.count("merge") <= merges
+
+
+def breaking(world: type[Any], *lines: str, after: int = 0) -> type[Any]:
+    """The world of words where texts with all these lines get no answers, once they got so many."""
+
+    class Breaking(world):  # type: ignore[misc]
+        answered = 0
+
+        def answer(self, request: Request) -> Any:
+            if request.purpose == "forward" and all(line in request.messages[0].text for line in lines):
+                if self.answered == after:
+                    raise ContentFiltered("withheld")
+                self.answered += 1
+            return super().answer(request)
+
+    return Breaking
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_a_text_that_gets_no_answers_is_lost_and_the_search_goes_on(world: Any, after: int) -> None:
+    """On its minibatch as well as on validation, where it would be the best; the problem is noted."""
+    here = breaking(world, "BREAK", after=after)("SHOUT BREAK", "Repeat. SHOUT")
+    lost, kept = here.steps(search(here, proposals=2))
+    assert (lost.kept, lost.lost, lost.race) == (False, True, None)
+    assert lost.why == lost.problems[-1] == "the examples could not be run: ContentFiltered: withheld"
+    assert lost.changes[0].after == "SHOUT BREAK"
+    assert (kept.kept, kept.lost) == (True, False)
+    assert here.system.data == "Repeat. SHOUT"
+
+
+def test_a_merge_that_gets_no_answers_is_lost(world: Any) -> None:
+    """Each line by itself can be run, and both together break the program."""
+    here = breaking(world, "ODD", "EVEN")("Repeat loudly.")
+    optimizer, decided = merging(here, {"ODD\nb\nc": [1, 3, 5, 7], "a\nb\nEVEN": [0, 2, 4, 6]})
+    assert decided.lost
+    assert "ContentFiltered: withheld" in decided.why
+    assert len(optimizer.population.candidates) == 3
+
+
+def test_merged_texts_that_do_as_well_are_taken_in(world: Any) -> None:
+    """As the paper has it: the merge must not do worse than the better parent, and need not do better."""
+    here = world("Repeat loudly.")
+    optimizer, decided = merging(here, {"ODD\nb\nc": [], "a\nb\nEVEN": []})
+    assert decided.why.startswith("the merged texts do not do worse on 5 examples (0.000 -> 0.000)")
+    assert len(optimizer.population.candidates) == 4
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_lost_answer_is_no_failure_of_merged_texts(world: Any, count: int) -> None:
+    """They are compared with the better parent on the examples that both answered."""
+
+    class Losing(world):  # type: ignore[misc]
+        lost = 0
+
+        def answer(self, request: Request) -> Any:
+            system, word = request.messages[0].text, request.messages[-1].text
+            if request.purpose != "forward" or "ODD" not in system or "EVEN" not in system:
+                return super().answer(request)
+            if self.lost < count:
+                self.lost += 1
+                raise ContentFiltered("withheld")
+            return word.upper()
+
+    optimizer, decided = merging(
+        Losing("Repeat loudly."), {"ODD\nb\nc": [0, 1, 2, 3, 4, 5, 6], "a\nb\nEVEN": [2, 3, 4, 5, 6, 7]}
+    )
+    assert decided.why.startswith(f"the merged texts do not do worse on {5 - count} examples (")
+    assert len(optimizer.population.candidates) == 4

@@ -277,6 +277,43 @@ def test_a_promising_candidate_gets_more_examples() -> None:
     assert len(sizes) >= 5
 
 
+def without_the_rest(here: World, count: int, sort: str = "a") -> None:
+    """Words of a sort go unanswered after so many words: the validation examples that the first pool leaves."""
+    seen: set[str] = set()
+
+    def before(request: Request) -> None:
+        if request.purpose == "forward":
+            word = request.messages[-1].text
+            if len(seen) < count:
+                seen.add(word)
+            if word not in seen and word[0] == sort:
+                raise ContentFiltered("withheld")
+
+    here.before = before
+
+
+def test_examples_that_go_unanswered_are_not_raced_on() -> None:
+    """When few of those in use are failed, the only one that is left is lost; the search goes on without it."""
+    here = World("a4", "a13", pool=12)
+    here.train = here.val
+    without_the_rest(here, 12)
+    here.steps()
+    assert here.lines == [SEED, "Shout a."]
+    assert len(here.search.board.val) == 12
+
+
+def test_a_promising_candidate_whose_further_examples_go_unanswered_is_raced_without_them() -> None:
+    """It is not lost: what its race has shown so far stands."""
+    for seed in range(10):
+        here = World("a4", "a5 b55", pool=12)
+        here.search.seed = seed
+        without_the_rest(here, 12, "b")
+        first = here.step()
+        here.search.close()
+        assert first is not None
+        assert not first.lost
+
+
 # what was refused
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine import Variable, nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.llm import Request
 from textgrad_engine.optim import RandomEdits, RandomSearch, Requires
 from textgrad_engine.optim.proposers import Brief, Patch, Rewrite, Unaided
 from textgrad_engine.testing import FunctionModel, ScriptedModel
@@ -193,3 +194,21 @@ def test_optim_exports_the_controls() -> None:
     """They are part of the public surface."""
     assert optim.RandomSearch is RandomSearch
     assert optim.RandomEdits is RandomEdits
+
+
+def test_a_text_that_gets_no_answers_is_lost_and_the_search_goes_on(world: Any) -> None:
+    """Its race is given up, the problem is noted, and the next proposal is raced."""
+    here = world("Repeat. BREAK", "Repeat. SHOUT")
+    real = here.answer
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "forward" and "BREAK" in request.messages[0].text:
+            raise ContentFiltered("withheld")
+        return real(request)
+
+    here.model._fn = answer
+    lost, kept = here.steps(RandomSearch(here.program.parameters(), Rewrite(), proposals=2))
+    assert (lost.kept, lost.lost, lost.race) == (False, True, None)
+    assert lost.why == lost.problems[0]
+    assert "8 of 8 examples had no answer with the proposed texts" in lost.why
+    assert (kept.kept, kept.lost, here.system.data) == (True, False, "Repeat. SHOUT")

@@ -106,6 +106,11 @@ def test_a_few_needed_lines_cost_few_tests() -> None:
     assert len(shrunk(text, needing("line 40")).tried) <= 20
 
 
+def test_what_is_left_is_cut_as_finely_as_before() -> None:
+    """Where needed lines are spread, coarse parts were found to be needed once, and are not cut again."""
+    assert len(shrunk(TEXT, needing(*(f"line {n}" for n in range(1, 17, 3)))).tried) <= 50
+
+
 def test_what_breaks_a_contract_is_not_tested() -> None:
     """A text that may not be used need not be scored; one that is too long already may get shorter."""
     test = needing()

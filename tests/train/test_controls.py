@@ -8,7 +8,8 @@ from typing import Any
 
 from textgrad_engine import budget, nn, templates, use_models
 from textgrad_engine.errors import BadRequest
-from textgrad_engine.llm import Request
+from textgrad_engine.llm import Request, resolve
+from textgrad_engine.llm.cache import Cache
 from textgrad_engine.optim import TGD, PatchSearch
 from textgrad_engine.optim.contracts import Requires
 from textgrad_engine.report import as_json, render
@@ -215,3 +216,48 @@ def test_the_report_puts_them_beside_the_result() -> None:
     assert body["each"][0]["comparison"]["on"] == "test"
     assert body["each"][0]["test"]["mean"] == 1.0
     assert as_json(Contrary().fit(controls=False, max_steps=1))["controls"] is None
+
+
+def test_a_text_that_gets_no_answers_does_not_end_a_control() -> None:
+    """The first rewrite is kept, though it loses an example; each second one after it breaks the program."""
+    contrary, asked = Contrary(), list[Request]()
+    real = contrary.model._fn
+
+    def answer(request: Request) -> Any:
+        system, question = request.messages[0].text, request.messages[-1].text
+        if request.purpose == "forward" and ("BREAK" in system or (question, "never" in system) == ("13", False)):
+            raise BadRequest("filtered", status=400)
+        if request.purpose == "optimizer" and "edits" not in request.config.response_format.json_schema["properties"]:
+            asked.append(request)
+            line = "Agree." if len(asked) == 1 else "BREAK" if len(asked) % 2 else "Agree never."
+            return {"text": f"{line} {len(asked)}", "reason": "at a guess"}
+        return real(request)
+
+    contrary.model._fn = answer
+    result = contrary.fit()
+    assert result.controls is not None
+    rewrites, _ = result.controls.each
+    assert (rewrites.problem, rewrites.kept) == ("", 1)
+    assert rewrites.tried > 1
+    assert len(asked) > 3
+
+
+def test_answers_from_the_cache_count_as_calls(tmp_path: Path) -> None:
+    """A run that is repeated with a full cache grants its controls as many calls, and they come as far with these."""
+    cache = Cache(tmp_path)
+
+    def controls() -> Any:
+        task = simulated_task(rules=5, seed=4, train=16, val=16, test=8)
+        program, model = task.program(), FunctionModel(task.model.complete)
+        model.cache_key = "parcels"  # type: ignore[attr-defined]
+        with use_models(forward=resolve(model, cache=cache)):
+            return (
+                Trainer(controls=True, max_steps=4)
+                .fit(program, task.loss, PatchSearch(program.parameters(), lanes=1), task.train, task.val, task.test)
+                .controls
+            )
+
+    paid, repeated = controls(), controls()
+    assert sum(made.usage.calls for made in repeated.each) == 0
+    assert repeated.calls == paid.calls > 0
+    assert [(made.tried, made.kept) for made in repeated.each] == [(made.tried, made.kept) for made in paid.each]

@@ -92,7 +92,7 @@ def test_a_floor_that_no_score_can_have_is_refused(floor: float) -> None:
         DataError, match=rf"the floor of kind = 'loud' is {floor}, and scores run from 0 to 1; .*betwee"
     ):
         guards.on(rows("w1"), scale=(0.0, 1.0))
-    assert guards.on(rows("w1"), scale=(-1.0, 5.0)) == guards.on(rows("w1"))
+    assert guards.on(rows("w1"), scale=(-1.0, 5.0)).slices == guards.on(rows("w1")).slices
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     trainer, words = Trainer(guards=guards), rows(*WORDS)
     with pytest.raises(DataError, match="scores run from 0 to 1"), use_models(forward=FunctionModel(answer)):
@@ -194,3 +194,23 @@ def test_a_search_keeps_its_guards() -> None:
     assert all(after[name] == 1.0 for name in right)
     assert any("refused: " in step.why for step in result.steps)
     assert result.best_val.mean > sum(score or 0.0 for score in before) / 64
+
+
+def test_lost_answers_of_a_slice_count_as_broken() -> None:
+    """What had an answer has the worst score without one; what never had any counts for nothing."""
+    data = [{"id": f"q{n}", "queue": "b"} for n in range(10)]
+    guards = Guards(floors={("queue", "b"): 0.8})
+    guarded = guards.on(data)
+    right: dict[int, float | None] = dict.fromkeys(range(10), 1.0)
+    lost: dict[int, float | None] = dict.fromkeys(range(10))
+    told = "queue = 'b' (10 examples) has a floor of 0.8: "
+    assert guarded.broken(right, lost | {0: 1.0}) == f"{told}1.000 -> 0.100, as 9 could not be run"
+    assert guarded.culprits(right, lost | {0: 1.0}) == tuple(range(1, 10))
+    assert guarded.broken(right, right | {3: None}) == ""
+    assert guarded.broken(lost | {0: 1.0}, lost | {0: 1.0}) == ""
+    assert guarded.broken(lost | {0: 1.0}, lost | {0: 0.5}) == f"{told}1.000 -> 0.500"
+    assert guarded.culprits(lost | {0: 1.0}, lost | {0: 0.5}) == (0,)
+    assert guarded.broken(right, lost) == f"{told}none could be run"
+    assert (
+        guards.on(data, scale=(-1.0, 1.0)).broken(right, right | {3: None, 4: None}).startswith(f"{told}1.000 -> 0.6")
+    )

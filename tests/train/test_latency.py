@@ -244,7 +244,7 @@ def test_the_front_has_the_fast_texts_too(tmp_path: Path) -> None:
     def front(weight: float | None) -> list[Any]:
         objective = Objective(program_of(FunctionModel(timed)), nn.ExactMatch(), ROWS, latency_weight=weight)
         objective.matrix([slow, fast, lucky], range(48))
-        return [(point.texts["system"], point.latency) for point in front_of(objective)]
+        return [(point.texts["system"], point.latency) for point in front_of(objective, slow)]
 
     assert front(0.0) == [(fast[0], pytest.approx(0.4, abs=0.1)), (slow[0], pytest.approx(1.0, abs=0.1))]
     assert front(None) == [(slow[0], None)]

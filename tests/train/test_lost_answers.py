@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -74,3 +76,34 @@ def test_a_critic_that_never_answers_ends_the_run() -> None:
 
     with pytest.raises(ModelError, match=r"3 steps in a row came to nothing.*no such model"):
         fit(respond, max_epochs=9)
+
+
+SEARCHES: dict[str, Callable[..., optim.Searcher]] = {
+    "OPRO": functools.partial(optim.OPRO, per_round=1),
+    "ParetoSearch": optim.ParetoSearch,
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_whose_texts_never_get_an_answer_ends_the_run(name: str) -> None:
+    """One text that breaks the program is a proposal lost; one after the other is no search any more."""
+    asked = []
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose == "forward" and "BREAK" in request.messages[0].text:
+            raise BadRequest("filtered", status=400)
+        if request.purpose == "backward":
+            return {case: {"system": "Shout."} for case in request.config.response_format.json_schema["properties"]}
+        if request.purpose == "optimizer":
+            asked.append(request)
+            return {"text": f"BREAK {len(asked)}", "reason": "asked"}
+        return request.messages[-1].text
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    search = SEARCHES[name](program.parameters())
+    with (
+        tg.use_models(forward=FunctionModel(respond)),
+        pytest.raises(ModelError, match=r"3 steps in a row came to nothing.*filtered"),
+    ):
+        tg.Trainer(max_steps=9).fit(program, nn.ExactMatch(), search, ROWS, ROWS)
+    assert len(asked) == 3

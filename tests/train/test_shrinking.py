@@ -112,6 +112,18 @@ def test_answers_that_cannot_be_had_are_no_proof() -> None:
     assert "Be kind." in result.after["system"]
 
 
+def test_a_shorter_text_that_loses_most_answers_is_not_shown_to_be_as_good() -> None:
+    """Though all that it does answer is right: with the texts of before there was an answer each time."""
+
+    def lossy(request: Request) -> Any:
+        if "Be kind." not in request.messages[0].text and int(request.messages[-1].text[1:]) % 5:
+            raise BadRequest("refused", status=400)
+        return answer(request)
+
+    result = shrink(program("Shout odd words.\nWhisper w40.\nBe kind.", lossy), nn.ExactMatch(), rows())
+    assert result.removed == {"system": ()}
+
+
 def test_several_texts_are_shrunk_one_after_the_other() -> None:
     """Each keeps what it is needed for."""
 

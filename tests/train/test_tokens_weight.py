@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import nn, optim, use_models
+from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request, tokens
 from textgrad_engine.optim import proposers
 from textgrad_engine.optim.choose import scores_of
@@ -128,7 +129,7 @@ def test_a_text_that_is_beaten_or_not_run_to_the_end_is_not_on_the_front() -> No
     texts = [("Repeat.",), ("Repeat it.",), ("Repeat, and Shout.",), ("Shout, and do Repeat it.",)]
     objective.matrix(texts, range(8))
     objective.scores(("Shout.",), range(7))
-    assert [(point.texts["system"], point.score) for point in front_of(objective)] == [
+    assert [(point.texts["system"], point.score) for point in front_of(objective, ("Repeat.",))] == [
         ("Repeat, and Shout.", 1.0),
         ("Repeat.", 0.5),
     ]
@@ -195,3 +196,24 @@ def test_the_candidates_of_a_step_are_chosen_by_scores_less_what_tokens_cost() -
         objective = Objective(program, nn.ExactMatch(), ROWS, tokens_weight=weight)
         short, long = scores_of(objective, candidates, ())
         assert (short == long) is (weight == 0.0)
+
+
+def test_an_example_that_never_answers_takes_nobody_off_the_front() -> None:
+    """Texts are told by the examples that the seed texts answered; one that lost another of these is not on it."""
+
+    def losing(request: Request) -> Any:
+        system, word = request.messages[0].text, request.messages[-1].text
+        if word == "w3" or (word == "w5" and "loudly" in system):
+            raise ContentFiltered("withheld")
+        return answer(request)
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="p"), model=FunctionModel(losing))
+    objective = Objective(program, nn.ExactMatch(), ROWS[:8])
+    objective.scores(("Repeat.",), range(4))
+    assert front_of(objective, ("Repeat.",)) == ()
+    objective.matrix([("Repeat.",), ("Repeat, loudly, and Shout.",)], range(8))
+    objective.scores(("Repeat, and Shout.",), [n for n in range(8) if n != 3])
+    assert [(point.texts["system"], point.score) for point in front_of(objective, ("Repeat.",))] == [
+        ("Repeat, and Shout.", 1.0),
+        ("Repeat.", 4 / 7),
+    ]

@@ -23,6 +23,7 @@ end: a plain ``>``, which is the method's rule.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +32,7 @@ from typing import Any, Literal
 
 from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import demos_and_queries
@@ -371,7 +373,8 @@ class BeamSearch(PopulationSearcher):
         keep, budget = min(self.beam, len(arms)), self.evaluations * len(arms)
 
         def run(numbers: list[int], positions: list[int]) -> None:
-            population.score(objective, numbers, positions)
+            with contextlib.suppress(*UNANSWERED):  # an example that nobody gets an answer to tells nothing
+                population.score(objective, numbers, positions)
 
         if self.selection == "rejects":
             self._beam = successive_rejects(arms, keep, budget, order, run, population.mean)

@@ -27,11 +27,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import Demo, demos_and_queries
 from textgrad_engine.optim.proposers import Demonstrations, Proposer
 from textgrad_engine.optim.search.drafts import Draft, Job
-from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
@@ -145,7 +146,10 @@ class BootstrapDemos(PopulationSearcher):
         if self.population.number_of(draft.candidate.texts) is not None:
             return (Outcome(draft, "it was tried before"),)
         arm = self.population.add(draft.candidate)
-        self.population.score(objective, [arm], range(len(objective.val)))
+        try:
+            self.population.score(objective, [arm], range(len(objective.val)))
+        except UNANSWERED as error:
+            return (lost(draft, error),)
         race = self.population.compared(arm, self._best)
         mean = self.population.mean(arm)
         if self.population.lead(arm, self._best) > 0:

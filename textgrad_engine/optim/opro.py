@@ -21,12 +21,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED, ModelError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.search.by_scores import ByScores
 from textgrad_engine.optim.search.drafts import Draft, Job
-from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
-from textgrad_engine.optim.search.objective import Objective, Split, worths
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
+from textgrad_engine.optim.search.objective import Objective, Split, rows_of, worths
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
 from textgrad_engine.optim.settings import at_least
@@ -151,8 +152,17 @@ class OPRO(PopulationSearcher):
             if self.population.number_of(draft.candidate.texts) is None:
                 arms[draft.number] = self.population.add(draft.candidate)
         record, before = max(self._marks.values(), default=0.0), self._best
-        self._score(objective, list(arms.values()))
-        first, better = self._first(objective, list(arms.values()))
+        new, unanswered = list(arms.values()), dict[int, ModelError]()
+        try:
+            self._score(objective, new)
+        except UNANSWERED as error:  # all of them may break the program; others can still be tried
+            unanswered = dict.fromkeys(new, error)
+        first, better = self._first(new), False
+        if first is not None:
+            try:
+                better = self._is_better(objective, first)
+            except UNANSWERED as error:
+                unanswered[first] = error
         outcomes = []
         for draft in drafts:
             arm = arms.get(draft.number)
@@ -160,6 +170,9 @@ class OPRO(PopulationSearcher):
                 nothing = draft.candidate.texts == self.population.candidates[draft.candidate.parents[0]].texts
                 why = (draft.dropped or "nothing was proposed") if nothing else "it was tried before"
                 outcomes.append(Outcome(draft, why))
+                continue
+            if arm in unanswered:
+                outcomes.append(lost(draft, unanswered[arm]))
                 continue
             why = f"scores {self._marks[arm]:.3f}" if arm in self._marks else "no answer was to be had with it"
             if arm in self._marks and self._marks[arm] > record:
@@ -215,20 +228,22 @@ class OPRO(PopulationSearcher):
             self.population.score(objective, numbers, positions)
             rows = [[self.population.scores[number][n] for n in positions] for number in numbers]
         else:
-            rows = objective.matrix([self.population.candidates[n].texts for n in numbers], positions, "train")
+            rows = rows_of(objective, [self.population.candidates[n].texts for n in numbers], positions, "train")
         for number, row in zip(numbers, rows):
             paid = worths(objective, self.population.candidates[number].texts, positions, row, self.score_on)
             known = [score for score in paid if score is not None]
             if known:
                 self._marks[number] = sum(known) / len(known)
 
-    def _first(self, objective: Objective, numbers: list[int]) -> tuple[int | None, bool]:
-        """The best of new candidates, if it scores above the parameters' texts, and whether validation agrees."""
+    def _first(self, numbers: list[int]) -> int | None:
+        """The best of new candidates, if it scores above the parameters' texts."""
         marked = [number for number in numbers if number in self._marks]
         if not marked:
-            return None, False
+            return None
         first = max(marked, key=lambda number: (self._marks[number], -self.population.length(number)))
-        if self._marks[first] <= self._marks.get(self._best, float("-inf")):
-            return None, False
+        return first if self._marks[first] > self._marks.get(self._best, float("-inf")) else None
+
+    def _is_better(self, objective: Objective, first: int) -> bool:
+        """Whether a candidate is better than the parameters' texts on the validation set, too."""
         self.population.score(objective, [self._best, first], range(len(objective.val)))
-        return first, self.population.lead(first, self._best) > 0
+        return self.population.lead(first, self._best) > 0

@@ -22,14 +22,16 @@ is what the frontier on the validation set is there for.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import demos_and_queries
@@ -37,10 +39,10 @@ from textgrad_engine.optim.gather import gather
 from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job
-from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
 from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
-from textgrad_engine.optim.search.objective import Objective, worths
+from textgrad_engine.optim.search.objective import Objective, Texts, worths
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.settings import at_least
 from textgrad_engine.optim.transforms import FeedbackTransform
@@ -189,6 +191,11 @@ class ParetoSearch(PopulationSearcher):
             return Outcome(draft, draft.dropped or ("nothing was proposed" if draft.written else "nothing went wrong"))
         if self.population.number_of(texts) is not None:
             return Outcome(draft, "it is in the population already")
+        return _judged(draft, functools.partial(self._against_parent, objective, draft, old))
+
+    def _against_parent(self, objective: Objective, draft: Draft, old: Texts) -> Outcome:
+        """Take a mutation in if it is better than its parent on its minibatch."""
+        texts = draft.candidate.texts
         after = objective.scores(texts, draft.examples, "train")
         before, now = _sums(
             worths(objective, old, draft.examples, draft.scores, "train"),
@@ -261,14 +268,17 @@ class ParetoSearch(PopulationSearcher):
         draft = merged(self._desk, population, pair, number)
         if population.number_of(draft.candidate.texts) is not None:
             return Outcome(draft, draft.dropped or "together they say nothing that is not in the population already")
+        return _judged(draft, functools.partial(self._against_parents, objective, draft, pair, rng))
+
+    def _against_parents(self, objective: Objective, draft: Draft, pair: Pair, rng: random.Random) -> Outcome:
+        """Take merged texts in if they do not do worse than the better one of both on a few examples."""
+        population = self.population
         rows = [population.worth(each) for each in (pair.better, pair.other)]
         positions = _telling(population.known(pair.better), population.known(pair.other), rng)
         scores = objective.scores(draft.candidate.texts, positions)
         new = worths(objective, draft.candidate.texts, positions, scores)
-        best = max(sum(row[n] for n in positions) for row in rows)
-        got = sum(score for score in new if score is not None)
-        count = len(positions) or 1
-        said = f"on {len(positions)} examples ({best / count:.3f} -> {got / count:.3f})"
+        best, got = max(_sums([row[n] for n in positions], new) for row in rows)
+        said = f"on {len(positions) - new.count(None)} examples ({best:.3f} -> {got:.3f})"
         if got < best:
             return Outcome(draft, f"the merged texts do worse {said}")
         return self._taken_in(objective, draft, f"the merged texts do not do worse {said}")
@@ -289,6 +299,14 @@ class ParetoSearch(PopulationSearcher):
         if population.lead(number, self._best) > 0:
             return Outcome(draft, f"{why}, and the best on validation ({mean:.3f})", number, race)
         return Outcome(draft, f"{why}, so it joins the population (validation {mean:.3f})", None, race)
+
+
+def _judged(draft: Draft, judge: Callable[[], Outcome]) -> Outcome:
+    """What a judge says of a draft, who runs examples; the draft is lost where most of them go unanswered."""
+    try:
+        return judge()
+    except UNANSWERED as error:
+        return lost(draft, error)
 
 
 def _sums(before: Sequence[float | None], after: Sequence[float | None]) -> tuple[float, float]:

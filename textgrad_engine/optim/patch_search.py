@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.proposers import Patch, Proposer
@@ -324,7 +325,13 @@ class PatchSearch(Searcher):
                 lacking, seen = FEWEST_FAILING - len(board.failing), max(len(board.failing), 1)
                 pools = math.ceil(lacking * len(board.val) / (seen * self.pool))
             more, self._waiting = self._waiting[: pools * self.pool], self._waiting[pools * self.pool :]
-            found = {n: score for n, score in zip(more, objective.scores(board.texts, more)) if score is not None}
+            try:
+                scores = objective.scores(board.texts, more)
+            except UNANSWERED:
+                if not board.val:
+                    raise
+                continue  # most of these went unanswered, so races go on without them
+            found = {n: score for n, score in zip(more, scores) if score is not None}
             if not board.val:
                 board.noise = noise_of(objective, board.texts, found, self.seed)
             board.val |= found

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import Contract
@@ -27,7 +28,7 @@ from textgrad_engine.optim.search.drafts import Desk, Draft, Job
 from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, balance, run_race
+from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, answered, balance, run_race
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.search.work import is_shorter
@@ -37,7 +38,7 @@ from textgrad_engine.optim.telling import edits_in_words, without_what_is_there
 __all__ = ["RandomEdits", "RandomSearch"]
 
 MOST_REPEATED = 8
-"""After so many proposals in a row that were made before, nothing new is to be expected."""
+"""After so many proposals in a row that were made before, or could not be run, nothing new is to be expected."""
 
 MOST_SHOWN = 4
 """So many of the texts that were tried before are shown to a proposer that writes without feedback."""
@@ -111,7 +112,7 @@ class RandomSearch(Searcher):
 
     It is the control for any other search: the same race (`optim.search.race`), the same contracts, the same memory of
     what was tried and did not help; what is withheld is what went wrong. It is `finished` after `proposals`, or when
-    the proposer only says what it has said before.
+    the proposer only says what it has said before or what cannot be run.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
@@ -254,20 +255,20 @@ class RandomSearch(Searcher):
             return None
         board.begun += 1
         draft = self._draft(board)
-        kept, why, race = False, draft.dropped or "nothing was proposed", None
+        kept, why, race, lost = False, draft.dropped or "nothing was proposed", None, False
         if draft.candidate.texts in self._tried:
             board.quiet += 1
             if draft.candidate.texts != board.texts:
                 why = "it was tried before"
         else:
-            board.quiet = 0
             self._tried[draft.candidate.texts] = None
-            race = self._raced(objective, board, draft)
-            kept, why = race.outcome == "better", str(race.outcome)
-            if race.outcome == "no difference" and is_shorter(board.texts, draft.candidate.texts):
-                race = self._raced(objective, board, draft, until="worse")
-                kept, why = race.outcome != "worse", str(race.outcome)
-                why += ", and shorter" if race.outcome == "no difference" else ""
+            try:
+                kept, why, race = self._judged(objective, board, draft)
+                board.quiet = 0
+            except UNANSWERED as error:  # texts may break the program; others can still be run
+                board.quiet += 1
+                lost, why = True, f"the race was given up: {type(error).__name__}: {error}"
+                draft = replace(draft, problems=(*draft.problems, why))
             if kept and (refusal := objective.refusal(board.texts, draft.candidate.texts)):
                 kept, why = False, f"refused: {refusal}"
             self._remember(draft, why)
@@ -281,6 +282,7 @@ class RandomSearch(Searcher):
             kept=kept,
             why=why,
             problems=draft.problems,
+            lost=lost,
         )
 
     def _draft(self, board: Board) -> Draft:
@@ -309,6 +311,15 @@ class RandomSearch(Searcher):
         most = min(self.momentum, MOST_SHOWN)
         return tuple(texts)[-most:] if most else ()
 
+    def _judged(self, objective: Objective, board: Board, draft: Draft) -> tuple[bool, str, RaceRecord]:
+        """Whether a proposal is to be kept by its race, or by another one where it is shorter; in a few words why."""
+        race = self._raced(objective, board, draft)
+        if race.outcome != "no difference" or not is_shorter(board.texts, draft.candidate.texts):
+            return race.outcome == "better", str(race.outcome), race
+        race = self._raced(objective, board, draft, until="worse")
+        shorter = ", and shorter" if race.outcome == "no difference" else ""
+        return race.outcome != "worse", f"{race.outcome}{shorter}", race
+
     def _raced(
         self, objective: Objective, board: Board, draft: Draft, until: Literal["better", "worse"] = "better"
     ) -> RaceRecord:
@@ -325,7 +336,7 @@ class RandomSearch(Searcher):
             noise=board.noise,
         )
         both = [board.texts, draft.candidate.texts]
-        scores = functools.partial(objective.matrix, both)
+        scores = answered(functools.partial(objective.matrix, both))
         return run_race(race, objective.val, scores, slower_by(objective, *both))
 
     def _adopt(self, objective: Objective, board: Board, draft: Draft, race: RaceRecord) -> None:

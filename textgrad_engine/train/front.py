@@ -20,7 +20,7 @@ class FrontPoint:
     Attributes:
         texts: by dotted name.
         tokens: how many tokens they have together.
-        score: their mean score on the validation set.
+        score: their mean score on the validation examples that the seed texts answered.
         latency: the mean seconds of an example's forward calls there; None where that was not noted.
     """
 
@@ -30,17 +30,19 @@ class FrontPoint:
     latency: float | None = None
 
 
-def front_of(objective: Objective) -> tuple[FrontPoint, ...]:
-    """The front of all texts that were run on the whole validation set and always had an answer, longest first.
+def front_of(objective: Objective, seed: Texts) -> tuple[FrontPoint, ...]:
+    """The front of all texts that answered each validation example that the seed texts did, longest first.
 
-    Texts whose race was decided before that are not on it, as nobody knows their mean. Time counts where the objective
-    has noted it; as it is noisy, texts are faster than others only where the 95% interval of the mean difference over
-    the same examples says so.
+    Their scores are means over these examples, so an example that never answers takes nobody off the front. Texts whose
+    race was decided before all were run are not on it, as nobody knows their mean; nor are those that lost one. Time
+    counts where the objective has noted it; as it is noisy, texts are faster than others only where the 95% interval of
+    the mean difference over the same examples says so.
 
     Args:
         objective: the one that ran them.
+        seed: the texts that the run began with.
     """
-    tried = [_Tried(texts, tokens_of(texts), found) for texts, found in objective.validated()]
+    tried = [_Tried(texts, tokens_of(texts), found) for texts, found in objective.validated(seed)]
     tried.sort(key=lambda each: (each.tokens, -each.score))  # of equal ones the first stays
     front: list[_Tried] = []
     for one in tried:

@@ -28,7 +28,9 @@ class Guards:
 
     A new text that won its race is kept only when no example of `never_break` scores less than it does with the texts
     of now, and the mean score of each slice is at least its floor. A slice that is below its floor already must not get
-    worse. What could not be run with the new text counts as broken. One run of an example decides: where scores vary
+    worse. What could not be run with the new text counts as broken: an example of `never_break` in any case, and one of
+    a slice, where the texts of now had an answer, as the worst score that there can be (where nobody knows that, 0, or
+    the lowest of the slice). One run of an example decides: where scores vary
     from time to time, a guard refuses now and then what is no worse.
 
     Attributes:
@@ -106,7 +108,8 @@ class Guards:
                     " a floor is a mean score, so give one between these"
                 )
             slices.append((column, value, float(floor), found))
-        return Guarded(names, tuple(positions[name] for name in self.never_break), tuple(slices))
+        worst = None if scale is None else scale[0]
+        return Guarded(names, tuple(positions[name] for name in self.never_break), tuple(slices), worst)
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,13 @@ class Guarded:
         names: the ids of its examples.
         never_break: the examples that must not get worse, by position.
         slices: field, value, floor, and the positions of the examples.
+        worst: the worst score that there can be; None where nobody knows.
     """
 
     names: tuple[str, ...]
     never_break: tuple[int, ...]
     slices: tuple[tuple[str, Any, float, tuple[int, ...]], ...]
+    worst: float | None = None
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -141,7 +146,9 @@ class Guarded:
 
         def fell(position: int) -> bool:
             old, new = before[position], after[position]
-            return new is None or (old is not None and new < old - _ALIKE)
+            if old is None:
+                return new is None and position in self.never_break
+            return new is None or new < old - _ALIKE
 
         return tuple(position for position in self.positions if fell(position))
 
@@ -164,17 +171,25 @@ class Guarded:
         for column, value, floor, own in self.slices:
             pairs = [(before[n], after[n]) for n in own]
             told = f"{column} = {value!r} ({len(own)} examples) has a floor of {floor:g}"
-            scores = [new for _, new in pairs if new is not None]
-            if not scores:
+            if all(new is None for _, new in pairs):
                 found.append(f"{told}: none could be run")
                 continue
-            mean = sum(scores) / len(scores)
-            both = [(old, new) for old, new in pairs if old is not None and new is not None]
+            lost = sum(new is None for old, new in pairs if old is not None)
+            worst = self._worst(pairs)
+            counted = [(old, worst if new is None else new) for old, new in pairs if (old, new) != (None, None)]
+            mean = sum(new for _, new in counted) / len(counted)
+            both = [(old, new) for old, new in counted if old is not None]
             fell = not both or sum(new - old for old, new in both) < -_ALIKE
             if mean < floor - _ALIKE and fell:
                 was = f"{sum(old for old, _ in both) / len(both):.3f} -> " if both else ""
-                found.append(f"{told}: {was}{mean:.3f}")
+                found.append(f"{told}: {was}{mean:.3f}" + (f", as {lost} could not be run" if lost else ""))
         return "; ".join(found)
+
+    def _worst(self, pairs: Sequence[tuple[float | None, float | None]]) -> float:
+        """What an example counts for that could not be run."""
+        if self.worst is not None:
+            return self.worst
+        return min([0.0, *(score for pair in pairs for score in pair if score is not None)])
 
 
 def _instead(column: str, rows: Sequence[Mapping[str, Any]]) -> str:

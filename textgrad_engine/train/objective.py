@@ -201,21 +201,35 @@ class Objective:
         said = tuple(None for _ in scores)
         return Evaluation(self.val, tuple(scores), said, lost, clusters=self._clusters, latency=latency)
 
-    def validated(self) -> list[tuple[Texts, Evaluation]]:
-        """All texts that were run on the whole validation set, sorted, with what they came to; where all answered."""
+    def validated(self, seed: Texts) -> list[tuple[Texts, Evaluation]]:
+        """The texts that answered each validation example that the seed texts did, sorted, with what they came to.
+
+        So all of them are told by the same examples, and one that never answers hides nobody. There are none before the
+        seed texts were run on the whole validation set.
+
+        Args:
+            seed: the texts that a run began with.
+        """
         with self._lock:
             own = [(key, future) for (_, key), future in sorted(self._own.items(), key=lambda item: item[0][0])]
             held = [*self._shared.items(), *own]
-        results: dict[Texts, dict[int, Scored]] = {}
+        results: dict[Texts, dict[int, Scored]] = {seed: {}}
+        tried: set[int] = set()
         for (texts, split, position, repeat), future in held:
             if split == "val" and not repeat and future.done() and future.exception() is None:
                 result = future.result()
+                if texts == seed:
+                    tried.add(position)
                 if result.score is not None:
                     results.setdefault(texts, {}).setdefault(position, result)
-        whole = {texts: found for texts, found in results.items() if len(found) == len(self.val)}
+        shared = sorted(results[seed])
+        if not shared or len(tried) < len(self.val):
+            return []
+        names = tuple(self.val[position] for position in shared)
         return [
-            (texts, evaluation_of(self.val, [found[position] for position in range(len(self.val))]))
-            for texts, found in sorted(whole.items())
+            (texts, evaluation_of(names, [found[position] for position in shared]))
+            for texts, found in sorted(results.items())
+            if found.keys() >= results[seed].keys()
         ]
 
     def texts_of(self, named: Mapping[str, str]) -> Texts:

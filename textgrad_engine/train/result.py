@@ -38,8 +38,8 @@ class TrainResult:
         openings: how often the test set was opened by the run.
         overlaps: which examples are in two sets, exactly or nearly, in words.
         controls: searches without feedback at no more calls, where they were asked for; `usage` holds theirs too.
-        front: of the texts that were run on the whole validation set, those that no others beat by fewer tokens or a
-            higher score without losing in the other; longest first.
+        front: of the texts that answered all validation examples that the seed texts did, those that no others beat by
+            fewer tokens or a higher score without losing in the other; longest first.
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
     """
 

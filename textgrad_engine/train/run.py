@@ -505,7 +505,7 @@ class Run:
             openings=0 if self.test is None else self.test.openings,
             overlaps=self.overlaps,
             controls=self.controls,
-            front=front_of(self.objective),
+            front=front_of(self.objective, self.objective.texts_of(self.seed)),
             shortage=self.shortage,
         )
 

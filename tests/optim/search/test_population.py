@@ -18,7 +18,7 @@ class Scores:
         self.table = table
         self.asked: list[Any] = []
 
-    def matrix(self, candidates: Any, positions: Any) -> Any:
+    def matrix(self, candidates: Any, positions: Any, split: str) -> Any:
         self.asked.append(([texts[0] for texts in candidates], list(positions)))
         return [[self.table[texts[0]][position] for position in positions] for texts in candidates]
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.search.drafts import Desk, Draft
@@ -18,7 +19,7 @@ from textgrad_engine.optim.search.population import Candidate, Population
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 
-__all__ = ["Outcome", "PopulationSearcher"]
+__all__ = ["Outcome", "PopulationSearcher", "lost"]
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,25 @@ class Outcome:
         why: in a few words what became of it and why.
         leads: the number of the candidate that is the best from now on; None when it stays the one it is.
         race: the draft's candidate beside the one that was the best, on what was bought; None when nothing was.
+        lost: whether it came to nothing because its examples went unanswered.
     """
 
     draft: Draft
     why: str
     leads: int | None = None
     race: RaceRecord | None = None
+    lost: bool = False
+
+
+def lost(draft: Draft, error: ModelError) -> Outcome:
+    """What becomes of a draft most of whose examples went unanswered; its texts may break the program, others need not.
+
+    Args:
+        draft: the draft.
+        error: the first failure.
+    """
+    why = f"the examples could not be run: {type(error).__name__}: {error}"
+    return Outcome(replace(draft, problems=(*draft.problems, why)), why, lost=True)
 
 
 class PopulationSearcher(Searcher):
@@ -180,6 +194,7 @@ class PopulationSearcher(Searcher):
             kept=outcome.leads is not None,
             why=outcome.why,
             problems=draft.problems,
+            lost=outcome.lost,
         )
 
     def _inherited(self, draft: Draft, before: Texts, after: Texts) -> tuple[Change, ...]:

@@ -8,10 +8,22 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.demos import Demo
 
-__all__ = ["FeedbackOn", "Objective", "Split", "Texts", "costs_of", "handicap_of", "slower_by", "tokens_of", "worths"]
+__all__ = [
+    "FeedbackOn",
+    "Objective",
+    "Split",
+    "Texts",
+    "costs_of",
+    "handicap_of",
+    "rows_of",
+    "slower_by",
+    "tokens_of",
+    "worths",
+]
 
 Texts: TypeAlias = tuple[str, ...]
 """A candidate: one text for each parameter of the objective, in order."""
@@ -129,6 +141,41 @@ class Objective(Protocol):
             number: the proposal that has run these; what it bought is used.
         """
         ...
+
+
+def rows_of(
+    objective: Objective, candidates: Sequence[Texts], positions: Sequence[int], split: Split = "val"
+) -> list[list[float | None]]:
+    """The scores of several candidates, bought all at once; one that breaks the program costs the others nothing.
+
+    Args:
+        objective: runs the examples.
+        candidates: the candidates.
+        positions: which examples, by position in the split.
+        split: which examples the positions count.
+
+    Returns:
+        A row for each candidate; only None in that of one for which more than half of the examples went unanswered.
+
+    Raises:
+        ModelError: the first failure, when that is so of every candidate; or the models cannot be asked at all.
+    """
+    try:
+        rows = objective.matrix(candidates, positions, split)
+    except UNANSWERED:
+        if len(candidates) == 1:
+            raise
+        rows = [_row_of(objective, texts, positions, split) for texts in candidates]  # what was answered is known now
+        if all(score is None for row in rows for score in row):
+            raise
+    return [row if row.count(None) <= len(row) / 2 else [None] * len(row) for row in rows]
+
+
+def _row_of(objective: Objective, texts: Texts, positions: Sequence[int], split: Split) -> list[float | None]:
+    try:
+        return objective.scores(texts, positions, split)
+    except UNANSWERED:
+        return [None] * len(positions)
 
 
 def tokens_of(texts: Texts) -> int:

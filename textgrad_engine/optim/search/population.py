@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.patch import Origin
-from textgrad_engine.optim.search.objective import Objective, Texts, costs_of
+from textgrad_engine.optim.search.objective import Objective, Texts, costs_of, rows_of
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 
 __all__ = ["Candidate", "Population"]
@@ -58,11 +58,17 @@ class Population:
         return next((number for number, each in enumerate(self.candidates) if each.texts == texts), None)
 
     def score(self, objective: Objective, numbers: Sequence[int], positions: Sequence[int]) -> None:
-        """See that candidates have scores on validation examples; what is missing is bought all at once."""
+        """See that candidates have scores on validation examples; what is missing is bought all at once.
+
+        A candidate for which most of these went unanswered has no score on them.
+
+        Raises:
+            ModelError: that is so of all candidates that were run; or the models cannot be asked at all.
+        """
         rows = [number for number in numbers if any(position not in self.scores[number] for position in positions)]
         columns = [position for position in positions if any(position not in self.scores[number] for number in rows)]
         if rows:
-            found = objective.matrix([self.candidates[number].texts for number in rows], columns)
+            found = rows_of(objective, [self.candidates[number].texts for number in rows], columns)
             for number, row in zip(rows, found):
                 self.scores[number].update(zip(columns, row))
                 self.costs[number].update(zip(columns, costs_of(objective, self.candidates[number].texts, columns)))

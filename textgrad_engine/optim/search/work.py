@@ -327,9 +327,7 @@ class Workshop:
             undecided = course.until == "better" and record.outcome == "no difference"
             if more and undecided and record.probability >= PROMISING:
                 # What was run is known by now, so the same race on more examples costs the new ones only.
-                known = zip(more, objective.matrix(both, more)[0])
-                wider = replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
-                race = self._race(objective, wider, found, course, last=True)
+                race = self._race(objective, _wider(objective, board, both, more), found, course, last=True)
                 record = run_race(race, objective.val, scores, slower)
             return replace(found, race=record)
         except UNANSWERED as error:  # texts may break the program; others can still be run
@@ -355,6 +353,15 @@ class Workshop:
             least=course.least,
             hopeful=board.failing if course.until == "better" else None,
         )
+
+
+def _wider(objective: Objective, board: Board, both: list[Texts], more: Sequence[int]) -> Board:
+    """The board with more validation examples, run with two texts at once; as it is where most go unanswered."""
+    try:
+        known = zip(more, objective.matrix(both, more)[0])
+    except UNANSWERED:
+        return board
+    return replace(board, val={**board.val, **{n: score for n, score in known if score is not None}})
 
 
 def is_shorter(before: Texts, after: Texts) -> bool:
