@@ -1,10 +1,11 @@
 import asyncio
 import threading
+import weakref
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import func, ops
+from textgrad_engine import dispatch, func, ops
 from textgrad_engine.autograd import AccumulateGrad, GradientEdge, get_gradient_edge, grad
 from textgrad_engine.dispatch import Scope
 from textgrad_engine.errors import AutogradError, CallCancelled, DispatchError
@@ -468,6 +469,74 @@ def test_a_leaf_that_wants_no_feedback_any_longer_gets_none():
     one.requires_grad_(False)
     tg.backward([alone, both], ["f", "f"])
     assert (one.grad, texts(two.grad)) == ([], ["both(f)"])
+
+
+def test_threads_that_use_one_leaf_find_one_node(monkeypatch):
+    """Whoever waited while another one made it takes that, or feedback on one of two would be lost."""
+    prompt, made = leaf(), []
+
+    class Busy:
+        def __enter__(self):
+            made.append(AccumulateGrad(prompt))
+            prompt._accumulator = weakref.ref(made[0])
+
+        def __exit__(self, *exc):
+            pass
+
+    monkeypatch.setattr("textgrad_engine.autograd.variable._making", Busy())
+    one, two = Ask.apply("one", prompt), Ask.apply("two", prompt)
+    assert [top.grad_fn.next_functions[0][0] for top in (one, two)] == [made[0]] * 2
+    assert len(made) == 1
+
+
+def test_feedback_is_on_an_asynchronous_output_as_it_was():
+    """Its list may be edited in place since; what the rule saved is a copy."""
+
+    class Pair(tg.Function):
+        @staticmethod
+        async def forward(text):
+            return tg.Variable([text.data, "k"])
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return f"saw {ctx.saved_variables[0].data}"
+
+    prompt = leaf("x")
+    out = Pair.apply(prompt)
+    out.data[0] = "EDITED"
+    out.backward(["f", "g"])
+    assert texts(prompt.grad) == ["saw ['x', 'k']"]
+
+
+def test_a_call_whose_context_cannot_be_set_up_is_not_made():
+    """Nobody has its output, and it would be paid for."""
+    ran, hold, held = [], threading.Event(), threading.Event()
+
+    class Broken(tg.Function):
+        @staticmethod
+        async def forward(text):
+            ran.append(text.data)
+            return tg.Variable("never")
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            raise KeyError("no such name")
+
+    dispatch.call_soon(lambda: (held.set(), hold.wait(60)))
+    assert held.wait(60)
+    with pytest.raises(KeyError):
+        Broken.apply(leaf())
+    hold.set()
+    dispatch.run(_nothing)
+    assert ran == []
+
+
+async def _nothing():
+    pass
 
 
 @pytest.mark.parametrize("words", [["one"], ["one", "two", "three"], [["one", "two"], "three"], []])

@@ -440,3 +440,17 @@ def test_an_input_that_differs_between_the_cases_of_a_question_is_shown_in_each_
         (True, False),
         (False, True),
     ]
+
+
+def test_a_role_that_differs_among_cases_is_said_of_none() -> None:
+    """That of the first case would be taken for that of all."""
+
+    model, chat = FunctionModel(answering), nn.ChatCompletion("{x}")
+    prompt = nn.Parameter("Sort", role="system prompt")
+    with tg.use_models(forward=model), ops.feedback_batch_size(2):
+        inputs = [ops.add(prompt, Variable(f" {n}", role=f"ticket {n}")) for n in (1, 2)]
+        tg.backward([chat(x=given) for given in inputs], ["f", "f"])
+    (request,) = asked(model)
+    assert "Case 2" in user_of(request)
+    assert "- `x`: an input" in user_of(request)
+    assert "ticket" not in user_of(request)
