@@ -1,4 +1,4 @@
-"""`Trainer(controls=True)`: what trying out alone is worth, at equal calls, beside what the optimizer found."""
+"""`Trainer(controls=True)`: what trying out alone is worth, at no more calls, beside what the optimizer found."""
 
 from __future__ import annotations
 

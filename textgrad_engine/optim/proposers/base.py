@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from textgrad_engine.llm.usage import call_key_scope
 from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.patch import Edit, Origin
+from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, Evidence, Origin, origins_of_rewrite
 
 __all__ = [
     "Brief",
@@ -26,6 +26,7 @@ __all__ = [
     "Proposal",
     "Proposer",
     "ask",
+    "ask_for_text",
     "numbered",
     "propose",
     "second_parent",
@@ -221,6 +222,29 @@ def shared_slots(brief: Brief, problem: str) -> dict[str, Any]:
         "problem": problem,
         "refused": brief.refused,
     }
+
+
+async def ask_for_text(
+    model: Model, prompt_name: str, slots: dict[str, Any], brief: Brief, evidence: Sequence[Evidence] = ()
+) -> Proposal:
+    """Put a prompt that asks for a whole new text to a model, and take its answer for a proposal.
+
+    Args:
+        model: who is asked.
+        prompt_name: the prompt.
+        slots: what it says.
+        brief: what the proposal is for.
+        evidence: the feedback that every new line is to name.
+
+    Raises:
+        ModelError: there is no answer, or none in the form that is asked for.
+    """
+    body = await ask(model, prompt_name, "rewrite", REWRITE_SCHEMA, slots)
+    text = str(body["text"]).strip("\n")
+    if text == brief.text.strip("\n"):  # line ends around the text are no change
+        text = brief.text
+    origins = origins_of_rewrite(brief.text, brief.origins, text, body["reason"], evidence, brief.step)
+    return Proposal(text, tuple(origins))
 
 
 async def ask(model: Model, prompt_name: str, answer: str, schema: dict[str, Any], slots: dict[str, Any]) -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.patch import REWRITE_SCHEMA, origins_of_rewrite
-from textgrad_engine.optim.proposers.base import Brief, Proposal, ask, shared_slots
+from textgrad_engine.optim.proposers.base import Brief, Proposal, ask_for_text, shared_slots
 
 __all__ = ["Unaided"]
 
@@ -24,9 +23,4 @@ class Unaided:
         shared = shared_slots(brief, problem)
         slots = {name: shared[name] for name in ("role", "constraints", "problem", "refused")}
         slots |= {"text": brief.text, "tried": list(brief.tried), "repeats": brief.repeats}
-        body = await ask(model, "control_rewrite", "rewrite", REWRITE_SCHEMA, slots)
-        text = str(body["text"]).strip("\n")
-        if text == brief.text.strip("\n"):  # line ends around the text are no change
-            text = brief.text
-        origins = origins_of_rewrite(brief.text, brief.origins, text, body["reason"], (), brief.step)
-        return Proposal(text, tuple(origins))
+        return await ask_for_text(model, "control_rewrite", slots, brief)

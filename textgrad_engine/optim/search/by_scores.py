@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.patch import REWRITE_SCHEMA, origins_of_rewrite
 from textgrad_engine.optim.proposers import Brief, Proposal
-from textgrad_engine.optim.proposers.base import ask, shared_slots
+from textgrad_engine.optim.proposers.base import ask_for_text, shared_slots
 
 __all__ = ["ByScores", "shown_scores"]
 
@@ -46,12 +45,7 @@ class ByScores:
             "demos": [asdict(demo) for demo in brief.demos],
             **{name: shared[name] for name in ("role", "constraints", "problem", "refused")},
         }
-        body = await ask(model, "optimizer_scores", "rewrite", REWRITE_SCHEMA, slots)
-        text = str(body["text"]).strip("\n")
-        if text == brief.text.strip("\n"):  # line ends around the text are no change
-            text = brief.text
-        origins = origins_of_rewrite(brief.text, brief.origins, text, body["reason"], (), brief.step)
-        return Proposal(text, tuple(origins))
+        return await ask_for_text(model, "optimizer_scores", slots, brief)
 
 
 def shown_scores(scores: Sequence[float]) -> list[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.patch import REWRITE_SCHEMA, origins_of_rewrite
 from textgrad_engine.optim.proposers import Brief, Proposal
-from textgrad_engine.optim.proposers.base import ask, shared_slots
+from textgrad_engine.optim.proposers.base import ask_for_text, shared_slots
 
 __all__ = ["Paraphrase"]
 
@@ -23,9 +22,4 @@ class Paraphrase:
         """Ask for the text in other words; see `Proposer` for errors."""
         shared = shared_slots(brief, problem)
         slots = {"text": brief.text, **{name: shared[name] for name in ("role", "constraints", "problem", "refused")}}
-        body = await ask(model, "optimizer_paraphrase", "rewrite", REWRITE_SCHEMA, slots)
-        text = str(body["text"]).strip("\n")
-        if text == brief.text.strip("\n"):  # line ends around the text are no change
-            text = brief.text
-        origins = origins_of_rewrite(brief.text, brief.origins, text, body["reason"], (), brief.step)
-        return Proposal(text, tuple(origins))
+        return await ask_for_text(model, "optimizer_paraphrase", slots, brief)
