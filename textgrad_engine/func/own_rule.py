@@ -98,7 +98,11 @@ class _Made:
 
     def of_example(self, outs: Sequence[Any], number: int) -> tuple[Any, ...]:
         """The outputs of one example."""
-        return tuple([value[number] if dim == 0 else value for dim, value in self.taken_apart(outs)])
+        found, place = [], 0
+        for dim in self.dims:
+            found.append(outs[place + number] if dim == 0 else outs[place])
+            place += self.size if dim == 0 else 1
+        return tuple(found)
 
     def heard(self, grads: Sequence[Any], number: int) -> list[Items]:
         """What is said about the outputs of one example; about one that is the same for all, only the first is told."""
@@ -158,11 +162,13 @@ class _OwnRule(Function):
         ctx.layout = layout_of(first)[1]
         ctx.variables = [place for place, leaf in enumerate(pytree.leaves(first)) if isinstance(leaf, Variable)]
         needs = ctx.given.needs(ctx.needs_input_grad[1:])
+        parts = []
         for number in range(layer.size):
             values, results = ctx.given.of_example(columns, number), ctx.made.of_example(outs, number)
             with layer.named(layer.start + number):
                 part, _ = SetUp(function, needs, values, results, ctx.made.single).run()
-            ctx._parts = (*ctx._parts, part)
+            parts.append(part)
+        ctx._parts = tuple(parts)
         ctx.mark_non_differentiable(*[output for part in ctx._parts for output in part._constants])
         ctx.set_materialize_grads(False)
 
