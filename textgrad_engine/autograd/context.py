@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from textgrad_engine.autograd.arguments import one_of
 from textgrad_engine.autograd.graph import FunctionNode
-from textgrad_engine.autograd.value import checked_entries
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
@@ -255,7 +254,7 @@ class _SavedOutput(weakref.ref[Variable]):
         self.variable = held
 
     def settle(self, value: Any, role: str) -> None:
-        self.value = checked_entries(value) if type(value) is list else value  # of a batch a copy: a list can be edited
+        self.value = value
         if self.role is None:
             self.role = role
         self.call = None  # last: other threads may be reading

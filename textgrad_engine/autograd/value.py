@@ -95,7 +95,8 @@ class Value:
         call = self._call
         if call is not None:
             found, at = call.result(), 2 * self._index
-            self._data = found[at]
+            data = found[at]  # of a batch each reader takes a copy: its list may be edited in place
+            self._data = checked_entries(data) if type(data) is list else data
             if self._role is None:
                 self._role = found[at + 1]
             self._call = None  # last: other threads may be reading
