@@ -294,17 +294,17 @@ def test_a_spent_budget_gives_the_result_so_far(world: Any, rows: Any) -> None:
     """Wherever it runs out, there is a result, the limit holds, and the program has the best texts found."""
     sets = rows("ant", "bee", "cat", "dog"), rows("eel", "fox"), rows("gnu")
     needed = world("HALF", None, "SHOUT").fit(*sets).total.calls
-    for calls in range(1, needed + 2):
+    for calls in range(1, needed + 3):
         here, listener = world("HALF", None, "SHOUT"), world.listener()
         with tg.budget(calls=calls) as spent:
             result = here.fit(*sets, callbacks=[listener])
         assert len(here.model.requests) <= calls
         assert spent.spent.calls == result.total.calls == len(here.model.requests)
-        assert result.status == ("finished" if calls >= needed else "budget")
+        assert result.status == ("finished" if calls >= needed + 1 else "budget")  # the test of a second prompt is kept
         assert here.program.system.data == result.best["system"]
         assert here.program.system.grad == []
         assert (result.best_val is None) is (calls < 2)
-        assert result.compared_on == (None if calls < 2 else "test" if calls >= needed else "val")
+        assert result.compared_on == (None if calls < 2 else "test" if calls >= 6 else "val")
         assert listener.events[-1] == RunEnded(result.status, result)
 
 

@@ -6,18 +6,20 @@ import asyncio
 import math
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm.response import Usage
 
-__all__ = ["PICO", "Amount", "Budget", "Remaining"]
+__all__ = ["PICO", "UNLIMITED", "Amount", "Budget", "Remaining"]
 
 PICO = 10**12
 """Picodollars in a dollar."""
 
-_UNLIMITED = 2**200
+UNLIMITED = 2**200
+"""Stands for no limit among whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,24 @@ class Amount:
         self.tokens += sign * other.tokens
         self.pico += sign * other.pico
 
+    def within(self, most: Amount) -> bool:
+        """Whether it is no more of anything than another amount."""
+        return self.calls <= most.calls and self.tokens <= most.tokens and self.pico <= most.pico
+
+    def by(self, pick: Callable[[int, int], int], other: Amount) -> Amount:
+        """Of each sort what a function such as `max` picks of the two."""
+        return Amount(pick(self.calls, other.calls), pick(self.tokens, other.tokens), pick(self.pico, other.pico))
+
 
 class Budget:
     """The account of one `budget` block. Its numbers may be read from any thread while calls run.
 
-    ``spent + unknown + reserved`` stays within the limits, at any concurrency: a call is sent when its worst case fits,
-    which is as many input tokens as its text has bytes, with room for what chat formats add (`most_of_request`), and
-    ``max_tokens`` of output. So that there is a worst case, a request that sets no ``max_tokens`` is sent with
-    `DEFAULT_MAX_TOKENS` where tokens or dollars are limited. What is not used is given back when the answer is there.
-    An endpoint that takes no notice of ``max_tokens`` can pass the limit, and the log says so; so can what an endpoint
-    charges for besides tokens, such as searches.
+    ``spent + unknown + reserved`` stays within the limits, at any concurrency: a call is sent when its worst
+    case fits, which is as many input tokens as its text has bytes, with room for what chat formats add
+    (`most_of_request`), and ``max_tokens`` of output. So that there is a worst case, a request that sets no
+    ``max_tokens`` is sent with `DEFAULT_MAX_TOKENS` where tokens or dollars are limited. What is not used is given back
+    when the answer is there. An endpoint that takes no notice of ``max_tokens`` can pass the limit, and the log says
+    so; so can what an endpoint charges for besides tokens, such as searches.
 
     Args:
         dollars: the most it may cost, in US dollars.
@@ -74,12 +84,13 @@ class Budget:
         self.dollars, self.calls, self.tokens = dollars, calls, tokens
         self._pico = None if dollars is None else math.floor(Decimal(str(dollars)) * PICO)  # 0.57 is 0.57, not less
         self._most = Amount(
-            *[_UNLIMITED if limit is None else math.floor(limit) for limit in (calls, tokens, self._pico)]
+            *[UNLIMITED if limit is None else math.floor(limit) for limit in (calls, tokens, self._pico)]
         )
         self._lock = threading.Lock()
         self._spent = Usage()
         self._settled, self._reserved, self._unknown = Amount(), Amount(), Amount()
-        self._queue: deque[tuple[asyncio.Future[bool], Amount]] = deque()
+        self._largest = Amount()
+        self._queue: deque[tuple[asyncio.Future[bool], Amount, Sequence[Amount]]] = deque()
 
     @property
     def spent(self) -> Usage:
@@ -105,6 +116,21 @@ class Budget:
             return _as_usage(self._reserved)
 
     @property
+    def largest(self) -> Amount:
+        """The most that a call could have needed so far: calls, tokens and money each by itself."""
+        with self._lock:
+            return self._largest
+
+    @property
+    def free(self) -> Amount:
+        """What is neither spent nor reserved, in whole numbers; vast where there is no limit."""
+        with self._lock:
+            free = Amount()
+            free.add(self._most)
+            free.add(self._used(), -1)
+            return free
+
+    @property
     def remaining(self) -> Remaining:
         """What is neither spent nor reserved."""
         with self._lock:
@@ -115,22 +141,28 @@ class Budget:
                 tokens=None if self.tokens is None else max(0, self.tokens - used.tokens),
             )
 
-    def reserve(self, amount: Amount) -> bool:
+    def reserve(self, amount: Amount, kept: Sequence[Amount] = ()) -> bool:
         """Set an amount aside if it fits; False means that it may fit when calls in flight have been settled.
 
         It also means to `queue` up behind those that wait already, so that a large call is not starved by small ones.
+
+        Args:
+            amount: of one call.
+            kept: what this call may not use, as it is kept for later ones; see `Reserve`.
 
         Raises:
             BudgetExceeded: it does not fit, and waiting cannot change that.
         """
         with self._lock:
-            used = self._used()
-            if not self._queue and self._fits(amount, used):
+            used, most = self._used(), self._largest
+            if not amount.within(most):
+                self._largest = most.by(max, amount)
+            if not self._queue and self._fits(amount, used, kept):
                 self._reserved.add(amount)
                 return True
-            if self._reserved.calls and self._fits(amount, self._committed()):
+            if self._reserved.calls and self._fits(amount, self._committed(), kept):
                 return False
-            error = BudgetExceeded(self._shortage(amount, used))
+            error = BudgetExceeded(self._shortage(amount, used, kept))
             error.too_small = used == Amount()
             raise error
 
@@ -154,17 +186,17 @@ class Budget:
                     self._unknown.add(Amount(0, max(0, amount.tokens - used.tokens), max(0, amount.pico - used.pico)))
             elif charged:
                 self._unknown.add(amount)
-        self._serve()
+        self.serve()
 
-    def queue(self, amount: Amount) -> asyncio.Future[bool]:
+    def queue(self, amount: Amount, kept: Sequence[Amount] = ()) -> asyncio.Future[bool]:
         """Wait for room; True says that the amount has been set aside, False that it never will fit.
 
         Who no longer wants it gives it back with `give_up`.
         """
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         with self._lock:
-            self._queue.append((future, amount))
-        self._serve()  # what was in flight may have been settled between the refusal and the line above
+            self._queue.append((future, amount, kept))
+        self.serve()  # what was in flight may have been settled between the refusal and the line above
         return future
 
     def give_up(self, future: asyncio.Future[bool], amount: Amount) -> None:
@@ -174,19 +206,19 @@ class Budget:
                 self.settle(amount, None, charged=False)
         else:
             future.cancel()
-            self._serve()
+            self.serve()
 
-    def _serve(self) -> None:
+    def serve(self) -> None:
         """Set aside what those at the head of the queue wait for, first come first served, as far as it fits."""
         if not self._queue:
             return
         served: list[tuple[asyncio.Future[bool], Amount, bool]] = []
         with self._lock:
             while self._queue:
-                future, amount = self._queue[0]
+                future, amount, kept = self._queue[0]
                 if not future.done():
-                    fits = self._fits(amount, self._used())
-                    if not fits and self._reserved.calls and self._fits(amount, self._committed()):
+                    fits = self._fits(amount, self._used(), kept)
+                    if not fits and self._reserved.calls and self._fits(amount, self._committed(), kept):
                         break
                     if fits:
                         self._reserved.add(amount)
@@ -223,23 +255,23 @@ class Budget:
         committed.add(self._unknown)
         return committed
 
-    def _fits(self, amount: Amount, used: Amount) -> bool:
+    def _fits(self, amount: Amount, used: Amount, kept: Sequence[Amount]) -> bool:
+        calls, tokens, pico = used.calls + amount.calls, used.tokens + amount.tokens, used.pico + amount.pico
+        for part in kept:
+            calls, tokens, pico = calls + part.calls, tokens + part.tokens, pico + part.pico
         most = self._most
-        return (
-            used.calls + amount.calls <= most.calls
-            and used.tokens + amount.tokens <= most.tokens
-            and used.pico + amount.pico <= most.pico
-        )
+        return calls <= most.calls and tokens <= most.tokens and pico <= most.pico
 
-    def _shortage(self, amount: Amount, used: Amount) -> str:
+    def _shortage(self, amount: Amount, used: Amount, kept: Sequence[Amount]) -> str:
         """Which limit an amount does not fit, in words."""
         limits = {"calls": self.calls, "tokens": self.tokens, "pico": self._pico}
         name, limit = next(
             (name, limit)
             for name, limit in limits.items()
-            if limit is not None and getattr(used, name) + getattr(amount, name) > limit
+            if limit is not None and sum([getattr(part, name) for part in (used, amount, *kept)]) > limit
         )
         aside, unknown = getattr(self._reserved, name), getattr(self._unknown, name)
+        later = sum([getattr(part, name) for part in kept])
         shown, unit = ("dollars", PICO) if name == "pico" else (name, 1)
         if used == Amount():
             text = "" if name == "calls" else ", for its text and the longest answer that max_tokens allows"
@@ -250,9 +282,10 @@ class Budget:
             )
         return (
             f"the budget of {limit / unit:g} {shown} does not allow the next call: "
-            f"{(getattr(used, name) - aside - unknown) / unit:g} spent, {aside / unit:g} reserved by calls in flight, "
-            f"{unknown / unit:g} held for calls that failed at unknown cost, and the next call may need "
-            f"{getattr(amount, name) / unit:g}; raise budget({shown}=...)"
+            f"{(getattr(used, name) - aside - unknown) / unit:g} spent, {aside / unit:g} reserved by calls in "
+            f"flight, {unknown / unit:g} held for calls that failed at unknown cost, "
+            + (f"{later / unit:g} kept for the end of the run, " if later else "")
+            + f"and the next call may need {getattr(amount, name) / unit:g}; raise budget({shown}=...)"
             + ("" if name == "calls" else " or lower max_tokens")
         )
 

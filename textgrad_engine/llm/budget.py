@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
 import re
 from collections.abc import Coroutine, Iterator
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from textgrad_engine.errors import BadRequest, ModelError, UnknownPriceError
-from textgrad_engine.llm.account import PICO, Amount, Budget, Remaining
+from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget, Remaining
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
 from textgrad_engine.llm.prices import highest_price_of, price_of
 from textgrad_engine.llm.request import GenerateConfig, Request
@@ -21,7 +22,7 @@ from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.llm.usage import is_estimated, mark, usage_of, was_sent
 
-__all__ = ["DEFAULT_MAX_TOKENS", "Amount", "Budget", "Budgeted", "Remaining", "budget"]
+__all__ = ["DEFAULT_MAX_TOKENS", "Amount", "Budget", "Budgeted", "Remaining", "Reserve", "budget"]
 
 DEFAULT_MAX_TOKENS = 8192
 """The ``max_tokens`` that a request is sent with under a limit in tokens or dollars when it sets none."""
@@ -60,6 +61,60 @@ def budget(dollars: float | None = None, calls: int | None = None, tokens: int |
         _budgets.reset(token)
 
 
+class Reserve:
+    """What calls inside its block may not use of the budgets around it, as it is kept for what comes after the block.
+
+    That holds for a call of the block whenever it is sent, also when the block is left by then.
+
+    Attributes:
+        kept: how much; set it with `keep`.
+
+    Example:
+        >>> with budget(calls=100) as b:
+        ...     with Reserve() as later:
+        ...         later.keep(Amount(calls=30))
+        ...         pass  # at most 70 calls here
+        ...     b.remaining.calls
+        100
+    """
+
+    def __init__(self) -> None:
+        self.kept = Amount()
+        self._budgets = _budgets.get()
+        self._token: Token[tuple[Reserve, ...]] | None = None
+
+    def __enter__(self) -> Self:
+        self._token = _reserves.set((*_reserves.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._token is not None
+        _reserves.reset(self._token)
+
+    def keep(self, amount: Amount) -> None:
+        """Keep this much, instead of what was kept before; calls that wait for room may have the difference."""
+        self.kept.add(
+            Amount(amount.calls - self.kept.calls, amount.tokens - self.kept.tokens, amount.pico - self.kept.pico)
+        )
+        for each in self._budgets:
+            each.serve()
+
+    def of(self, given: Budget) -> bool:
+        """Whether it keeps anything of a budget."""
+        return given in self._budgets
+
+    @property
+    def free(self) -> Amount:
+        """What all of the budgets have left, what is kept included; vast where there is no limit."""
+        everything = Amount(UNLIMITED, UNLIMITED, UNLIMITED)
+        return functools.reduce(lambda least, each: least.by(min, each.free), self._budgets, everything)
+
+    @property
+    def largest(self) -> Amount:
+        """The most that a call could have needed so far: calls, tokens and money each by itself."""
+        return functools.reduce(lambda most, each: most.by(max, each.largest), self._budgets, Amount())
+
+
 class Budgeted(Wrapper):
     """Sends a call only when its worst case fits every budget around it, and puts the price on its answer.
 
@@ -81,12 +136,12 @@ class Budgeted(Wrapper):
             UnknownPriceError: a limit is in dollars and the model's price is not known; it was not sent.
         """
         budgets = _budgets.get()
-        return self._within(request, budgets) if budgets else self._ask(request)
+        return self._within(request, budgets, _reserves.get()) if budgets else self._ask(request)
 
-    async def _within(self, request: Request, budgets: tuple[Budget, ...]) -> Completion:
+    async def _within(self, request: Request, budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...]) -> Completion:
         stated = _max_tokens_in(request.config.over(self._defaults))
         amount = self._worst_case(request, stated or self._most_output, budgets)
-        await _reserve(budgets, amount)
+        await _reserve(budgets, reserves, amount)
         usage, charged, estimated = None, True, False
         try:
             check_stop()  # it may have been set while this call waited for its reservation
@@ -184,7 +239,7 @@ def _max_tokens_in(config: GenerateConfig) -> int | None:
     return max(numbers, default=None)
 
 
-async def _reserve(budgets: tuple[Budget, ...], amount: Amount) -> None:
+async def _reserve(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], amount: Amount) -> None:
     """Set an amount aside in every budget; wait where one has no room, and hold nothing of the others meanwhile."""
     granted: Budget | None = None
     while True:
@@ -194,7 +249,7 @@ async def _reserve(budgets: tuple[Budget, ...], amount: Amount) -> None:
             for each in budgets:
                 if each is granted:
                     continue
-                if not each.reserve(amount):
+                if not each.reserve(amount, _kept_of(each, reserves)):
                     full = each
                     break
                 held.append(each)
@@ -204,7 +259,7 @@ async def _reserve(budgets: tuple[Budget, ...], amount: Amount) -> None:
         finally:
             for each in held:  # all or none: a half reservation would keep others from what they need
                 each.settle(amount, None, charged=False)
-        future = full.queue(amount)
+        future = full.queue(amount, _kept_of(full, reserves))
         try:
             with failing_on_stop(future):
                 granted = full if await future else None
@@ -213,4 +268,10 @@ async def _reserve(budgets: tuple[Budget, ...], amount: Amount) -> None:
             raise
 
 
+def _kept_of(given: Budget, reserves: tuple[Reserve, ...]) -> list[Amount]:
+    """What a call in these blocks may not use of a budget."""
+    return [each.kept for each in reserves if each.of(given)]
+
+
+_reserves: ContextVar[tuple[Reserve, ...]] = ContextVar("textgrad_engine_reserves", default=())
 _budgets: ContextVar[tuple[Budget, ...]] = ContextVar("textgrad_engine_budgets", default=())

@@ -246,6 +246,8 @@ def one_line(result: TrainResult) -> str:
     elif result.comparison is not None:
         found = result.comparison
         parts.append(f"{found.verdict} on {result.compared_on} ({score(found.difference, True)})")
+    if result.untested:
+        parts.append("not tested")
     return "; ".join(parts)
 
 

@@ -12,6 +12,7 @@ from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
+from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.latency import latency_change
 
 __all__ = ["ControlRow", "ParameterView", "ScoreRow", "UsageRow", "View", "lost", "said", "size", "view_of"]
@@ -270,6 +271,10 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
         notes.append("The test set was opened once, at the end, for these two prompts, and chose nothing.")
     if result.best_test is None and result.seed != result.best:
         notes.append("Without a test score, nobody knows how much of the gain is luck.")
+    if result.untested:
+        notes.append(f"{result.untested[:1].upper()}{result.untested[1:]}.")
+    if result.status == "budget" and result.controls is not None and len(result.controls.each) < len(CONTROLS):
+        notes.append("The budget was spent before all controls were run.")
     notes += [f"{sentence}." for sentence in result.overlaps]
     for which, evaluation in (
         ("seed prompt, validation", result.seed_val),

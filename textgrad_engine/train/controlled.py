@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from textgrad_engine.train.controls import Control, Controls, objective_for, proposers_of, search_without_feedback
+from textgrad_engine.train.controls import Control, objective_for, proposers_of, search_without_feedback
 from textgrad_engine.train.evaluator import Evaluation, compare, evaluate
 
 if TYPE_CHECKING:
@@ -14,18 +14,17 @@ if TYPE_CHECKING:
 __all__ = ["run_controls"]
 
 
-def run_controls(run: Run, searched: Controls) -> None:
+def run_controls(run: Run) -> None:
     """Search without feedback at no more calls, then score what that selected on the test set, opened once for it.
 
     The optimizer's own result is known by then, so an end of the budget or Ctrl-C leaves that as it is, and
     `Run.controls` at what was found so far.
 
     Args:
-        run: a run that is trained and tested.
-        searched: what its optimizer used.
+        run: a run that is trained and tested; its `controls` hold what its optimizer used.
     """
     assert run.seed_val is not None
-    run.controls = searched
+    assert run.controls is not None
     for name, proposer in proposers_of(run.trainer.seed).items():
         run.load(run.seed)
         objective = objective_for(
@@ -43,7 +42,7 @@ def run_controls(run: Run, searched: Controls) -> None:
         )
         with run.phase("control", len(run.steps), 0):
             found = search_without_feedback(
-                objective, proposer, run.optimizer, run.seed_val, calls=searched.calls, seed=run.trainer.seed
+                objective, proposer, run.optimizer, run.seed_val, calls=run.controls.calls, seed=run.trainer.seed
             )
         best = run.seed | dict(zip(objective.names, found.texts))
         made = Control(name, best, found.val, None, None, None, found.tried, found.kept, found.usage, found.problem)

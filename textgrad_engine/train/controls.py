@@ -27,6 +27,7 @@ from textgrad_engine.train.latency import latency_change
 from textgrad_engine.train.objective import Objective
 
 __all__ = [
+    "CONTROLS",
     "Control",
     "Controls",
     "Searched",
@@ -104,13 +105,17 @@ class Searched:
     problem: str = ""
 
 
+CONTROLS = ("rewrites without feedback", "random edits")
+"""The names of the controls."""
+
+
 def proposers_of(seed: int) -> dict[str, Proposer]:
     """What the controls propose with, by their names.
 
     Args:
         seed: of what is drawn at random.
     """
-    return {"rewrites without feedback": Unaided(), "random edits": RandomEdits(seed)}
+    return dict(zip(CONTROLS, (Unaided(), RandomEdits(seed))))
 
 
 def search_without_feedback(

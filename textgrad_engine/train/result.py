@@ -40,6 +40,7 @@ class TrainResult:
         controls: searches without feedback at no more calls, where they were asked for; `usage` holds theirs too.
         front: of the texts that answered all validation examples that the seed texts did, those that no others beat by
             fewer tokens or a higher score without losing in the other; longest first.
+        untested: why the budget left the test set closed, or half run; else "".
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
     """
 
@@ -61,6 +62,7 @@ class TrainResult:
     controls: Controls | None = None
     front: tuple[FrontPoint, ...] = ()
     shortage: str = ""
+    untested: str = ""
 
     @property
     def total(self) -> Usage:
@@ -79,8 +81,7 @@ class TrainResult:
                 parts.append(f"{name} {seed.mean:.3f} -> {best.mean:.3f}")
         if self.comparison is not None:
             parts.append(f"{self.comparison} ({self.compared_on})")
-        if self.shortage:
-            parts.append(self.shortage)
+        parts += [why for why in (self.shortage, self.untested) if why]
         return "; ".join(parts)
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line

@@ -25,6 +25,7 @@ from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for, with_fields
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
+from textgrad_engine.train.ending import Ending
 from textgrad_engine.train.evaluator import Evaluation, as_score, compare, evaluate
 from textgrad_engine.train.events import (
     Callback,
@@ -174,15 +175,16 @@ class Run:
             stop = stack.enter_context(stopping_on_interrupt())
             self.emit(self.started())
             try:
-                self.train()
-                self.load(self.best)
-                wait_for(used)
+                status = self.train_until_spent(used)
                 searched = Controls(type(self.optimizer).__name__, used.total.calls + used.cached, used.total)
                 if self.test is not None:
                     self.test.end_training()
-                    self.evaluate_test(self.test.open())
+                    if status == "finished" or not self.ending.shortage:
+                        self.evaluate_test(self.test.open())
                 if self.trainer.controls:
-                    run_controls(self, searched)
+                    self.controls = searched
+                    if status == "finished":
+                        run_controls(self)
             except (Stopped, CallCancelled):
                 if not stop.is_set:
                     raise
@@ -195,6 +197,42 @@ class Run:
                 self.optimizer.zero_grad()
             wait_for(used)
         return status, used
+
+    def train_until_spent(self, used: Meter) -> Status:
+        """Train to the end, or until what is left of the budget is kept for the end of the run.
+
+        Raises:
+            BudgetExceeded: it does not allow to score the seed texts.
+        """
+        status: Status = "finished"
+        self.ending = Ending(_size(self.seed), len(self.seed), 0 if self.test is None else len(self.test))
+        with self.ending:
+            try:
+                self.train(used)
+            except BudgetExceeded:
+                if self.seed_val is None:
+                    raise
+                status = "budget"
+        wait_for(used)
+        self.complete()
+        self.load(self.best)
+        return status
+
+    def validate_seed(self, used: Meter) -> None:
+        """Score the seed texts; from now on what the end of the run takes is kept back from the budget."""
+        self.seed_val = self.best_val = self.evaluated(self.objective.texts_of(self.seed), 0)
+        self.ending.learn(used.total + used.saved, len(self.seed_val))
+        self.keep_for_the_end()
+
+    def keep_for_the_end(self) -> None:
+        """Keep back what the end of the run takes with the best texts of now."""
+        self.ending.keep_for(_size(self.best), self.objective.missing(self.objective.texts_of(self.best)))
+
+    def complete(self) -> None:
+        """Score the best texts on all of the validation set, if they were not."""
+        texts = self.objective.texts_of(self.best)
+        if self.objective.missing(texts):
+            self.best_val = self.evaluated(texts, len(self.steps))
 
     def started(self) -> RunStarted:
         """The first event."""
@@ -210,10 +248,9 @@ class Run:
         """Pass on that a call has ended; runs in that call's own context."""
         self.emit(CallEnded(current_phase.get(), record))
 
-    def train(self) -> None:
+    def train(self, used: Meter) -> None:
         """Go over the training set and keep what does better on the validation set."""
-        seed = self.objective.texts_of(self.seed)
-        self.seed_val = self.best_val = self.evaluated(seed, 0)
+        self.validate_seed(used)
         since_kept = 0
         for epoch in range(1, self.trainer.max_epochs + 1):
             for positions, rows in self.loader.index_batches():
@@ -354,7 +391,11 @@ class Run:
         self.amend(found, written=kept)
         if kept:
             self.best, self.origins = self.texts(), self.origins_now()
-            self.best_val = self.evaluated(self.objective.texts_of(self.best), number)
+            texts = self.objective.texts_of(self.best)
+            self.best_val = self.objective.known(texts) or self.best_val  # it stays so if the budget ends now
+            self.ending.release()  # this is a part of what it is kept for
+            self.best_val = self.evaluated(texts, number)
+            self.keep_for_the_end()
             after = self.best_val.mean
         elif found.race is not None:
             after = before + found.race.difference
@@ -507,7 +548,22 @@ class Run:
             controls=self.controls,
             front=front_of(self.objective, self.objective.texts_of(self.seed)),
             shortage=self.shortage,
+            untested=self.untested(status),
         )
+
+    def untested(self, status: Status) -> str:
+        """Why the budget left the test set closed, or half run."""
+        tested = self.seed_test is not None and self.best_test is not None
+        if status != "budget" or self.test is None or tested or self.seed_val is None:
+            return ""
+        if self.test.openings:
+            return "the budget was spent before both prompts were run on the test set"
+        return f"the budget had no room for the test set: {self.ending.shortage}; raise it, or test fewer examples"
+
+
+def _size(texts: dict[str, str]) -> int:
+    """How long texts are, in bytes."""
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
 
 
 def wait_for(used: Meter, patience: float = 30.0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.train.controls import does_better
@@ -25,12 +26,11 @@ class SearchRun(Run):
         """How many decisions there will be at most; a search ends by itself when nothing is left to try."""
         return self.trainer.max_steps
 
-    def train(self) -> None:
+    def train(self, used: Meter) -> None:
         """Decide about proposals until nothing is left to try, or the trainer's limits are reached."""
-        seed = self.objective.texts_of(self.seed)
         with self.phase("score", 0, 0):
-            self.objective.adopt(seed)
-        self.seed_val = self.best_val = self.evaluated(seed, 0)
+            self.objective.adopt(self.objective.texts_of(self.seed))
+        self.validate_seed(used)
         since_kept = 0
         try:
             while (kept := self.decide()) is not None:
@@ -47,6 +47,9 @@ class SearchRun(Run):
             self.optimizer.remaining = None
             # Whatever ends the search, what was found stays; its score is what is known of it without asking.
             self.best_val = self.objective.known(self.objective.texts_of(self.best)) or self.best_val
+
+    def complete(self) -> None:
+        """Score the best texts on all of the validation set; where that shows no gain, the seed texts are the best."""
         self.best_val = self.evaluated(self.objective.texts_of(self.best), len(self.steps))
         if self.best != self.seed and not self.seed_is_beaten():
             self.best, self.best_val = dict(self.seed), self.seed_val
@@ -67,6 +70,7 @@ class SearchRun(Run):
             self.best, self.origins = self.texts(), self.origins_now()
         problems = list(decided.problems)
         self.check_alive(0 if decided.lost else decided.feedback, problems, number)
+        self.keep_for_the_end()
         self.steps.append(self.ended(number, decided))
         self.emit(self.steps[-1])
         return decided.kept

@@ -1,0 +1,214 @@
+"""What a run keeps back from its budget: the validation of its best texts, and the test of both prompts."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import llm, optim
+from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve
+from textgrad_engine.report import view
+from textgrad_engine.testing import SimulatedTask, simulated_task
+from textgrad_engine.train import Trainer, TrainResult
+from textgrad_engine.train.ending import Ending
+
+
+@pytest.fixture(scope="module")
+def task() -> SimulatedTask:
+    return simulated_task(rules=6, train=32, val=24, test=20, seed=3)
+
+
+def fit(task: SimulatedTask, optimizer: str = "PatchSearch", **settings: Any) -> TrainResult:
+    program = task.program()
+    made = getattr(optim, optimizer)(program.parameters())
+    with tg.use_models(forward=task.model):
+        return Trainer(**settings).fit(program, task.loss, made, task.train, task.val, task.test)
+
+
+@pytest.mark.parametrize("optimizer", ["PatchSearch", "TGD", "ParetoSearch", "OPRO"])
+def test_a_search_that_spends_its_budget_is_tested_all_the_same(task: SimulatedTask, optimizer: str) -> None:
+    """Both prompts are run on the whole test set, and the limit holds."""
+    for calls in (120, 170, 230):
+        with tg.budget(calls=calls) as spent:
+            result = fit(task, optimizer, max_epochs=50)
+        assert (result.status, result.compared_on, result.openings) == ("budget", "test", 1)
+        assert result.seed_test is not None
+        assert result.best_test is not None
+        assert len(result.seed_test) == len(result.best_test) == len(task.test)
+        assert result.best_val is not None
+        assert None not in result.best_val.scores  # nor is it compared on what happened to be raced
+        assert result.untested == ""
+        assert spent.spent.calls == result.total.calls <= calls
+
+
+def test_most_of_the_budget_goes_to_the_search(task: SimulatedTask) -> None:
+    """What is left over at the end is less than a step takes."""
+    with tg.budget(calls=300) as spent:
+        fit(task, "TGD", max_epochs=50)
+    assert spent.remaining.calls is not None
+    assert spent.remaining.calls <= len(task.val)
+
+
+def test_a_budget_too_small_for_both_goes_to_the_search_and_says_so(task: SimulatedTask) -> None:
+    """40 calls of test are more than half of what 24 of validation leave of 90."""
+    with tg.budget(calls=90) as spent:
+        result = fit(task)
+    assert (result.status, result.compared_on, result.openings) == ("budget", "val", 0)
+    assert (result.seed_test, result.best_test) == (None, None)
+    assert result.untested == (
+        "the budget had no room for the test set: 20 examples with two prompts take about 40 calls, and 66 were left "
+        "after the first validation; raise it, or test fewer examples"
+    )
+    assert result.untested in str(result)
+    assert any("no room for the test set" in note for note in view.view_of(result).notes)
+    assert spent.spent.calls > 80
+
+
+@pytest.mark.parametrize("limit", ["tokens", "dollars"])
+def test_tokens_and_money_are_kept_with_a_margin(
+    task: SimulatedTask, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call is sent only if its worst case fits, so that of one call is kept, too."""
+    used = fit(task, "TGD", max_epochs=3).total
+    model = tg.testing.FunctionModel(task.model.complete, name="priced")
+    monkeypatch.setattr(model, "free", False)
+    tokens = used.total_tokens // 2 + 3 * DEFAULT_MAX_TOKENS
+    llm.set_price("priced", 1.0, 1.0)
+    program = task.program()
+    with tg.budget(**{limit: tokens if limit == "tokens" else tokens / 1e6}), tg.use_models(forward=model):
+        search = optim.TGD(program.parameters())
+        result = Trainer(max_epochs=50).fit(program, task.loss, search, task.train, task.val, task.test)
+    assert (result.status, result.compared_on) == ("budget", "test")
+    assert result.total.total_tokens <= tokens
+
+
+def test_controls_that_the_budget_leaves_no_room_for_are_missing_with_a_word(task: SimulatedTask) -> None:
+    """They take as much as the search did, which spent what there was."""
+    with tg.budget(calls=160):
+        result = fit(task, controls=True)
+    assert result.controls is not None
+    assert result.controls.each == ()
+    assert "The budget was spent before all controls were run." in view.view_of(result).notes
+    assert result.compared_on == "test"
+
+
+def test_answers_from_the_cache_count_for_what_an_example_takes(task: SimulatedTask, tmp_path: Any) -> None:
+    """A run that is made again pays nothing for its first validation, and still keeps enough for its end."""
+    with llm.caching(tmp_path / "cache"):
+        with tg.budget(calls=130):
+            first = fit(task)
+        with tg.budget(calls=130) as spent:
+            second = fit(task)
+    assert (first.compared_on, second.compared_on) == ("test", "test")
+    assert second.total.calls == spent.spent.calls <= 130
+
+
+def test_without_a_budget_nothing_is_kept_or_refused(task: SimulatedTask) -> None:
+    """All room there is."""
+    later = Reserve()
+    assert later.free == Amount(UNLIMITED, UNLIMITED, UNLIMITED)
+    ending = Ending(seed=100, prompts=1, tests=10)
+    ending.learn(llm.Usage(calls=24, input_tokens=2400, dollars=0.1), 24)
+    ending.keep_for(300, 5)
+    ending.release()
+    assert ending.shortage == ""
+
+
+def test_the_part_of_the_end_grows_with_the_texts_and_shrinks_with_what_is_known() -> None:
+    """10 test examples with two prompts, 100 tokens each with the seed texts; 300 bytes more are 100 tokens more."""
+    with tg.budget(calls=1000, tokens=10**6, dollars=10.0):
+        ending = Ending(seed=60, prompts=1, tests=10)
+        ending.learn(llm.Usage(calls=24, input_tokens=2000, output_tokens=400, dollars=0.0024), 24)
+        ending.keep_for(60, 0)
+        assert (ending.kept.calls, ending.kept.tokens) == (20, 2500)
+        ending.keep_for(360, 4)
+        assert (ending.kept.calls, ending.kept.tokens) == (24, 1250 + 2500 + 1000)
+        assert ending.kept.pico == 4750 * PICO // 10**6
+        ending.keep_for(360, 0)
+        assert ending.kept.calls == 20
+        ending.release()
+        assert ending.kept == Amount()
+
+
+def reply(chat: tg.nn.Module) -> str:
+    return str(chat(x="a").data)
+
+
+@pytest.fixture
+def chat() -> tg.nn.Module:
+    return tg.nn.ChatCompletion("{x}", model=tg.testing.FunctionModel(lambda request: "yes"))
+
+
+def test_a_call_that_needs_what_is_kept_is_refused_and_the_message_says_what_for(chat: tg.nn.Module) -> None:
+    """Inside the block only; and what is kept anew takes the place of what was kept before."""
+    with tg.budget(calls=4) as b:
+        with Reserve() as later:
+            later.keep(Amount(calls=3))
+            assert reply(chat) == "yes"
+            with pytest.raises(BudgetExceeded, match=r"1 spent, .* 3 kept for the end of the run, and the next call"):
+                reply(chat)
+            later.keep(Amount(calls=2))
+            assert reply(chat) == "yes"
+            assert (b.remaining.calls, later.free.calls) == (2, 2)
+            with pytest.raises(BudgetExceeded):
+                reply(chat)
+        assert reply(chat) == "yes"
+
+
+def test_a_reserve_is_of_the_budgets_around_it_only(chat: tg.nn.Module) -> None:
+    """A budget made inside it is another matter; of nested reserves each keeps its part."""
+    with tg.budget(calls=10), Reserve() as outer:
+        outer.keep(Amount(calls=4))
+        with tg.budget(calls=5), Reserve() as inner:
+            inner.keep(Amount(calls=3))
+            assert (outer.free.calls, inner.free.calls) == (10, 5)
+            for _ in range(2):  # 3 of 10 and 2 of 5 are free
+                reply(chat)
+            with pytest.raises(BudgetExceeded, match="3 kept"):
+                reply(chat)
+            inner.keep(Amount())
+            for _ in range(3):
+                reply(chat)
+        assert reply(chat) == "yes"
+        with pytest.raises(BudgetExceeded, match="4 kept"):
+            reply(chat)
+
+
+def test_a_call_of_the_block_that_is_sent_after_it_cannot_have_what_is_kept() -> None:
+    """It waited for a call under way to end, and is refused when that has used what it may."""
+    asked, go = threading.Event(), threading.Event()
+
+    async def answer(request: llm.Request) -> str:
+        if "slow" in request.messages[-1].text:
+            asked.set()
+            while not go.is_set():
+                await asyncio.sleep(0)
+        return "yes"
+
+    chat = tg.nn.ChatCompletion("{x}", model=tg.testing.FunctionModel(answer))
+    for kept in (1, 0):
+        asked.clear()
+        go.clear()
+        with tg.budget(calls=2) as b:
+            with Reserve() as later:
+                later.keep(Amount(calls=1))
+                slow = chat(x="slow")
+                assert asked.wait(10)
+                waiting = chat(x="waiting")
+            assert not waiting.done()
+            later.keep(Amount(calls=kept))  # who waits may have what is no longer kept, without any call ending
+            if kept:
+                go.set()
+                with pytest.raises(BudgetExceeded):
+                    _ = waiting.data
+            else:
+                assert waiting.data == "yes"
+                go.set()
+            assert slow.data == "yes"
+            assert b.remaining.calls == kept

@@ -1,0 +1,124 @@
+"""What the end of a run takes, kept back from its budget.
+
+NOTE [The end is paid for first]
+    Whoever limits a run wants the best prompt that the money buys, and to be told what it is worth. A search can spend
+    any budget, and what is left then tells nothing: the test set stays closed, and the validation set flatters what
+    was chosen on it. So from the first validation on, a run keeps back what its end takes: the best texts on the
+    validation examples that they were not run on yet, and both prompts on the test set. The search ends where it would
+    need that. Where the test set would take more than half of what is left after the first validation, nothing is
+    kept for it, as too little would be left to search with, and the result says so.
+
+    What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid; for
+    longer texts as many tokens more as they are longer. Tokens and money vary, so a part more is kept of them, and the
+    worst case of one call, without which the last one would not be sent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from textgrad_engine.llm.account import PICO, Amount
+from textgrad_engine.llm.budget import Reserve
+from textgrad_engine.llm.response import Usage
+
+__all__ = ["Ending"]
+
+_BESIDE = 1.25
+"""Of tokens and money, so many times what is expected is kept."""
+
+_BYTES = 3
+"""Bytes of UTF-8 that a token has at the least, in the mean over a text."""
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What running a text on one example takes, in the mean."""
+
+    calls: float
+    tokens: float
+    pico: float
+
+    def of(self, examples: int) -> Amount:
+        return Amount(
+            math.ceil(self.calls * examples), math.ceil(self.tokens * examples), math.ceil(self.pico * examples)
+        )
+
+
+class Ending(Reserve):
+    """What the end of a run takes, kept from the calls in the block; see NOTE [The end is paid for first].
+
+    Args:
+        seed: the bytes of the seed texts.
+        prompts: how many texts are trained.
+        tests: test examples; 0 for none.
+
+    Attributes:
+        shortage: why nothing is kept for the test set, in words; "" where something is, or need not be.
+    """
+
+    def __init__(self, seed: int, prompts: int, tests: int) -> None:
+        super().__init__()
+        self._seed, self._prompts, self._tests = seed, prompts, tests
+        self._cost: _Cost | None = None
+        self.shortage = ""
+
+    def learn(self, used: Usage, examples: int) -> None:
+        """What running the seed texts on some examples has taken; from now on the end's part is kept."""
+        share = 1 / examples
+        self._cost = _Cost(used.calls * share, used.total_tokens * share, (used.dollars or 0.0) * PICO * share)
+        test, free = self._test(self._seed), self.free
+        if self._tests and not test.within(Amount(free.calls // 2, free.tokens // 2, free.pico // 2)):
+            self.shortage = f"{self._tests} examples with two prompts take about {_in_words(test, free)}"
+
+    def keep_for(self, best: int, missing: int) -> None:
+        """Keep what the end takes as of now; nothing as long as it is not known what an example takes.
+
+        Args:
+            best: the bytes of the best texts.
+            missing: the validation examples that they were not run on yet.
+        """
+        if self._cost is None:
+            return
+        amount = self._with_margin(self._cost_of(best).of(missing))
+        if not self.shortage:
+            amount.add(self._test(best))
+        self.keep(amount)
+
+    def release(self) -> None:
+        """Let the calls in the block have all of it."""
+        self.keep(Amount())
+
+    def _cost_of(self, best: int) -> _Cost:
+        """What an example takes with texts of a length."""
+        assert self._cost is not None
+        cost = self._cost
+        more = max(0, best - self._seed) / _BYTES * max(1.0, cost.calls / self._prompts)
+        tokens = cost.tokens + more
+        return _Cost(cost.calls, tokens, cost.pico * tokens / cost.tokens if cost.tokens else cost.pico)
+
+    def _test(self, best: int) -> Amount:
+        """What the seed texts and the best ones take on the test set."""
+        assert self._cost is not None
+        amount = self._cost.of(self._tests)
+        amount.add(self._cost_of(best).of(self._tests))
+        return self._with_margin(amount)
+
+    def _with_margin(self, amount: Amount) -> Amount:
+        if amount == Amount():
+            return amount
+        largest = self.largest
+        return Amount(
+            amount.calls,
+            math.ceil(amount.tokens * _BESIDE) + largest.tokens,
+            math.ceil(amount.pico * _BESIDE) + largest.pico,
+        )
+
+
+def _in_words(amount: Amount, free: Amount) -> str:
+    """The first sort of which an amount is more than half of what is free, in words."""
+    for name, unit, word in (("calls", 1, "calls"), ("tokens", 1, "tokens"), ("pico", PICO, "dollars")):
+        wanted, there = getattr(amount, name), getattr(free, name)
+        if wanted > there // 2:
+            return f"{wanted / unit:,.6g} {word}, and {there / unit:,.6g} were left after the first validation"
+    raise AssertionError("it fits")
