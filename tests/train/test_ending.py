@@ -70,6 +70,20 @@ def test_a_budget_too_small_for_both_goes_to_the_search_and_says_so(task: Simula
     assert spent.spent.calls > 80
 
 
+def test_a_step_that_is_cut_off_has_not_been(task: SimulatedTask) -> None:
+    """Nor for the optimizer: what it says of each line, and what it would be taken up with, is of the best texts."""
+    kept = 0
+    for calls in range(150, 260, 15):
+        program = task.program()
+        optimizer = optim.TGD(program.parameters(), max_edits=2)
+        with tg.budget(calls=calls), tg.use_models(forward=task.model):
+            result = Trainer(max_epochs=50, batch_size=8).fit(program, task.loss, optimizer, task.train, task.val)
+        assert result.status == "budget"
+        assert optimizer.origins(program.system) == result.origins["system"]
+        kept += any(origin is not None for origin in result.origins["system"])
+    assert kept > 3
+
+
 @pytest.mark.parametrize("limit", ["tokens", "dollars"])
 def test_tokens_and_money_are_kept_with_a_margin(
     task: SimulatedTask, limit: str, monkeypatch: pytest.MonkeyPatch

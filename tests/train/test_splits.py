@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import random
 from typing import Any
 
 import pytest
 
-from textgrad_engine import nn
+from textgrad_engine import nn, use_models
+from textgrad_engine.train import Evaluation, compare, evaluate
 from textgrad_engine.train.events import RunStarted
-from textgrad_engine.train.splits import warn_of_overlaps
+from textgrad_engine.train.splits import clusters_of_equals, warn_of_overlaps
 
 
 def test_an_example_in_two_sets_is_told(world: Any, rows: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -44,3 +46,63 @@ def test_only_what_the_program_reads_is_compared() -> None:
 def test_a_program_without_inputs_of_its_own_has_nothing_to_compare() -> None:
     """No sentence about every pair of empty texts."""
     assert warn_of_overlaps(lambda: "always this", [{"a": 1}], [{"a": 1}], [{"a": 1}]) == ()
+
+
+def asked(times: int, questions: int = 24) -> list[dict[str, Any]]:
+    """Each question so many times, the first ones first."""
+    return [{"word": f"number {n}", "target": "yes"} for _ in range(times) for n in range(questions)]
+
+
+def test_equal_examples_of_a_set_are_named_and_count_as_one() -> None:
+    """Case and white space aside. Copies for training are the user's matter: oversampling a rare class is usual."""
+    program = nn.ChatCompletion("{word}")
+    train = [{"word": "seed", "target": "yes"}] * 5
+    test = [*asked(2), {"word": " Number  3", "target": "no"}]
+    val = [{"word": "other", "target": "yes"}]
+    assert warn_of_overlaps(program, train, val, test) == (
+        "25 of 49 test examples have the same inputs as another one there, and count as one: '24' as '0'",
+    )
+    assert warn_of_overlaps(program, train, val, asked(1)) == ()
+
+
+def test_a_few_equal_examples_are_named_and_stand_for_themselves() -> None:
+    """One in 24 does little harm, and clusters would cost the exact test."""
+    program = nn.ChatCompletion("{word}")
+    test = [*asked(1), {"word": "number 3", "target": "yes"}]
+    assert warn_of_overlaps(program, [{"word": "a"}], [{"word": "b"}], test) == (
+        "1 of 25 test examples have the same inputs as another one there: '24' as '3'",
+    )
+    assert clusters_of_equals(program, test) == ()
+    assert clusters_of_equals(program, [{"word": "a"}] * 5) == ()  # one cluster has no interval
+    assert clusters_of_equals(lambda **fields: None, asked(2)) == ()  # nobody knows what it reads
+
+
+def test_a_question_asked_five_times_makes_nobody_better() -> None:
+    """24 questions, two programs that are right on half of them by chance: taken for 120 it is one run in six."""
+    found = {True: 0, False: 0}
+    program = nn.ChatCompletion("{word}")
+    groups = clusters_of_equals(program, asked(5))
+    names = tuple(map(str, range(120)))
+    for seed in range(200):
+        drawn = random.Random(seed)
+        old, new = ([float(drawn.random() < 0.5) for _ in range(24)] * 5 for _ in range(2))
+        for clustered in found:
+            before, after = (
+                Evaluation(names, tuple(scores), (None,) * 120, {}, clusters=groups if clustered else ())
+                for scores in (old, new)
+            )
+            found[clustered] += compare(before, after).verdict != "not shown"
+    assert found[True] <= 12 < 50 < found[False]
+
+
+def test_an_evaluation_and_a_run_take_equal_examples_for_one(world: Any, rows: Any) -> None:
+    """The interval is that of the questions there are, and is told with their number."""
+    here = world("SHOUT")
+    val = [{**row, "id": f"{n}{row['id']}"} for n in range(2) for row in rows("ant", "bee", "cat")]
+    result = here.fit(rows("dog", "eel"), val, [{**row, "id": f"t{row['id']}"} for row in val])
+    assert result.seed_val.clusters == result.best_test.clusters[:0] + ("0ant", "0bee", "0cat") * 2
+    assert result.comparison.clusters == 3
+    with use_models(forward=here.model):
+        assert len(set(evaluate(here.program, val, nn.ExactMatch()).clusters)) == 3
+        by_hand = evaluate(here.program, [{**row, "page": row["id"]} for row in val], nn.ExactMatch(), clusters="page")
+    assert len(set(by_hand.clusters)) == 6

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from textgrad_engine.data.dataset import ids_of
 
-__all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap"]
+__all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap", "repeated"]
 
 NEAR = 0.8
 """The Jaccard index from which on two texts are near duplicates."""
@@ -144,6 +144,22 @@ def check_splits(
         found += overlap(train, test, fields=fields, names=("train", "test"))
         found += overlap(val, test, fields=fields, names=("val", "test"))
     return found
+
+
+def repeated(rows: Rows, *, fields: Sequence[str] | None = None) -> tuple[str, ...]:
+    """For each example of a split the first one there that is equal to it, or itself, by its id.
+
+    Args:
+        rows: the split.
+        fields: what is compared, such as the inputs of the program; None for all fields but ``"id"``.
+
+    Example:
+        >>> repeated([{"q": "1 + 1?"}, {"q": "2 + 2?"}, {"q": " 1 + 1?"}])
+        ('0', '1', '0')
+    """
+    names = ids_of(rows)
+    first: dict[str, str] = {}
+    return tuple([first.setdefault(text, name) if text else name for text, name in zip(_texts(rows, fields), names)])
 
 
 def describe(found: Sequence[Overlap], sizes: dict[str, int] | None = None) -> list[str]:

@@ -22,6 +22,7 @@ from textgrad_engine.train.calling import (
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import Stopwatch
+from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
@@ -54,7 +55,8 @@ def evaluate(
         repeats: how often each example is run. At a temperature above 0 each time is a sample of its own (in the cache,
             too), and the example's score is the mean of its samples.
         clusters: the name of a field that says which examples belong together, such as the document that several
-            questions are about; they are then not taken for independent.
+            questions are about; they are then not taken for independent. None: each stands for itself, but where more
+            than a tenth have the same inputs as another one, those with the same inputs belong together.
         timed: note how long the answers took (`Evaluation.latency`).
         on_score: called with a position when a sample of that example has its score; on any thread, in any order.
             It must not raise.
@@ -87,7 +89,7 @@ def evaluate(
     if repeats < 1:
         raise ValueError(f"each example is run at least once, got repeats={repeats}")
     names = ids_of(dataset)
-    groups = () if clusters is None else clusters_of(dataset, clusters)
+    groups = clusters_of_equals(program, dataset) if clusters is None else clusters_of(dataset, clusters)
     pick, target_of, score = fields_named_by(program), target_for(loss, target), with_fields(loss)
     given = [(pick(row, name), target_of(row, name)) for row, name in zip(dataset, names)]  # before anything is paid
 

@@ -37,6 +37,7 @@ from textgrad_engine.train.events import current_phase
 from textgrad_engine.train.grid import Row, is_straight, run_grid, same_shape
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.latency import Stopwatch
+from textgrad_engine.train.splits import clusters_of_equals
 
 __all__ = ["Objective"]
 
@@ -125,7 +126,7 @@ class Objective:
             ]
         proven = train if val is None else val
         self._guarded = None if guards is None else guards.on(proven, self.scale)
-        self._clusters = () if clusters is None else clusters_of(proven, clusters)
+        self._clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])
         self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)

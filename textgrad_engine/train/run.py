@@ -272,18 +272,22 @@ class Run:
         left_out = sum(each.messages + each.feedback for each in self.left_out)
         feedback = feedback_used = sum(len(parameter.grad) for parameter in self.trained.values())
         held = self.optimizer.state_dict()
-        with self.phase("optimize", number, 1) as advance:
-            try:
-                self.propose()
-            except UNANSWERED as error:  # one proposal lost; the texts are as they were
-                problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
-            advance()
         found = None
-        if self.texts() != self.best:
-            found = prove(self, number, positions)
-            problems.extend(found.problems)
-            if found.lost:
-                feedback_used = 0
+        try:
+            with self.phase("optimize", number, 1) as advance:
+                try:
+                    self.propose()
+                except UNANSWERED as error:  # one proposal lost; the texts are as they were
+                    problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
+                advance()
+            if self.texts() != self.best:
+                found = prove(self, number, positions)
+                problems.extend(found.problems)
+                if found.lost:
+                    feedback_used = 0
+        except BaseException:  # the budget is spent, Ctrl-C: the step has not been
+            self.take_back(held)
+            raise
         self.check_alive(feedback_used, problems, number)
         kept, why, val_mean = (False, "", None) if found is None else self.settle(found, held, number)
         assert self.best_val is not None

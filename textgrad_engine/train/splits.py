@@ -6,10 +6,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from textgrad_engine.data.overlap import check_splits, describe
+from textgrad_engine.data import ids_of
+from textgrad_engine.data.overlap import check_splits, describe, repeated
 from textgrad_engine.train.calling import inputs_of
 
-__all__ = ["warn_of_overlaps"]
+__all__ = ["clusters_of_equals", "warn_of_overlaps"]
+
+_MOST_DISTINCT = 0.9
+"""Where fewer of the examples than this are different ones, equal ones are taken for a cluster."""
 
 _log = logging.getLogger("textgrad_engine.train.splits")
 
@@ -17,7 +21,7 @@ Rows = Sequence[dict[str, Any]]
 
 
 def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: Rows | None) -> tuple[str, ...]:
-    """Look for examples that are in two sets, exactly or nearly, by the fields that the program is given.
+    """Look for examples that are in two sets, exactly or nearly, or twice in one, by what the program is given.
 
     Args:
         program: whose inputs are compared.
@@ -26,7 +30,8 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
         test: the test examples, if any.
 
     Returns:
-        A sentence for each pair of sets that share some; each is logged as a warning, too.
+        A sentence for each pair of sets that share some, and for the validation and the test set each if examples stand
+        there more than once; each is logged as a warning, too.
 
     Example:
         >>> from textgrad_engine import nn
@@ -34,12 +39,49 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
         >>> warn_of_overlaps(program, [{"question": "1 + 1?"}], [{"question": "2 + 2?"}], None)
         ()
     """
-    required, optional = inputs_of(program)
-    fields = [*required, *optional]
-    # A program without any names of its own inputs gets none; then there is nothing to compare by.
-    found = check_splits(train, val, test, fields=fields) if fields else []
+    fields = _fields_of(program)
+    if not fields:
+        return ()
     sizes = {"val": len(val), "test": 0 if test is None else len(test)}
-    sentences = tuple(describe(found, sizes))
+    sentences = describe(check_splits(train, val, test, fields=fields), sizes)
+    for name, rows in (("val", val), ("test", test or ())):
+        firsts = repeated(rows, fields=fields)
+        again = [(own, first) for own, first in zip(ids_of(rows), firsts) if own != first]
+        if again:
+            counted = ", and count as one" if clusters_of_equals(program, rows) else ""
+            sentences.append(
+                f"{len(again)} of {len(rows)} {name} examples have the same inputs as another one there{counted}: "
+                f"{again[0][0]!r} as {again[0][1]!r}"
+            )
     for sentence in sentences:
         _log.warning("%s", sentence)
-    return sentences
+    return tuple(sentences)
+
+
+def clusters_of_equals(program: Callable[..., Any], rows: Rows) -> tuple[str, ...]:
+    """The cluster of each example, where many have the same inputs: copies of a question show no more than one does.
+
+    Of few copies the error is small, and clusters would cost an exact test: where at least nine in ten examples are
+    different ones, or all are the same, there are no clusters.
+
+    Args:
+        program: whose inputs are compared.
+        rows: the examples.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> program = nn.ChatCompletion("{q}")
+        >>> clusters_of_equals(program, [{"q": "1 + 1?"}, {"q": "2 + 2?"}, {"q": "1 + 1?"}])
+        ('0', '1', '0')
+        >>> clusters_of_equals(program, [{"q": "1 + 1?"}, {"q": "2 + 2?"}])
+        ()
+    """
+    fields = _fields_of(program)
+    firsts = repeated(rows, fields=fields) if fields else ()
+    return firsts if 1 < len(set(firsts)) < _MOST_DISTINCT * len(rows) else ()
+
+
+def _fields_of(program: Callable[..., Any]) -> list[str]:
+    """The fields that a program names; without any names there is nothing to compare by."""
+    required, optional = inputs_of(program)
+    return [*required, *optional]
