@@ -13,7 +13,7 @@ from textgrad_engine import llm, optim
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve
-from textgrad_engine.report import view
+from textgrad_engine.report import tables, view
 from textgrad_engine.testing import SimulatedTask, simulated_task
 from textgrad_engine.train import Trainer, TrainResult
 from textgrad_engine.train.ending import Ending
@@ -55,18 +55,40 @@ def test_most_of_the_budget_goes_to_the_search(task: SimulatedTask) -> None:
     assert spent.remaining.calls <= len(task.val)
 
 
-def test_a_budget_too_small_for_both_goes_to_the_search_and_says_so(task: SimulatedTask) -> None:
-    """40 calls of test are more than half of what 24 of validation leave of 90."""
+def test_a_budget_too_small_for_all_of_the_test_set_is_tested_on_a_part() -> None:
+    """A drawn one, that takes half of what is left after the first validation."""
+    task = simulated_task(rules=6, train=32, val=24, test=80, seed=3)
+    with tg.budget(calls=144) as spent:
+        result = fit(task)
+    assert (result.status, result.compared_on, result.openings) == ("budget", "test", 1)
+    assert result.seed_test is not None
+    assert result.best_test is not None
+    assert len(result.best_test) == 30
+    assert result.best_test.ids == result.seed_test.ids != tuple(str(n) for n in range(30))
+    assert result.untested == (
+        "the budget had room for 30 of 80 test examples, drawn at random: all 80 with two prompts take about 160 "
+        "calls, more than half of what was left after the first validation; raise it, or test fewer examples"
+    )
+    assert "tested on 30 examples only" in tables.one_line(result)
+    assert spent.spent.calls <= 144
+    enough = fit(task)  # a search that ends by itself has the whole of it
+    assert enough.best_test is not None
+    assert (len(enough.best_test), enough.untested) == (80, "")
+
+
+def test_a_budget_too_small_for_a_part_goes_to_the_search_and_says_so(task: SimulatedTask) -> None:
+    """40 calls of test are more than half of what 24 of validation leave of 90; fewer than 20 examples tell little."""
     with tg.budget(calls=90) as spent:
         result = fit(task)
     assert (result.status, result.compared_on, result.openings) == ("budget", "val", 0)
     assert (result.seed_test, result.best_test) == (None, None)
     assert result.untested == (
-        "the budget had no room for the test set: 20 examples with two prompts take about 40 calls, and 66 were left "
-        "after the first validation; raise it, or test fewer examples"
+        "the budget had no room for the test set: all 20 with two prompts take about 40 calls, more than half of what "
+        "was left after the first validation; raise it, or test fewer examples"
     )
     assert result.untested in str(result)
     assert any("no room for the test set" in note for note in view.view_of(result).notes)
+    assert "not tested" in tables.one_line(result)
     assert spent.spent.calls > 80
 
 

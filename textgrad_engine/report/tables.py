@@ -247,7 +247,7 @@ def one_line(result: TrainResult) -> str:
         found = result.comparison
         parts.append(f"{found.verdict} on {result.compared_on} ({score(found.difference, True)})")
     if result.untested:
-        parts.append("not tested")
+        parts.append("not tested" if result.best_test is None else f"tested on {len(result.best_test)} examples only")
     return "; ".join(parts)
 
 

@@ -5,8 +5,9 @@ NOTE [The end is paid for first]
     any budget, and what is left then tells nothing: the test set stays closed, and the validation set flatters what
     was chosen on it. So from the first validation on, a run keeps back what its end takes: the best texts on the
     validation examples that they were not run on yet, and both prompts on the test set. The search ends where it would
-    need that. Where the test set would take more than half of what is left after the first validation, nothing is
-    kept for it, as too little would be left to search with, and the result says so.
+    need that. Where the test set would take more than half of what is left after the first validation, too little would
+    be left to search with, so a part of it is drawn that takes half; where that is too small to tell anything, the
+    test set stays closed. The result says either.
 
     What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid; for
     longer texts as many tokens more as they are longer. Tokens and money vary, so a part more is kept of them, and the
@@ -26,6 +27,9 @@ __all__ = ["Ending"]
 
 _BESIDE = 1.25
 """Of tokens and money, so many times what is expected is kept."""
+
+_FEWEST = 20
+"""Test examples that a part of the test set has at the least."""
 
 _BYTES = 3
 """Bytes of UTF-8 that a token has at the least, in the mean over a text."""
@@ -54,12 +58,14 @@ class Ending(Reserve):
         tests: test examples; 0 for none.
 
     Attributes:
-        shortage: why nothing is kept for the test set, in words; "" where something is, or need not be.
+        tests: so many of them there is room for.
+        shortage: why there is not room for all, in words; else "".
     """
 
     def __init__(self, seed: int, prompts: int, tests: int) -> None:
         super().__init__()
-        self._seed, self._prompts, self._tests = seed, prompts, tests
+        self._seed, self._prompts = seed, prompts
+        self._every = self.tests = tests
         self._cost: _Cost | None = None
         self.shortage = ""
 
@@ -67,9 +73,12 @@ class Ending(Reserve):
         """What running the seed texts on some examples has taken; from now on the end's part is kept."""
         share = 1 / examples
         self._cost = _Cost(used.calls * share, used.total_tokens * share, (used.dollars or 0.0) * PICO * share)
-        test, free = self._test(self._seed), self.free
-        if self._tests and not test.within(Amount(free.calls // 2, free.tokens // 2, free.pico // 2)):
-            self.shortage = f"{self._tests} examples with two prompts take about {_in_words(test, free)}"
+        every, free = self._test(self._seed, self._every), self.free
+        half = Amount(free.calls // 2, free.tokens // 2, free.pico // 2)
+        if not every.within(half):
+            self.shortage = f"all {self._every} with two prompts take about {_in_words(every, half)}"
+            parts = range(self._every - 1, _FEWEST - 1, -1)
+            self.tests = next((some for some in parts if self._test(self._seed, some).within(half)), 0)
 
     def keep_for(self, best: int, missing: int) -> None:
         """Keep what the end takes as of now; nothing as long as it is not known what an example takes.
@@ -81,9 +90,13 @@ class Ending(Reserve):
         if self._cost is None:
             return
         amount = self._with_margin(self._cost_of(best).of(missing))
-        if not self.shortage:
-            amount.add(self._test(best))
+        amount.add(self._test(best, self.tests))
         self.keep(amount)
+
+    def drawn(self, best: int) -> int:
+        """How many test examples there is room for in the end: all, if so much was not spent after all."""
+        every = self._cost is None or self._test(best, self._every).within(self.free)
+        return self._every if every else self.tests
 
     def release(self) -> None:
         """Let the calls in the block have all of it."""
@@ -97,11 +110,11 @@ class Ending(Reserve):
         tokens = cost.tokens + more
         return _Cost(cost.calls, tokens, cost.pico * tokens / cost.tokens if cost.tokens else cost.pico)
 
-    def _test(self, best: int) -> Amount:
-        """What the seed texts and the best ones take on the test set."""
+    def _test(self, best: int, tests: int) -> Amount:
+        """What the seed texts and the best ones take on test examples."""
         assert self._cost is not None
-        amount = self._cost.of(self._tests)
-        amount.add(self._cost_of(best).of(self._tests))
+        amount = self._cost.of(tests)
+        amount.add(self._cost_of(best).of(tests))
         return self._with_margin(amount)
 
     def _with_margin(self, amount: Amount) -> Amount:
@@ -115,10 +128,10 @@ class Ending(Reserve):
         )
 
 
-def _in_words(amount: Amount, free: Amount) -> str:
-    """The first sort of which an amount is more than half of what is free, in words."""
+def _in_words(amount: Amount, half: Amount) -> str:
+    """The first sort of which an amount is more than half of what is left, in words."""
     for name, unit, word in (("calls", 1, "calls"), ("tokens", 1, "tokens"), ("pico", PICO, "dollars")):
-        wanted, there = getattr(amount, name), getattr(free, name)
-        if wanted > there // 2:
-            return f"{wanted / unit:,.6g} {word}, and {there / unit:,.6g} were left after the first validation"
+        wanted, most = getattr(amount, name), getattr(half, name)
+        if wanted > most:
+            return f"{wanted / unit:,.6g} {word}, more than half of what was left after the first validation"
     raise AssertionError("it fits")

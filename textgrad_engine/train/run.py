@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from textgrad_engine.autograd import Variable, backward, example, no_grad
 from textgrad_engine.autograd.forgiving import forgiving
-from textgrad_engine.data import DataLoader, ids_of
+from textgrad_engine.data import DataLoader, Subset, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, ModelError, Stopped
 from textgrad_engine.llm.context import LeftOut, on_left_out
 from textgrad_engine.llm.redact import redacted, secrets_named
@@ -179,8 +180,9 @@ class Run:
                 searched = Controls(type(self.optimizer).__name__, used.total.calls + used.cached, used.total)
                 if self.test is not None:
                     self.test.end_training()
-                    if status == "finished" or not self.ending.shortage:
-                        self.evaluate_test(self.test.open())
+                    drawn = self.ending.drawn(_size(self.best))
+                    if drawn or status == "finished":  # then it is tried: answers may be in the cache
+                        self.evaluate_test(self.some_of(self.test.open(), drawn or len(self.test)))
                 if self.trainer.controls:
                     self.controls = searched
                     if status == "finished":
@@ -440,6 +442,12 @@ class Run:
             for change in self.optimizer.changes
         )
 
+    def some_of(self, rows: Examples, count: int) -> Examples:
+        """So many of the examples, drawn at random, in their order."""
+        if count == len(rows):
+            return rows
+        return Subset(rows, sorted(random.Random(self.trainer.seed).sample(range(len(rows)), count)))
+
     def evaluate_test(self, rows: Examples) -> None:
         """Score the best texts on the test set, and the seed texts when they differ."""
         self.best_test = self.evaluate("test", rows, len(self.steps))
@@ -556,13 +564,17 @@ class Run:
         )
 
     def untested(self, status: Status) -> str:
-        """Why the budget left the test set closed, or half run."""
-        tested = self.seed_test is not None and self.best_test is not None
-        if status != "budget" or self.test is None or tested or self.seed_val is None:
+        """Why the budget left the test set, or a part of it, unrun."""
+        if status == "interrupted" or self.test is None or self.seed_val is None:
             return ""
+        why = f"{self.ending.shortage}; raise it, or test fewer examples"
+        if self.seed_test is not None and self.best_test is not None:
+            some, every = len(self.best_test), len(self.test)
+            drawn = f"the budget had room for {some} of {every} test examples, drawn at random: {why}"
+            return drawn if some < every else ""
         if self.test.openings:
             return "the budget was spent before both prompts were run on the test set"
-        return f"the budget had no room for the test set: {self.ending.shortage}; raise it, or test fewer examples"
+        return f"the budget had no room for the test set: {why}"
 
 
 def _size(texts: dict[str, str]) -> int:
