@@ -76,6 +76,23 @@ def test_a_budget_too_small_for_all_of_the_test_set_is_tested_on_a_part() -> Non
     assert (len(enough.best_test), enough.untested) == (80, "")
 
 
+@pytest.mark.parametrize("optimizer", ["PatchSearch", "TGD"])
+def test_a_test_that_is_begun_is_ended(optimizer: str) -> None:
+    """Whatever the last step took: as many examples are drawn as can be run with both prompts."""
+    task = simulated_task(rules=6, train=32, val=24, test=40, seed=3)
+    tested = set()
+    for calls in range(90, 230, 20):
+        with tg.budget(calls=calls):
+            result = fit(task, optimizer, max_epochs=50)
+        assert result.seed_test is not None
+        assert result.best_test is not None
+        assert len(result.seed_test) == len(result.best_test)
+        tested.add(len(result.best_test))
+    assert min(tested) >= 20
+    assert max(tested) == 40
+    assert len(tested) > 2
+
+
 def test_a_budget_too_small_for_a_part_goes_to_the_search_and_says_so(task: SimulatedTask) -> None:
     """40 calls of test are more than half of what 24 of validation leave of 90; fewer than 20 examples tell little."""
     with tg.budget(calls=90) as spent:

@@ -58,8 +58,8 @@ class Ending(Reserve):
         tests: test examples; 0 for none.
 
     Attributes:
-        tests: so many of them there is room for.
-        shortage: why there is not room for all, in words; else "".
+        tests: so many of them room is kept for.
+        shortage: why it is not kept for all, in words; else "".
     """
 
     def __init__(self, seed: int, prompts: int, tests: int) -> None:
@@ -73,12 +73,12 @@ class Ending(Reserve):
         """What running the seed texts on some examples has taken; from now on the end's part is kept."""
         share = 1 / examples
         self._cost = _Cost(used.calls * share, used.total_tokens * share, (used.dollars or 0.0) * PICO * share)
-        every, free = self._test(self._seed, self._every), self.free
+        free = self.free
         half = Amount(free.calls // 2, free.tokens // 2, free.pico // 2)
-        if not every.within(half):
-            self.shortage = f"all {self._every} with two prompts take about {_in_words(every, half)}"
-            parts = range(self._every - 1, _FEWEST - 1, -1)
-            self.tests = next((some for some in parts if self._test(self._seed, some).within(half)), 0)
+        self.tests = self._that_fit(self._seed, half)
+        if self.tests < self._every:
+            every = _in_words(self._test(self._seed, self._every), half)
+            self.shortage = f"all {self._every} with two prompts take about {every}"
 
     def keep_for(self, best: int, missing: int) -> None:
         """Keep what the end takes as of now; nothing as long as it is not known what an example takes.
@@ -94,13 +94,17 @@ class Ending(Reserve):
         self.keep(amount)
 
     def drawn(self, best: int) -> int:
-        """How many test examples there is room for in the end: all, if so much was not spent after all."""
-        every = self._cost is None or self._test(best, self._every).within(self.free)
-        return self._every if every else self.tests
+        """How many test examples there is room for in the end."""
+        return self._every if self._cost is None else self._that_fit(best, self.free)
 
     def release(self) -> None:
         """Let the calls in the block have all of it."""
         self.keep(Amount())
+
+    def _that_fit(self, best: int, room: Amount) -> int:
+        """So many test examples fit: all, or a part that is large enough to tell something, or none."""
+        parts = [self._every, *range(self._every - 1, _FEWEST - 1, -1)]
+        return next((some for some in parts if self._test(best, some).within(room)), 0)
 
     def _cost_of(self, best: int) -> _Cost:
         """What an example takes with texts of a length."""

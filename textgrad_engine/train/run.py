@@ -567,7 +567,7 @@ class Run:
         """Why the budget left the test set, or a part of it, unrun."""
         if status == "interrupted" or self.test is None or self.seed_val is None:
             return ""
-        why = f"{self.ending.shortage}; raise it, or test fewer examples"
+        why = f"{self.ending.shortage or 'other calls took a part of it'}; raise it, or test fewer examples"
         if self.seed_test is not None and self.best_test is not None:
             some, every = len(self.best_test), len(self.test)
             drawn = f"the budget had room for {some} of {every} test examples, drawn at random: {why}"
