@@ -81,7 +81,7 @@ def test_a_test_that_is_begun_is_ended(optimizer: str) -> None:
     """Whatever the last step took: as many examples are drawn as can be run with both prompts."""
     task = simulated_task(rules=6, train=32, val=24, test=40, seed=3)
     tested = set()
-    for calls in range(90, 230, 20):
+    for calls in range(110, 250, 20):
         with tg.budget(calls=calls):
             result = fit(task, optimizer, max_epochs=50)
         assert result.seed_test is not None
