@@ -16,10 +16,10 @@ class _Replaceable(Protocol):
 
     def _with_parameters(self, overrides: Mapping[str, Any]) -> AbstractContextManager[None]: ...
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
 
-def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str], *args: Any, **kwargs: Any) -> Any:
+def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str], /, *args: Any, **kwargs: Any) -> Any:
     """Call a module with other values in the place of some of its parameters and buffers.
 
     The module itself is not changed, and other threads and tasks that call it at the same time do not notice. So a

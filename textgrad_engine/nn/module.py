@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
@@ -45,11 +45,11 @@ class Module:
             object.__setattr__(self, name, {})
         object.__setattr__(self, "training", True)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the result; to be written by every subclass."""
         raise NotImplementedError(f"{type(self).__name__} needs a `forward`")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the hooks and `forward`."""
         for hook in tuple(self._forward_pre_hooks.values()):
             if isinstance(hook, _WithKwargs):
@@ -158,33 +158,33 @@ class Module:
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """The parameters with their dotted names."""
+        """The parameters with their dotted names; inside a `func.functional_call`, the values that stand for them."""
         seen: set[int] = set()
         for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
             for name, parameter in module._parameters.items():
                 if parameter is not None and id(parameter) not in seen:
                     seen.add(id(parameter))
-                    yield _dotted(path, name), parameter
+                    yield _dotted(path, name), cast("Parameter", _in_this_call(module, name, parameter))
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Variable]]:
-        """The buffers with their dotted names."""
+        """The buffers with their dotted names; inside a `func.functional_call`, the values that stand for them."""
         for path, module in self.named_modules(prefix):
             for name, value in module._buffers.items():
                 if value is not None:
-                    yield _dotted(path, name), value
+                    yield _dotted(path, name), _in_this_call(module, name, value)
 
     # state
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
         """Every parameter and buffer by dotted name, as plain data: ``{"data", "role", "requires_grad"}``; a copy."""
-        return {
-            _dotted(path, name): {
-                "data": copy.deepcopy(value.data),
-                "role": value.role,
-                "requires_grad": value.requires_grad,
-            }
+        values = {
+            _dotted(path, name): _in_this_call(module, name, value)
             for path, module in self.named_modules()
             for name, value in _own(module)
+        }
+        return {
+            name: {"data": copy.deepcopy(value.data), "role": value.role, "requires_grad": value.requires_grad}
+            for name, value in values.items()
         }
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]], strict: bool = True) -> None:
@@ -309,6 +309,12 @@ _REPLACED: ContextVar[Mapping[tuple[int, str], tuple[Module, Variable]]] = Conte
     "textgrad_engine_replaced", default=MappingProxyType({})
 )
 """What stands for a parameter, by its module's id and its name there; with the module, so that the id stays its own."""
+
+
+def _in_this_call(module: Module, name: str, own: Variable) -> Variable:
+    """What stands for a parameter or buffer of a module where `functional_call` replaces it, else itself."""
+    replaced = _REPLACED.get().get((id(module), name))
+    return own if replaced is None else replaced[1]
 
 
 def _own(module: Module) -> Iterator[tuple[str, Variable]]:
