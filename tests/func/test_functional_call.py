@@ -284,3 +284,15 @@ def test_a_field_may_have_any_name(model: FunctionModel, name: str) -> None:
     assert chat(**given).data == "HELLO"
     assert func.functional_call(chat, {"system": "T"}, **given).data == "HELLO"
     assert [request.messages[0].text for request in model.requests] == ["S", "T"]
+
+
+def test_a_part_with_two_names_is_replaced_by_either() -> None:
+    """They are one; two values for it are refused."""
+    program = nn.Module()
+    program.a = Step("P", "step")
+    program.b = program.a
+    program.forward = lambda text: program.a(program.b(text))
+    for name in ("a.prompt", "b.prompt"):
+        assert func.functional_call(program, {name: "Q"}, "x").data == "Q: Q: x"
+    with pytest.raises(KeyError, match=r"'a.prompt' and 'b.prompt' are one parameter"):
+        func.functional_call(program, {"a.prompt": "Q", "b.prompt": "R"}, "x")
