@@ -9,6 +9,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import func, nn, ops
+from textgrad_engine.errors import AutogradError
 from textgrad_engine.testing import FunctionModel
 
 
@@ -72,6 +73,24 @@ def test_one_value_for_both_names_of_a_parameter(value: Any) -> None:
     """As in PyTorch: it is the same, whichever name counts."""
     both = func.functional_call(Program(), {"tone": value, "other.prompt": value}, "x")
     assert both.data == func.functional_call(Program(), {"tone": value}, "x").data == "two: one: x rude=rude."
+
+
+def test_a_forward_that_would_run_after_the_call_is_refused() -> None:
+    """It would run with the module's own values."""
+
+    class Asynchronous(Program):
+        async def forward(self, text: Any) -> tg.Variable:  # type: ignore[override]
+            return ops.join([self.tone, text])
+
+    class Generating(Program):
+        def forward(self, text: Any) -> Any:
+            yield ops.join([self.tone, text])
+
+    message = r"functional_call: the result of {} would be computed after the call, .* own values: it is {}"
+    with pytest.raises(AutogradError, match=message.format("Asynchronous", "a coroutine. Transforms take a plain def")):
+        func.functional_call(Asynchronous(), {"tone": "rude"}, "x")
+    with pytest.raises(AutogradError, match=message.format("Generating", "generator")):
+        func.functional_call(Generating(), {"tone": "rude"}, "x")
 
 
 def test_the_module_is_as_it_was_after_an_exception() -> None:
