@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import copy
+import threading
 from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, nn, no_grad
+from textgrad_engine import Variable, nn, no_grad, ops
+from textgrad_engine.llm import Completion, Request, resolve
+from textgrad_engine.testing import FunctionModel
 
 
 class Leaf(nn.Module):
@@ -357,3 +360,77 @@ def test_a_module_inside_itself_has_no_names_without_end() -> None:
     pair.a.whole = pair
     assert [name for name, _ in pair.named_modules(remove_duplicate=False)] == ["", "a", "b"]
     pair.load_state_dict(pair.state_dict())
+
+
+class Locked:
+    """A model that cannot be copied."""
+
+    name = "locked"
+    free = True
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.asked = 0
+
+    async def complete(self, request: Request) -> Completion:
+        with self.lock:
+            self.asked += 1
+        return Completion(text=request.messages[0].text)
+
+
+class Asking(nn.Module):
+    """A program that holds a model in every way."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.prompt = nn.Parameter("own", role="prompt")
+        self.chat = nn.ChatCompletion(self.prompt, model=model)
+        self.judge, self.critic = nn.Judge("right?", model=model), nn.TextLoss("style", model=model)
+        self.model, self.more = model, {"a": [model]}
+
+    def forward(self) -> Any:
+        return ops.join(
+            [self.chat(), ops.chat_completion(self.model, [{"role": "user", "content": self.prompt}])], ", "
+        )
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_deep_copy_asks_the_same_models(wrapped: bool) -> None:
+    """They hold connections, limits and counts, which a copy of the program shares."""
+    inner = Locked()
+    program = Asking(resolve(inner) if wrapped else inner)
+    other = copy.deepcopy(program)
+    with no_grad():
+        other.prompt.data = "copy"
+    assert (program().data, other().data, inner.asked) == ("own, own", "copy, copy", 4)
+    held = (other.model, other.more["a"][0], other.chat.settings.model, other.judge.model, other.critic.model)
+    assert all(model is program.model for model in held)
+    assert other.more["a"] is not program.more["a"]
+
+
+def test_a_deep_copy_is_counted_by_the_model_of_a_test() -> None:
+    """A model that can be copied is shared all the same."""
+    model = FunctionModel(lambda request: "answer")
+    copy.deepcopy(nn.ChatCompletion("{x}", model=model))(x="1").data  # noqa: B018
+    assert len(model.requests) == 1
+
+
+def test_a_deep_copy_goes_by_the_state_that_a_module_gives_of_itself() -> None:
+    """What cannot be copied is left out by `__getstate__`, as `copy` has it, and made anew by `__setstate__`."""
+
+    class WithLock(Leaf):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lock = threading.Lock()
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {name: value for name, value in vars(self).items() if name != "lock"}
+
+        def __setstate__(self, state: dict[str, Any]) -> None:
+            vars(self).update(state, lock=threading.Lock())
+
+    first = WithLock()
+    other = copy.deepcopy(nn.Sequential(first, first))
+    assert other[0] is other[1]
+    assert other[0].lock is not first.lock
+    assert other("!").data == "texttext!"

@@ -9,8 +9,10 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, cast
 
+from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
+from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.ops.pass_on import Compute
 
@@ -31,6 +33,10 @@ class IncompatibleKeys(NamedTuple):
 
 class Module:
     """Base of programs: assign Parameters, buffers and other Modules in `__init__`, write `forward`, call the module.
+
+    A deep copy is a program of its own that asks the same models: a model that a module holds, by itself or in a list,
+    tuple or dict, is shared, with its connections, limits and counts. Pickle shares nothing: a module that is to be
+    pickled names its models (``"openai/gpt-5-mini"``) instead of holding them, as those of the library hold locks.
 
     Example:
         >>> class Greeter(Module):
@@ -354,6 +360,19 @@ class Module:
             A handle whose `remove()` takes the hook away.
         """
         return _register(self._forward_hooks, hook, prepend, with_kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        for value in pytree.leaves(vars(self)):
+            if isinstance(value, Model) and not isinstance(value, Module):
+                memo[id(value)] = value
+        other = type(self).__new__(type(self))
+        memo[id(self)] = other
+        state = copy.deepcopy(self.__getstate__(), memo)
+        if hasattr(other, "__setstate__"):
+            other.__setstate__(state)
+        else:
+            vars(other).update(state)
+        return other
 
     def __repr__(self) -> str:
         lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
