@@ -367,7 +367,7 @@ class Module:
                 memo[id(value)] = value
         other = type(self).__new__(type(self))
         memo[id(self)] = other
-        state = copy.deepcopy(self.__getstate__(), memo)
+        state: Any = copy.deepcopy(self.__getstate__(), memo)
         if hasattr(other, "__setstate__"):
             other.__setstate__(state)
         else:
