@@ -9,6 +9,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import func, nn, ops
+from textgrad_engine.errors import AutogradError
 from textgrad_engine.testing import FunctionModel
 
 
@@ -72,6 +73,24 @@ def test_one_value_for_both_names_of_a_parameter(value: Any) -> None:
     """As in PyTorch: it is the same, whichever name counts."""
     both = func.functional_call(Program(), {"tone": value, "other.prompt": value}, "x")
     assert both.data == func.functional_call(Program(), {"tone": value}, "x").data == "two: one: x rude=rude."
+
+
+def test_a_forward_that_would_run_after_the_call_is_refused() -> None:
+    """It would run with the module's own values."""
+
+    class Asynchronous(Program):
+        async def forward(self, text: Any) -> tg.Variable:  # type: ignore[override]
+            return ops.join([self.tone, text])
+
+    class Generating(Program):
+        def forward(self, text: Any) -> Any:
+            yield ops.join([self.tone, text])
+
+    message = r"functional_call: the result of {} would be computed after the call, .* own values: it is {}"
+    with pytest.raises(AutogradError, match=message.format("Asynchronous", "a coroutine. Transforms take a plain def")):
+        func.functional_call(Asynchronous(), {"tone": "rude"}, "x")
+    with pytest.raises(AutogradError, match=message.format("Generating", "generator")):
+        func.functional_call(Generating(), {"tone": "rude"}, "x")
 
 
 def test_the_module_is_as_it_was_after_an_exception() -> None:
@@ -232,3 +251,67 @@ def test_grad_of_a_program_with_respect_to_its_prompts(model: FunctionModel) -> 
     assert set(gradient) == {"steps.0.prompt", "steps.1.prompt", "tone"}
     assert all(entry.data.startswith("The answer is wrong") for entry in gradient.values())
     assert all(parameter.grad == [] for parameter in program.parameters())
+
+
+class Walking(nn.Module):
+    """A program that reads its texts by walking, and the same program by name."""
+
+    def __init__(self, *, by_name: bool = False) -> None:
+        super().__init__()
+        self.first, self.second = nn.Parameter("one", role="rule"), nn.Parameter("two", role="rule")
+        self.register_buffer("end", tg.Variable("."))
+        self.by_name = by_name
+
+    def forward(self, text: Any) -> tg.Variable:
+        if self.by_name:
+            return ops.join([self.first, self.second, self.end, text], " ")
+        return ops.join([*self.parameters(), *(value for _, value in self.named_buffers()), text], " ")
+
+
+def test_a_program_that_walks_over_its_parameters_gets_the_values_of_the_call() -> None:
+    """Parameters, buffers and the state are those of the call inside it, and the module's own outside."""
+    program = Walking()
+    seen: list[Any] = []
+    program.register_forward_pre_hook(lambda module, args: seen.append(module.state_dict()))
+    replaced = {"first": "ONE", "end": "!"}
+    assert func.functional_call(program, replaced, "x").data == "ONE two ! x"
+    assert {name: entry["data"] for name, entry in seen[0].items()} == {"first": "ONE", "second": "two", "end": "!"}
+    assert program("x").data == "one two . x"
+    same = tg.Variable("same")
+    assert func.functional_call(program, {"first": same, "second": same}, "x").data == "same same . x"
+
+
+def test_transforms_of_a_program_that_walks_over_its_parameters() -> None:
+    """Feedback and batches are those of the program that names them."""
+
+    def loss(program: nn.Module) -> Any:
+        return lambda texts: ops.exact_match_evaluator(func.functional_call(program, texts, "x"), "z")[0]
+
+    texts = {"first": "A", "second": "B"}
+    walking, named = (func.grad(loss(Walking(by_name=by_name)))(texts) for by_name in (False, True))
+    assert {name: entry.data for name, entry in walking.items()} == {name: e.data for name, e in named.items()}
+    assert all(entry.data for entry in walking.values())
+    tried = func.vmap(lambda text: func.functional_call(Walking(), {"first": text}, "x"))(["A", "B"])
+    assert tried.data == ["A two . x", "B two . x"]
+
+
+@pytest.mark.parametrize("name", ["self", "module", "overrides", "args", "kwargs"])
+def test_a_field_may_have_any_name(model: FunctionModel, name: str) -> None:
+    """Slots and fields are the user's; the library's own arguments are no names among them."""
+    chat = nn.ChatCompletion(f"{{{name}}}", system=nn.Parameter("S", role="system prompt"))
+    given: Any = {name: "hello"}
+    assert chat(**given).data == "HELLO"
+    assert func.functional_call(chat, {"system": "T"}, **given).data == "HELLO"
+    assert [request.messages[0].text for request in model.requests] == ["S", "T"]
+
+
+def test_a_part_with_two_names_is_replaced_by_either() -> None:
+    """They are one; two values for it are refused."""
+    program = nn.Module()
+    program.a = Step("P", "step")
+    program.b = program.a
+    program.forward = lambda text: program.a(program.b(text))
+    for name in ("a.prompt", "b.prompt"):
+        assert func.functional_call(program, {name: "Q"}, "x").data == "Q: Q: x"
+    with pytest.raises(KeyError, match=r"'a.prompt' and 'b.prompt' are one parameter"):
+        func.functional_call(program, {"a.prompt": "Q", "b.prompt": "R"}, "x")

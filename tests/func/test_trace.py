@@ -231,6 +231,59 @@ def test_threads_of_pmap_write_to_the_log(model: FunctionModel, chat: Any) -> No
     assert [record.calls for record in log.records] == [1] * 8
 
 
+def test_what_runs_at_the_same_time_is_in_the_log_item_by_item() -> None:
+    """Whichever thread was first; and between what came before and what comes after."""
+    second = threading.Barrier(3, timeout=60)
+
+    def inner(text: str) -> None:
+        ops.add(text, "!")
+
+    def work(number: int) -> None:
+        for turn in reversed(range(3)):
+            if turn == number:
+                func.pmap(inner, concurrency=1)([f"{number}a", f"{number}b"])
+                ops.add(str(number), ".")
+            second.wait()
+
+    with func.trace() as log:
+        ops.add("before", "!")
+        func.pmap(work)(range(3))
+        ops.add("after", "!")
+        func.pmap(work)(range(3))
+    items = [text for number in range(3) for text in (f"{number}a!", f"{number}b!", f"{number}.")]
+    assert [record.outputs[0] for record in log.records] == ["before!", *items, "after!", *items]
+
+
+def test_the_passes_of_a_jacrev_are_in_the_log_output_by_output() -> None:
+    """They go at the same time; the log is that of one after the other."""
+    may_go = [threading.Event() for _ in range(4)]
+    may_go[-1].set()
+
+    class LastFirst(tg.Function):
+        @staticmethod
+        def forward(text: Any, number: int) -> tg.Variable:
+            return tg.Variable(f"{text.data} {number}")
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.number = inputs[1]
+
+        @staticmethod
+        def backward(ctx: Any, grad_out: tg.Variable) -> Any:
+            assert may_go[ctx.number].wait(60)
+            said = ops.add(grad_out, f" of {ctx.number}")
+            may_go[ctx.number - 1].set()
+            return said, None
+
+    def losses(prompt: Any) -> list[Any]:
+        return [ops.exact_match_evaluator(LastFirst.apply(prompt, number), "z")[0] for number in range(4)]
+
+    with func.trace() as log:
+        func.jacrev(losses)("P")
+    said = [record.inputs[1] for record in log.records if record.inputs[1:] and record.inputs[1].startswith(" of ")]
+    assert said == [" of 0", " of 1", " of 2", " of 3"]
+
+
 def cells(line: str) -> int:
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else not unicodedata.combining(c) for c in line)
 

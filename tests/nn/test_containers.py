@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections import OrderedDict
+from typing import Any
+
 import pytest
 
 from textgrad_engine import Variable, nn
@@ -77,3 +80,59 @@ def test_states_of_containers_round_trip() -> None:
     other = nn.Sequential(nn.Sequential(Add("x")), Add("y"))
     other.load_state_dict(program.state_dict())
     assert other("").data == "ba"
+
+
+def test_sequential_takes_modules_by_name() -> None:
+    """PyTorch's idiom; they are called in the order of the dict."""
+    chain = nn.Sequential(OrderedDict(first=Add("b"), second=Add("a")))
+    assert (chain("c").data, names(chain)) == ("abc", ["first.text", "second.text"])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Sequential(len), "Sequential takes modules, and '0' is builtin_function_or_method"),  # type: ignore[call-overload]
+        (lambda: nn.ModuleList([Add("a"), 3]), "ModuleList takes modules, and '1' is int 3"),  # type: ignore[list-item]
+        (lambda: nn.ModuleList().append(None), "ModuleList takes modules, and '0' is NoneType"),  # type: ignore[arg-type]
+        (lambda: nn.ModuleDict({"a": Add}), "ModuleDict takes modules, and 'a' is type"),  # type: ignore[dict-item]
+    ],
+)
+def test_what_is_no_module_is_refused(make: Any, message: str) -> None:
+    """Where it is given, by its name, and not at the first walk."""
+    with pytest.raises(TypeError, match=f"{message}.*Make it an nn.Module whose forward does it"):
+        make()
+
+
+@pytest.mark.parametrize("name", ["a.b", "", 3])
+def test_names_that_dotted_paths_cannot_hold_are_refused(name: Any) -> None:
+    """Two parts could have one path."""
+    with pytest.raises(KeyError, match="ModuleDict: the name of a part must be a text, non-empty and without dots"):
+        nn.ModuleDict({name: Add("a")})
+    with pytest.raises(KeyError, match="Sequential: the name of a part"):
+        nn.Sequential({name: Add("a")})
+
+
+def test_a_part_may_be_called_as_an_attribute_of_the_container() -> None:
+    """It is found by its key, and the attribute stays what it is."""
+    parts = nn.ModuleDict({"training": Add("a"), "keys": Add("b")})
+    assert (parts.training, list(parts.keys()), names(parts)) == (
+        True, ["training", "keys"], ["training.text", "keys.text"]
+    )  # fmt: skip
+
+
+def test_a_slice_is_a_container_of_the_same_class() -> None:
+    """Or a program that keeps one would train nothing."""
+
+    class Mine(nn.ModuleList):
+        pass
+
+    every = Mine([Add("a"), Add("b"), Add("c")])
+    tail = every[1:]
+    assert (type(tail), names(tail), tail[0]) == (Mine, ["0.text", "1.text"], every[1])
+    assert names(tail.append(Add("d"))) == ["0.text", "1.text", "2.text"]
+    assert len(every) == 3
+    chain = nn.Sequential(Add("a"), Add("b"), Add("c"))[1:]
+    assert (type(chain), chain("").data, names(chain)) == (nn.Sequential, "cb", ["1.text", "2.text"])
+    program = nn.Module()
+    program.steps = every[:2]
+    assert names(program) == ["steps.0.text", "steps.1.text"]

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import copy
+import threading
 from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, nn, no_grad
+from textgrad_engine import Variable, nn, no_grad, ops
+from textgrad_engine.llm import Completion, Request, resolve
+from textgrad_engine.testing import FunctionModel
 
 
 class Leaf(nn.Module):
@@ -75,8 +78,10 @@ def test_load_state_dict_names_every_key_that_does_not_fit() -> None:
     with pytest.raises(KeyError, match=r"missing \['left.prompt'\], unexpected \['wrong'\].*strict=False"):
         tree.load_state_dict(state)
     assert tree.head.data == "head"
-    tree.load_state_dict(state, strict=False)
+    not_loaded = tree.load_state_dict(state, strict=False)
     assert (tree.head.data, tree.left.prompt.data) == ("changed", "left")
+    assert not_loaded == (["left.prompt"], ["wrong"]) == (not_loaded.missing_keys, not_loaded.unexpected_keys)
+    assert tree.load_state_dict(tree.state_dict()) == ([], [])
 
 
 @pytest.mark.parametrize("broken", [{"data": object(), "role": "", "requires_grad": True}, {"data": "x"}, "x", None])
@@ -263,3 +268,169 @@ def test_a_deep_copy_is_a_program_of_its_own() -> None:
     assert [[item.data for item in program.left.prompt.grad] for program in (tree, other)] == [
         ["on the first"], ["on the copy"]
     ]  # fmt: skip
+
+
+def test_what_is_assigned_again_keeps_its_place() -> None:
+    """As in PyTorch: states of optimizers and the order of a program go by it."""
+    tree = Tree()
+    tree.register_parameter("tail", nn.Parameter("tail"))
+    tree.register_buffer("notes", Variable("noted"))
+    names = list(tree.state_dict())
+    tree.left, tree.memory, tree.head = Leaf("new"), Variable("new"), nn.Parameter("new", role="head")
+    tree.register_buffer("memory", Variable("newer"))
+    with no_grad():
+        tree.head += "!"
+    assert list(tree.state_dict()) == names
+    assert (tree.head.data, tree.left.prompt.data, tree.memory.data) == ("new!", "new", "newer")
+    tree.head = None
+    tree.memory = None
+    assert list(tree.state_dict()) == [name for name in names if name not in ("head", "memory")]
+    tree.head, tree.memory = nn.Parameter("back"), Variable("back")
+    assert list(tree.state_dict()) == names
+
+
+def test_what_becomes_something_else_moves() -> None:
+    """A name stands for one thing."""
+    tree = Tree()
+    tree.memory = nn.Parameter("trained now")
+    tree.left = nn.Parameter("no part now")
+    tree.plain = "text"
+    tree.plain = Leaf("a part now")
+    assert [name for name, _ in tree.named_parameters()] == ["head", "memory", "left", "right.prompt", "plain.prompt"]
+    assert list(tree.named_buffers()) == []
+    assert "plain" not in vars(tree)
+
+
+def test_a_plain_attribute_is_deleted() -> None:
+    """Once, and what is not there is named."""
+    module = nn.Module()
+    module.cache = 1
+    del module.cache
+    assert not hasattr(module, "cache")
+    with pytest.raises(AttributeError, match="cache"):
+        del module.cache
+
+
+def test_only_parameters_and_variables_are_registered() -> None:
+    """The mistake is named where it is made, not at the first walk."""
+    module = nn.Module()
+    for value in ("text", Variable("text")):
+        with pytest.raises(TypeError, match=r"Module: 'p' was to be a parameter, and is .* Give nn.Parameter\(text"):
+            module.register_parameter("p", value)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Module: 'b' was to be a buffer, and is str 'text'. Give Variable\(text"):
+        module.register_buffer("b", "text")  # type: ignore[arg-type]
+    assert module.state_dict() == {}
+
+
+class Pair(nn.Module):
+    """A part under two names, or two parts."""
+
+    def __init__(self, *, tied: bool) -> None:
+        super().__init__()
+        self.a = Leaf("text")
+        self.b = self.a if tied else Leaf("text")
+
+    def forward(self, value: Any) -> Any:
+        return self.a(value) + self.b(value)
+
+
+def test_a_part_with_two_names_has_both_in_the_state() -> None:
+    """As in PyTorch: states of the program with two parts fit; where these differ, nobody could tell what counts."""
+    tied, two = Pair(tied=True), Pair(tied=False)
+    assert list(tied.state_dict()) == ["a.prompt", "b.prompt"]
+    assert [name for name, _ in tied.named_parameters()] == ["a.prompt"]
+    assert [name for name, _ in tied.named_modules()] == ["", "a"]
+    assert [name for name, _ in tied.named_modules(remove_duplicate=False)] == ["", "a", "b"]
+    with no_grad():
+        two.a.prompt.data = two.b.prompt.data = "changed"
+    tied.load_state_dict(two.state_dict())
+    assert tied.a.prompt.data == "changed"
+    with no_grad():
+        two.b.prompt.data = "another"
+    with pytest.raises(KeyError, match=r"Pair: 'a.prompt' and 'b.prompt' are one, and the state has different values"):
+        tied.load_state_dict(two.state_dict())
+    assert tied.a.prompt.data == "changed"
+    two.load_state_dict(tied.state_dict())
+    assert two.b.prompt.data == "changed"
+
+
+def test_a_module_inside_itself_has_no_names_without_end() -> None:
+    """Its state names each parameter up to where it comes round."""
+    pair = Pair(tied=True)
+    pair.a.whole = pair
+    assert [name for name, _ in pair.named_modules(remove_duplicate=False)] == ["", "a", "b"]
+    pair.load_state_dict(pair.state_dict())
+
+
+class Locked:
+    """A model that cannot be copied."""
+
+    name = "locked"
+    free = True
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.asked = 0
+
+    async def complete(self, request: Request) -> Completion:
+        with self.lock:
+            self.asked += 1
+        return Completion(text=request.messages[0].text)
+
+
+class Asking(nn.Module):
+    """A program that holds a model in every way."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.prompt = nn.Parameter("own", role="prompt")
+        self.chat = nn.ChatCompletion(self.prompt, model=model)
+        self.judge, self.critic = nn.Judge("right?", model=model), nn.TextLoss("style", model=model)
+        self.model, self.more = model, {"a": [model]}
+
+    def forward(self) -> Any:
+        return ops.join(
+            [self.chat(), ops.chat_completion(self.model, [{"role": "user", "content": self.prompt}])], ", "
+        )
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_deep_copy_asks_the_same_models(wrapped: bool) -> None:
+    """They hold connections, limits and counts, which a copy of the program shares."""
+    inner = Locked()
+    program = Asking(resolve(inner) if wrapped else inner)
+    other = copy.deepcopy(program)
+    with no_grad():
+        other.prompt.data = "copy"
+    assert (program().data, other().data, inner.asked) == ("own, own", "copy, copy", 4)
+    held = (other.model, other.more["a"][0], other.chat.settings.model, other.judge.model, other.critic.model)
+    assert all(model is program.model for model in held)
+    assert other.more["a"] is not program.more["a"]
+
+
+def test_a_deep_copy_is_counted_by_the_model_of_a_test() -> None:
+    """A model that can be copied is shared all the same."""
+    model = FunctionModel(lambda request: "answer")
+    copy.deepcopy(nn.ChatCompletion("{x}", model=model))(x="1").data  # noqa: B018
+    assert len(model.requests) == 1
+
+
+def test_a_deep_copy_goes_by_the_state_that_a_module_gives_of_itself() -> None:
+    """What cannot be copied is left out by `__getstate__`, as `copy` has it, and made anew by `__setstate__`."""
+
+    class WithLock(Leaf):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lock = threading.Lock()
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {name: value for name, value in vars(self).items() if name != "lock"}
+
+        def __setstate__(self, state: dict[str, Any]) -> None:
+            vars(self).update(state, lock=threading.Lock())
+
+    first = WithLock()
+    other = copy.deepcopy(nn.Sequential(first, first))
+    assert other[0] is other[1]
+    assert other[0].lock is not first.lock
+    assert other("!").data == "texttext!"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import AutogradError
+from textgrad_engine.func.levels import kind_of
 
 __all__ = ["functional_call"]
 
@@ -16,10 +19,10 @@ class _Replaceable(Protocol):
 
     def _with_parameters(self, overrides: Mapping[str, Any]) -> AbstractContextManager[None]: ...
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
 
-def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str], *args: Any, **kwargs: Any) -> Any:
+def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str], /, *args: Any, **kwargs: Any) -> Any:
     """Call a module with other values in the place of some of its parameters and buffers.
 
     The module itself is not changed, and other threads and tasks that call it at the same time do not notice. So a
@@ -39,6 +42,7 @@ def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str
         KeyError: the module has no parameter or buffer of that name; those it has are named. Or two names of one
             parameter are given different values.
         TypeError: it is no module, or a value is neither a Variable nor a text.
+        AutogradError: the module's forward is an ``async def`` or a generator, which would run after the call.
 
     Example:
         >>> from textgrad_engine import nn
@@ -58,4 +62,10 @@ def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str
     if replaced is None:
         raise TypeError(f"functional_call takes an nn.Module, got {type(module).__name__}")
     with replaced(overrides):
-        return module(*args, **kwargs)
+        result = module(*args, **kwargs)
+    if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise AutogradError(
+            f"functional_call: the result of {type(module).__name__} would be computed after the call, with the "
+            f"module's own values: it is {kind_of(result)}"
+        )
+    return result

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
-__all__ = ["DEFAULT_CONCURRENCY", "pmap"]
+__all__ = ["DEFAULT_CONCURRENCY", "Place", "next_place", "pmap"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 DEFAULT_CONCURRENCY = 64
 """Threads at once when nobody says otherwise; they wait for models, so there may be more of them than cores."""
+
+Place = tuple[tuple[int, int], ...]
+"""A place in the order of a program: the number of the step and that of the item for each `pmap` around it, then its
+own step with 0."""
+
+_AROUND: ContextVar[Place] = ContextVar("textgrad_engine_pmap", default=())
+_STEPS = itertools.count()
+
+
+def next_place() -> Place:
+    """A place behind all that this thread asked for, within its item of each `pmap`; places are compared as tuples."""
+    return (*_AROUND.get(), (next(_STEPS), 0))
 
 
 def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable[[Iterable[T]], list[R]]:
@@ -47,10 +60,12 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
             return []
         threads = min(concurrency or DEFAULT_CONCURRENCY, len(todo))
         failed = threading.Event()
+        *around, (step, _) = next_place()
 
-        def run(item: T) -> R:
+        def run(number: int, item: T) -> R:
             if failed.is_set():  # nobody gets to this result: items begin in order, so the one that failed is before it
                 raise CancelledError
+            _AROUND.set((*around, (step, number)))  # in the item's own context
             try:
                 return function(item)
             except BaseException:
@@ -58,7 +73,7 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
                 raise
 
         with ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap") as pool:
-            futures = [pool.submit(copy_context().run, run, item) for item in todo]
+            futures = [pool.submit(copy_context().run, run, number, item) for number, item in enumerate(todo)]
             try:
                 return [future.result() for future in futures]
             except BaseException:

@@ -9,11 +9,13 @@ import unicodedata
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Self
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.dispatch import Call
+from textgrad_engine.func.pmap import next_place
 from textgrad_engine.llm.usage import CallRecord, observe, usage_of
 
 __all__ = ["Trace", "TraceRecord", "trace"]
@@ -54,6 +56,7 @@ class _Entry:
 
     def __init__(self, log: Trace, function: type[Function], args: tuple[Any, ...]) -> None:
         self.log, self.function = log, function
+        self.place = next_place()
         self.inputs = [_held(leaf) for leaf in pytree.leaves(args) if isinstance(leaf, Variable | str)]
         self.outputs: list[Any] = []
         self.error: BaseException | None = None
@@ -110,8 +113,8 @@ class Trace(Layer):
     """The level that `trace` puts on the stack, and its log.
 
     Attributes:
-        records: what passed, in order; reading it waits for results that are pending. It may be read while the block
-            is open.
+        records: what passed, in order, and what ran at the same time in a `pmap` (or as the passes of a `jacrev`) item
+            by item; reading it waits for results that are pending. It may be read while the block is open.
     """
 
     def __init__(self) -> None:
@@ -150,7 +153,7 @@ class Trace(Layer):
     @property
     def records(self) -> list[TraceRecord]:
         """What passed, in order."""
-        return [entry.record() for entry in tuple(self._entries)]
+        return [entry.record() for entry in sorted(self._entries, key=attrgetter("place"))]
 
     def __str__(self) -> str:
         return _table(self.records)

@@ -68,7 +68,7 @@ class ChatCompletion(Module):
         text = _template(self.system)
         return () if text is None else tuple([name for name in templates.slots_of(text) if name not in self.slots])
 
-    def forward(self, **values: Variable | str | list[Any]) -> Variable:
+    def forward(self, /, **values: Variable | str | list[Any]) -> Variable:
         """Fill the slots and ask; lists, and Variables with lists, are batches (see `ops.chat_completion`)."""
         system, user, names = self.system, self.user, tuple(values)
         slots = self.slots

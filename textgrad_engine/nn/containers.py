@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self, overload
 
-from textgrad_engine.nn.module import Module
+from textgrad_engine.nn.module import Module, check_name
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 
-class _Numbered(Module):
-    """Modules under the names "0", "1", … with the shape of a list."""
+class _Container(Module):
+    """Modules under names of their own, whose parameters belong to the module that holds it."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        super().__init__()
-        for module in modules:
-            self._modules[str(len(self._modules))] = module
+    def _hold(self, name: str, module: Module) -> None:
+        """Keep a part under a name; an attribute of that name stays what it is."""
+        check_name(self, name, "part")
+        if not isinstance(module, Module):
+            raise TypeError(
+                f"{type(self).__name__} takes modules, and {name!r} is {type(module).__name__} {module!r:.40}. "
+                "Make it an nn.Module whose forward does it."
+            )
+        self._modules[name] = module
 
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __getitem__(self, index: int) -> Module:
+
+class _Numbered(_Container):
+    """Modules with the shape of a list."""
+
+    def _add(self, modules: Iterable[Module]) -> None:
+        for module in modules:
+            self._hold(str(len(self)), module)
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+
+    def __getitem__(self, index: int | slice) -> Module | Self:
+        if isinstance(index, slice):
+            return self._part(list(self._modules.items())[index])
         return list(self._modules.values())[index]
+
+    def _part(self, named: list[tuple[str, Module]]) -> Self:
+        """Some of the modules, as a container of the same class."""
+        raise NotImplementedError
 
     def __iter__(self) -> Iterator[Module]:
         return self.children()
@@ -31,13 +56,37 @@ class _Numbered(Module):
 class Sequential(_Numbered):
     """Modules one after the other, each fed with the result of the one before.
 
+    A slice is a Sequential of the same modules under the same names.
+
+    Args:
+        modules: the modules, which are named "0", "1", …; or one dict of them by name.
+
+    Raises:
+        TypeError: one is no module.
+
     Example:
         >>> len(Sequential(Module(), Module()))
         2
+        >>> [name for name, _ in Sequential({"draft": Module(), "check": Module()})[1:].named_children()]
+        ['check']
     """
 
-    def __init__(self, *modules: Module) -> None:
-        super().__init__(modules)
+    @overload
+    def __init__(self, modules: Mapping[str, Module], /) -> None: ...
+
+    @overload
+    def __init__(self, *modules: Module) -> None: ...
+
+    def __init__(self, *modules: Any) -> None:
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
+            for name, module in modules[0].items():
+                self._hold(name, module)
+        else:
+            self._add(modules)
+
+    def _part(self, named: list[tuple[str, Module]]) -> Self:
+        return type(self)(dict(named))
 
     def forward(self, value: Any) -> Any:
         """Pass a value through all modules."""
@@ -47,22 +96,43 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules whose parameters belong to the module that holds it."""
+    """A list of modules whose parameters belong to the module that holds it; a slice is one, too, and counts anew.
 
-    def append(self, module: Module) -> ModuleList:
+    Args:
+        modules: the modules, which are named "0", "1", …
+
+    Raises:
+        TypeError: one is no module.
+    """
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        super().__init__()
+        self._add(modules)
+
+    def _part(self, named: list[tuple[str, Module]]) -> Self:
+        return type(self)([module for _, module in named])
+
+    def append(self, module: Module) -> Self:
         """Put a module at the end."""
-        self._modules[str(len(self._modules))] = module
+        self._add([module])
         return self
 
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Put several modules at the end."""
-        for module in modules:
-            self.append(module)
+        self._add(modules)
         return self
 
 
-class ModuleDict(Module):
-    """Modules by name, whose parameters belong to the module that holds it."""
+class ModuleDict(_Container):
+    """Modules by name, whose parameters belong to the module that holds it.
+
+    Args:
+        modules: the modules by name.
+
+    Raises:
+        KeyError: a name is empty, has a dot in it, or is no text.
+        TypeError: one is no module.
+    """
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
@@ -70,7 +140,7 @@ class ModuleDict(Module):
             self[name] = module
 
     def __setitem__(self, name: str, module: Module) -> None:
-        self._modules[name] = module
+        self._hold(name, module)
 
     def __getitem__(self, name: str) -> Module:
         module: Module = self._modules[name]
@@ -78,9 +148,6 @@ class ModuleDict(Module):
 
     def __contains__(self, name: str) -> bool:
         return name in self._modules
-
-    def __len__(self) -> int:
-        return len(self._modules)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)

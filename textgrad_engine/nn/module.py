@@ -7,18 +7,36 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, cast
 
+from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
+from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.ops.pass_on import Compute
 
-__all__ = ["Module"]
+__all__ = ["IncompatibleKeys", "Module", "check_name"]
+
+
+class IncompatibleKeys(NamedTuple):
+    """What `Module.load_state_dict` did not load.
+
+    Attributes:
+        missing_keys: names that the module has, and the state has not.
+        unexpected_keys: names that the state has, and the module has not.
+    """
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
 
 class Module:
     """Base of programs: assign Parameters, buffers and other Modules in `__init__`, write `forward`, call the module.
+
+    A deep copy is a program of its own that asks the same models: a model that a module holds, by itself or in a list,
+    tuple or dict, is shared, with its connections, limits and counts. Pickle shares nothing: a module that is to be
+    pickled names its models (``"openai/gpt-5-mini"``) instead of holding them, as those of the library hold locks.
 
     Example:
         >>> class Greeter(Module):
@@ -45,11 +63,11 @@ class Module:
             object.__setattr__(self, name, {})
         object.__setattr__(self, "training", True)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the result; to be written by every subclass."""
         raise NotImplementedError(f"{type(self).__name__} needs a `forward`")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the hooks and `forward`."""
         for hook in tuple(self._forward_pre_hooks.values()):
             if isinstance(hook, _WithKwargs):
@@ -79,17 +97,19 @@ class Module:
         if isinstance(value, Parameter):
             self.register_parameter(name, value)
         elif isinstance(value, Module):
-            self._drop(name)
-            self._modules[name] = value
-        elif name in self._parameters and value is not None:
-            raise TypeError(
-                f"{type(self).__name__}.{name} is a Parameter and was assigned {type(value).__name__}. "
-                f"Assign nn.Parameter(...), or set its text with .{name}.data = ... inside no_grad()."
-            )
-        elif name in self._buffers and isinstance(value, Variable):
+            self._put(self._modules, name, value)
+        elif name in self._parameters:
+            if value is not None:
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a Parameter and was assigned {type(value).__name__}. "
+                    f"Assign nn.Parameter(...), or set its text with .{name}.data = ... inside no_grad()."
+                )
+            self._parameters[name] = None
+        elif name in self._buffers and (value is None or isinstance(value, Variable)):
             self._buffers[name] = value
         else:
-            self._drop(name)
+            for store in self._stores():
+                store.pop(name, None)
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -103,29 +123,51 @@ class Module:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:
-        if not self._drop(name):
-            object.__delattr__(self, name)
-
-    def _drop(self, name: str) -> bool:
-        self.__dict__.pop(name, None)
-        stores: tuple[dict[str, Any], ...] = (self._parameters, self._buffers, self._modules)
-        for store in stores:
+        for store in self._stores():
             if name in store:
                 del store[name]
-                return True
-        return False
+                return
+        object.__delattr__(self, name)
+
+    def _stores(self) -> tuple[dict[str, Any], ...]:
+        return self._parameters, self._buffers, self._modules
+
+    def _put(self, store: dict[str, Any], name: str, value: Any) -> None:
+        """Keep a value under a name: in its place where the store has the name, and nowhere else."""
+        for other in (self.__dict__, *self._stores()):
+            if other is not store:
+                other.pop(name, None)
+        store[name] = value
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
-        """Make `parameter` one of the module's, under `name`; None keeps the name for one that there is not yet."""
-        _check_name(name)
-        self._drop(name)
-        self._parameters[name] = parameter
+        """Make `parameter` one of the module's, under `name`; None keeps the name for one that there is not yet.
+
+        Raises:
+            KeyError: the name is empty, or has a dot in it.
+            TypeError: it is no Parameter.
+        """
+        check_name(self, name, "parameter")
+        if not isinstance(parameter, Parameter | None):
+            raise TypeError(
+                f"{type(self).__name__}: {name!r} was to be a parameter, and is {type(parameter).__name__} "
+                f"{parameter!r:.40}. Give nn.Parameter(text, role=...), or None for one that there is not yet."
+            )
+        self._put(self._parameters, name, parameter)
 
     def register_buffer(self, name: str, value: Variable | None) -> None:
-        """Keep a Variable that belongs to the state but is never trained; None keeps the name, and is in no state."""
-        _check_name(name)
-        self._drop(name)
-        self._buffers[name] = value
+        """Keep a Variable that belongs to the state but is never trained; None keeps the name, and is in no state.
+
+        Raises:
+            KeyError: the name is empty, or has a dot in it.
+            TypeError: it is no Variable.
+        """
+        check_name(self, name, "buffer")
+        if not isinstance(value, Variable | None):
+            raise TypeError(
+                f"{type(self).__name__}: {name!r} was to be a buffer, and is {type(value).__name__} {value!r:.40}. "
+                "Give Variable(text, role=...), or None for one that there is not yet."
+            )
+        self._put(self._buffers, name, value)
 
     # walking
 
@@ -141,67 +183,78 @@ class Module:
         """This module and all below it, each once."""
         return (module for _, module in self.named_modules())
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it, each once, with dotted names ("" is this one)."""
+    def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """This module and all below it with dotted names ("" is this one).
+
+        Args:
+            prefix: stands before the names.
+            remove_duplicate: a module that has several names comes once, under the first; False gives it under each
+                (not inside itself, or it would have names without end).
+        """
         seen: set[int] = set()
-        stack: list[tuple[str, Module]] = [(prefix, self)]
+        stack: list[tuple[str, Module, tuple[int, ...]]] = [(prefix, self, ())]
         while stack:
-            name, module = stack.pop()
-            if id(module) in seen:
+            name, module, around = stack.pop()
+            if id(module) in (seen if remove_duplicate else around):
                 continue
             seen.add(id(module))
             yield name, module
-            stack.extend((_dotted(name, key), child) for key, child in reversed(module._modules.items()))
+            inside = (*around, id(module))
+            stack.extend((_dotted(name, key), child, inside) for key, child in reversed(module._modules.items()))
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, those of the parts included; one that is used twice comes once."""
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """The parameters with their dotted names."""
+        """The parameters with their dotted names; inside a `func.functional_call`, the values that stand for them."""
         seen: set[int] = set()
         for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
             for name, parameter in module._parameters.items():
                 if parameter is not None and id(parameter) not in seen:
                     seen.add(id(parameter))
-                    yield _dotted(path, name), parameter
+                    yield _dotted(path, name), cast("Parameter", _in_this_call(module, name, parameter))
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Variable]]:
-        """The buffers with their dotted names."""
+        """The buffers with their dotted names; inside a `func.functional_call`, the values that stand for them."""
         for path, module in self.named_modules(prefix):
             for name, value in module._buffers.items():
                 if value is not None:
-                    yield _dotted(path, name), value
+                    yield _dotted(path, name), _in_this_call(module, name, value)
 
     # state
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
         """Every parameter and buffer by dotted name, as plain data: ``{"data", "role", "requires_grad"}``; a copy."""
-        return {
-            _dotted(path, name): {
-                "data": copy.deepcopy(value.data),
-                "role": value.role,
-                "requires_grad": value.requires_grad,
-            }
-            for path, module in self.named_modules()
+        values = {
+            _dotted(path, name): _in_this_call(module, name, value)
+            for path, module in self.named_modules(remove_duplicate=False)
             for name, value in _own(module)
         }
+        return {
+            name: {"data": copy.deepcopy(value.data), "role": value.role, "requires_grad": value.requires_grad}
+            for name, value in values.items()
+        }
 
-    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]], strict: bool = True) -> None:
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]], strict: bool = True) -> IncompatibleKeys:
         """Take over the values of a `state_dict`; nothing changes when it does not fit.
 
         Args:
             state: what `state_dict` gave.
             strict: False ignores names that only one side has.
 
+        Returns:
+            The names that only one side has; with `strict` there are none.
+
         Raises:
-            KeyError: strict, and names are missing or unexpected; all are named.
+            KeyError: strict, and names are missing or unexpected; all are named. Or two names of one parameter come
+                with different values.
             TypeError: the state, or an entry of it, has another form.
         """
         if not isinstance(state, Mapping):
             raise TypeError(f"load_state_dict takes what state_dict gave, got {type(state).__name__} {state!r:.60}")
         own: dict[str, Variable] = {}
-        for path, module in self.named_modules():
+        for path, module in self.named_modules(remove_duplicate=False):
             for name, value in _own(module):
                 own[_dotted(path, name)] = value
         missing = [name for name in own if name not in state]
@@ -211,12 +264,21 @@ class Module:
                 f"load_state_dict of {type(self).__name__}: missing {missing or 'nothing'}, "
                 f"unexpected {unexpected or 'nothing'}. Pass strict=False to load what fits."
             )
-        checked = [(own[name], *_entry(name, entry)) for name, entry in state.items() if name in own]
+        checked: dict[int, tuple[str, tuple[Any, str, bool]]] = {}
+        for name in [name for name in state if name in own]:
+            entry = _entry(name, state[name])
+            other, same = checked.setdefault(id(own[name]), (name, entry))
+            if entry != same:
+                raise KeyError(
+                    f"load_state_dict of {type(self).__name__}: {other!r} and {name!r} are one, and the state has "
+                    "different values for them. Load it into a program in which they are two, or make them equal."
+                )
         with no_grad():
-            for value, data, role, requires_grad in checked:
-                value.data = data
-                value.role = role
-                value.requires_grad_(requires_grad)
+            for name, (data, role, requires_grad) in checked.values():
+                own[name].data = data
+                own[name].role = role
+                own[name].requires_grad_(requires_grad)
+        return IncompatibleKeys(missing, unexpected)
 
     @contextlib.contextmanager
     def _with_parameters(self, overrides: Mapping[str, Any]) -> Iterator[None]:
@@ -299,6 +361,19 @@ class Module:
         """
         return _register(self._forward_hooks, hook, prepend, with_kwargs)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        for value in pytree.leaves(vars(self)):
+            if isinstance(value, Model) and not isinstance(value, Module):
+                memo[id(value)] = value
+        other = type(self).__new__(type(self))
+        memo[id(self)] = other
+        state: Any = copy.deepcopy(self.__getstate__(), memo)
+        if hasattr(other, "__setstate__"):
+            other.__setstate__(state)
+        else:
+            vars(other).update(state)
+        return other
+
     def __repr__(self) -> str:
         lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
         inside = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
@@ -309,6 +384,12 @@ _REPLACED: ContextVar[Mapping[tuple[int, str], tuple[Module, Variable]]] = Conte
     "textgrad_engine_replaced", default=MappingProxyType({})
 )
 """What stands for a parameter, by its module's id and its name there; with the module, so that the id stays its own."""
+
+
+def _in_this_call(module: Module, name: str, own: Variable) -> Variable:
+    """What stands for a parameter or buffer of a module where `functional_call` replaces it, else itself."""
+    replaced = _REPLACED.get().get((id(module), name))
+    return own if replaced is None else replaced[1]
 
 
 def _own(module: Module) -> Iterator[tuple[str, Variable]]:
@@ -322,7 +403,7 @@ def _places(root: Module) -> dict[str, tuple[Variable, list[tuple[Module, str]]]
     """Each parameter and buffer by dotted name, with all places where modules below `root` have it."""
     named: dict[str, Variable] = {}
     spots: dict[int, list[tuple[Module, str]]] = {}
-    for path, module in root.named_modules():
+    for path, module in root.named_modules(remove_duplicate=False):
         for name, value in _own(module):
             named[_dotted(path, name)] = value
             spots.setdefault(id(value), []).append((module, name))
@@ -397,6 +478,13 @@ def _dotted(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _check_name(name: str) -> None:
-    if not name or "." in name:
-        raise KeyError(f"a parameter's name must be non-empty and without dots, got {name!r}")
+def check_name(module: Module, name: object, what: str) -> None:
+    """Check that a dotted path can hold the name of a parameter, buffer or part.
+
+    Raises:
+        KeyError: it is no text, empty, or has a dot in it.
+    """
+    if not isinstance(name, str) or not name or "." in name:
+        raise KeyError(
+            f"{type(module).__name__}: the name of a {what} must be a text, non-empty and without dots, got {name!r}"
+        )

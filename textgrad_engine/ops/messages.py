@@ -45,6 +45,9 @@ class ChatSettings:
 
     no_variables_inside: ClassVar[bool] = True
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ChatSettings:
+        return self  # nothing in it changes, and a copy of a program asks the same model
+
 
 def answer_form(name: str, schema: Mapping[str, Any]) -> GenerateConfig:
     """Sampling settings that ask for JSON of a schema; made once for a place in the library that asks.
