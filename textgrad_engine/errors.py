@@ -79,7 +79,7 @@ class AutogradError(TextgradError, RuntimeError):
 
 
 class DispatchError(TextgradError, RuntimeError):
-    """A pending value was used where it cannot be waited for."""
+    """A pending value was used where it cannot be waited for, or a program in a thread that was not told of its run."""
 
 
 class CallCancelled(DispatchError):

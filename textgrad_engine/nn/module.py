@@ -14,6 +14,7 @@ from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.parameter import Parameter
+from textgrad_engine.nn.trained import TRAINED, check_known
 from textgrad_engine.ops.pass_on import Compute
 
 __all__ = ["IncompatibleKeys", "Module", "check_name"]
@@ -68,7 +69,13 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} needs a `forward`")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Run the hooks and `forward`."""
+        """Run the hooks and `forward`.
+
+        Raises:
+            DispatchError: a run trains the module, and this thread knows nothing of the run (a thread pool's).
+        """
+        if TRAINED:
+            check_known(self, TRAINED.get(id(self), ()))
         for hook in tuple(self._forward_pre_hooks.values()):
             if isinstance(hook, _WithKwargs):
                 args, kwargs = hook.before(self, args, kwargs)

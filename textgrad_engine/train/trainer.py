@@ -13,6 +13,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.nn import Module, TextLoss
+from textgrad_engine.nn.trained import trained
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.train.calling import check_examples, fields_named_by, target_for
@@ -180,7 +181,8 @@ class Trainer:
         if self.run_dir is not None:
             callbacks.insert(0, run_folder(self.run_dir))
         kind = SearchRun if isinstance(optimizer, Searcher) else Run
-        return kind(self, program, loss, optimizer, loader, val, test, callbacks).run()
+        with trained(program):
+            return kind(self, program, loss, optimizer, loader, val, test, callbacks).run()
 
     async def afit(self, *args: Any, **kwargs: Any) -> TrainResult:
         """`fit` for code that has an event loop of its own; the loop is not blocked."""

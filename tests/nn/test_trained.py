@@ -1,0 +1,118 @@
+"""A program that a run trains is called only from where the run is known."""
+
+from __future__ import annotations
+
+import contextvars
+import copy
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from textgrad_engine import func, nn, optim, use_models
+from textgrad_engine.errors import DispatchError
+from textgrad_engine.nn.trained import TRAINED, trained
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import Trainer, evaluate
+
+ROWS = [{"word": word, "target": word.upper()} for word in ("ant", "bee", "cat", "dog")]
+
+Ask = Callable[[nn.Module, str], Any]
+
+
+def in_a_pool(chat: nn.Module, word: str) -> Any:
+    with ThreadPoolExecutor(2) as pool:
+        return pool.submit(lambda: chat(word=word)).result()
+
+
+def in_a_pool_that_is_told(chat: nn.Module, word: str) -> Any:
+    with ThreadPoolExecutor(2) as pool:
+        return pool.submit(contextvars.copy_context().run, lambda: chat(word=word)).result()
+
+
+def in_pmap(chat: nn.Module, word: str) -> Any:
+    (answer,) = func.pmap(lambda each: chat(word=each))([word])
+    return answer
+
+
+class Program(nn.Module):
+    def __init__(self, ask: Ask, model: FunctionModel | None = None) -> None:
+        super().__init__()
+        system = nn.Parameter("Repeat.", role="system prompt")
+        self.chat = nn.ChatCompletion("{word}", system=system, model=model)
+        self._ask = ask
+
+    def forward(self, word: str) -> Any:
+        return self._ask(self.chat, word)
+
+
+@pytest.fixture
+def model() -> FunctionModel:
+    return FunctionModel(lambda request: request.messages[-1].text)
+
+
+@pytest.mark.parametrize("kind", ["TGD", "PatchSearch"])
+def test_a_pool_that_was_not_told_of_the_run_is_refused(model: FunctionModel, kind: str) -> None:
+    """At the first example, with the repair; such a pool would spend without limit, and see no candidate."""
+    program = Program(in_a_pool, model)  # with use_models alone the pool would not even know the model
+    with use_models(forward=model), pytest.raises(DispatchError, match=r"ChatCompletion was called .* func\.pmap\("):
+        Trainer().fit(program, nn.ExactMatch(), getattr(optim, kind)(program.parameters()), ROWS[:2], ROWS[2:])
+    assert model.requests == []
+    assert TRAINED == {}
+    assert in_a_pool(nn.ChatCompletion("{word}", model=model), "ant").data == "ant"
+
+
+@pytest.mark.parametrize("ask", [in_a_pool_that_is_told, in_pmap])
+def test_threads_that_inherit_the_context_may_call_it(model: FunctionModel, ask: Ask) -> None:
+    """They are counted, and see the texts that are tried."""
+    seen = set()
+
+    def answer(request: Any) -> Any:
+        if request.purpose == "forward":
+            seen.add(request.messages[0].text)
+            return request.messages[-1].text
+        if request.purpose == "backward":
+            cases = request.config.response_format.json_schema["properties"]
+            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+        return {"edits": [{"op": "add", "line": 1, "text": "SHOUT", "reason": "asked for", "feedback": [1]}]}
+
+    program = Program(ask)
+    with use_models(forward=FunctionModel(answer)):
+        result = Trainer(max_steps=2).fit(
+            program, nn.ExactMatch(), optim.PatchSearch(program.parameters()), ROWS[:2], ROWS[2:]
+        )
+    assert result.usage["forward"].calls >= 4
+    assert "Repeat.\nSHOUT" in seen
+
+
+def test_beside_a_run_a_copy_may_be_called_and_the_program_looked_at(model: FunctionModel) -> None:
+    """Another thread, such as one that serves the program: its texts change under it while they are trained."""
+    program = Program(lambda chat, word: chat(word=word), model)
+    own = copy.deepcopy(program)
+    found: list[Any] = []
+
+    def beside() -> None:
+        try:
+            found.append(program("ant").data)
+        except DispatchError as error:
+            found.append(str(error))
+        found.extend([own("ant").data, str(program.chat.system.data), len(list(program.parameters()))])
+
+    with trained(program), trained(program):
+        thread = threading.Thread(target=beside)
+        thread.start()
+        thread.join()
+        assert program("ant").data == "ant"
+    assert "copy.deepcopy(program)" in found[0]
+    assert found[1:] == ["ant", "Repeat.", 1]
+    beside()
+    assert found[4] == "ant"
+    assert TRAINED == {}
+
+
+def test_an_evaluation_changes_no_text_so_the_program_may_be_called_beside_it(model: FunctionModel) -> None:
+    """A service may be evaluated while it serves."""
+    program = Program(in_a_pool, model)
+    assert evaluate(program, ROWS, nn.ExactMatch()).mean == 0.0
