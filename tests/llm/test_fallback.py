@@ -92,6 +92,23 @@ def test_when_both_are_down_the_error_tells_of_both(run, ask):
     assert caught.value.usage == Usage(calls=2, output_tokens=7)
 
 
+def test_a_cancelled_second_keeps_what_the_first_used(run, ask):
+    """It was paid, whatever became of the call."""
+    down = ServerFailed("x", status=500)
+    down.usage = Usage(calls=1, output_tokens=5)
+    model = resolve(Fallback(ScriptedModel([down]), FunctionModel(lambda request: "late", latency=60)))
+
+    async def main():
+        with meter() as m:
+            task = asyncio.ensure_future(model.complete(ask()))
+            await asyncio.sleep(30)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return m.total
+
+    assert run(main()) == down.usage
+
+
 @pytest.mark.parametrize("wrong", [[ValueError], ["RateLimited"], [RateLimited("an instance")]])
 def test_on_lists_kinds_of_model_errors(wrong):
     """A bug in a model must not be answered by another model."""

@@ -229,6 +229,21 @@ def test_calls_that_were_never_sent_are_left_out(tmp_path: Path, fit: Any) -> No
     assert len(lines(tmp_path / "run" / "completions.jsonl")) == 3
 
 
+def test_a_paid_attempt_is_kept_when_the_budget_refuses_the_next(tmp_path: Path, fit: Any) -> None:
+    """The last request of such a call was never sent, but those before it are in the sums."""
+    answers = iter(["one", "two"])
+
+    def empty_at_last(request: Any) -> Any:
+        return next(answers, " ")
+
+    with tg.budget(calls=3) as budget:
+        result = fit(RunFolder(tmp_path / "run"), model=empty_at_last)
+    assert result.status == "budget"
+    found = lines(tmp_path / "run" / "completions.jsonl")
+    assert sum(entry["usage"]["calls"] for entry in found) == budget.spent.calls == 3
+    assert [entry["error"][:14] for entry in found if "error" in entry] == ["BudgetExceeded"]
+
+
 def test_events_come_in_order_and_each_has_a_time(written: tuple[Path, Any]) -> None:
     """The journal is the run's history."""
     events = lines(written[0] / "events.jsonl")

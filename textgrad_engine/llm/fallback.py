@@ -21,7 +21,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.resolve import without_outer
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
-from textgrad_engine.llm.usage import mark, usage_of
+from textgrad_engine.llm.usage import mark, plus, usage_of
 
 __all__ = ["DOWN", "Fallback"]
 
@@ -105,10 +105,8 @@ class Fallback(Wrapper):
         attempts = getattr(failure, "attempts", None) or 1
         try:
             completion = await self._ask_second(request, rest.reason)
-        except ModelError as error:
-            if used is not None:
-                also = usage_of(error)
-                mark(error, usage=used if also is None else used + also)
+        except (Exception, asyncio.CancelledError) as error:
+            mark(error, usage=plus(used, usage_of(error)))
             raise
         changed: dict[str, object] = {"attempts": completion.attempts + attempts}
         if used is not None:

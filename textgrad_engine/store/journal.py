@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
+from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.store.records import (
     FORMAT,
     Place,
@@ -94,7 +95,8 @@ class RunFolder:
             raise _unwritable(error, self._home) from error
 
     def _on_call(self, event: CallEnded) -> None:
-        if isinstance(event.record.error, Stopped | BudgetExceeded):
+        error = event.record.error
+        if isinstance(error, Stopped | BudgetExceeded) and usage_of(error) is None:
             return  # it was never sent
         place = self._places.get(event.phase, Place(event.phase))
         line = dumps(completion_to_json(event, place))
