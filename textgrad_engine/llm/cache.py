@@ -27,7 +27,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import unless_stopped
 from textgrad_engine.llm.usage import mark
-from textgrad_engine.llm.worker import Worker
+from textgrad_engine.llm.worker import Closed, Worker
 
 __all__ = ["DEFAULT_BYTES", "FOLDER", "Cache", "Cached", "cache_folder", "caching", "open_cache", "repeat"]
 
@@ -134,8 +134,9 @@ class Cache:
             flights.hold(key, worker)
             completion = await ask()
             if (body := _body(completion)) is not None:
-                await worker.run(worker.file.put, key, flights.owner, body)
-                done = True
+                with contextlib.suppress(Closed):  # meanwhile; the answer was paid for, and is handed on
+                    await worker.run(worker.file.put, key, flights.owner, body)
+                    done = True
             return completion
         finally:
             flights.let_go(key)
@@ -174,7 +175,10 @@ class Cache:
         return not self._end.alive
 
     def close(self) -> None:
-        """Finish what is being written and close the file; the cache cannot be used afterwards."""
+        """Finish what is being written and close the file; the cache cannot be used afterwards.
+
+        Answers that are still under way reach those who asked, and are not kept.
+        """
         if not self.closed:
             self._end()
             self._worker.join()
