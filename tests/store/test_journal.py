@@ -82,9 +82,27 @@ def test_a_journal_that_cannot_be_written_stops_the_run(tmp_path: Path, fit: Any
     def full(fd: int, content: bytes) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("textgrad_engine.store.journal.os.write", full)
+    monkeypatch.setattr("textgrad_engine.llm.lines.os.write", full)
     with pytest.raises(RunError, match="cannot be written: no space left on device"):
         fit(folder)
+
+
+def test_an_evaluation_that_cannot_be_written_leaves_those_before_it(tmp_path: Path, monkeypatch: Any) -> None:
+    """A part of it would make the whole file unreadable for what comes behind."""
+    append_evaluation(tmp_path, {"n": 1})
+    before = (tmp_path / "evals.jsonl").read_bytes()
+    write = os.write
+    parts = iter([4])
+
+    def full(fd: int, content: bytes) -> int:
+        if (part := next(parts, None)) is None:
+            raise OSError(28, "No space left on device")
+        return write(fd, content[:part])
+
+    monkeypatch.setattr("textgrad_engine.llm.lines.os.write", full)
+    with pytest.raises(RunError, match="no space left on device"):
+        append_evaluation(tmp_path, {"n": 2})
+    assert (tmp_path / "evals.jsonl").read_bytes() == before
 
 
 def test_the_trainer_writes_a_folder_by_itself(tmp_path: Path, fit: Any) -> None:
