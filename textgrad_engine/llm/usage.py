@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -26,6 +27,7 @@ __all__ = [
     "mark",
     "meter",
     "observe",
+    "own_copy",
     "plus",
     "usage_of",
     "was_sent",
@@ -37,6 +39,7 @@ call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 _PICO = 10**12
 
 E = TypeVar("E", bound=BaseException)
+M = TypeVar("M", bound=ModelError)
 
 
 @dataclass(frozen=True)
@@ -265,6 +268,17 @@ def mark(error: E, *, usage: Usage | None = None, sent: bool | None = None, esti
     if sent is not None:
         noted.sent = sent
     return error
+
+
+def own_copy(error: M) -> M:
+    """The failure of another request, for a caller whose own was not sent because of it.
+
+    Each caller needs an object of its own: notes and tracebacks are added to it on its way up.
+    """
+    own = copy.copy(error)
+    own.__notes__ = [*getattr(error, "__notes__", ())]
+    own.usage = None  # it is counted once, where it was paid
+    return mark(own, sent=False)
 
 
 def usage_of(error: BaseException) -> Usage | None:
