@@ -559,6 +559,25 @@ def test_a_block_after_a_closed_one_opens_the_file_anew(tmp_path, ask):
         Cache(tmp_path, max_bytes=0)
 
 
+def test_an_answer_under_way_when_the_cache_is_closed_is_handed_on(tmp_path, ask):
+    """It was paid for; only its copy is lost. Those who wait for the same answer get it too."""
+    cache = Cache(tmp_path)
+
+    def close_and_answer(request):
+        cache.close()
+        return "paid"
+
+    model = resolve(paid(close_and_answer), cache=cache)
+
+    async def main():
+        return await asyncio.gather(model.complete(ask()), model.complete(ask()))
+
+    one, other = asyncio.run(main())
+    assert (one.text, one.cached, other.text, other.cached) == ("paid", False, "paid", True)
+    with caching(tmp_path) as again:
+        assert len(again) == 0
+
+
 def test_a_second_training_run_asks_for_nothing_new(tmp_path):
     """What the cache is for: the same run again is free, and ends the same."""
 

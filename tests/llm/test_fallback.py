@@ -8,6 +8,7 @@ from textgrad_engine.errors import (
     BadRequest,
     BudgetExceeded,
     ConnectionFailed,
+    ContextOverflow,
     DeadlineExceeded,
     EmptyResponse,
     ModelError,
@@ -90,6 +91,23 @@ def test_when_both_are_down_the_error_tells_of_both(run, ask):
         run(model.complete(ask()))
     assert "in place of 'one', which was down (ServerFailed: one is broken)" in " ".join(caught.value.__notes__)
     assert caught.value.usage == Usage(calls=2, output_tokens=7)
+
+
+def test_a_cancelled_second_keeps_what_the_first_used(run, ask):
+    """It was paid, whatever became of the call."""
+    down = ServerFailed("x", status=500)
+    down.usage = Usage(calls=1, output_tokens=5)
+    model = resolve(Fallback(ScriptedModel([down]), FunctionModel(lambda request: "late", latency=60)))
+
+    async def main():
+        with meter() as m:
+            task = asyncio.ensure_future(model.complete(ask()))
+            await asyncio.sleep(30)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return m.total
+
+    assert run(main()) == down.usage
 
 
 @pytest.mark.parametrize("wrong", [[ValueError], ["RateLimited"], [RateLimited("an instance")]])
@@ -184,6 +202,38 @@ def test_only_one_call_tries_the_first_again(run, ask):
 
     run(main())
     assert calls == 2
+
+
+@pytest.mark.parametrize("end", [ContextOverflow("too long", status=400), "cancelled"], ids=["overflow", "cancelled"])
+def test_a_try_that_says_nothing_about_the_first_is_repeated_by_the_next_call(run, ask, end):
+    """The first is back, and would be left alone for another minute."""
+    state = ["down"]
+
+    async def answer(request):
+        if state[0] == "down":
+            raise ServerFailed("x", status=500)
+        if state[0] == "cancelled":
+            await asyncio.sleep(30)
+        elif state[0] != "up":
+            raise state[0]
+        return "first"
+
+    one, two = FunctionModel(answer, name="one"), FunctionModel(lambda request: "second", name="two")
+    model = resolve(Fallback(resolve(one, policy=ONCE), two, cooldown=60))
+
+    async def main():
+        before = await model.complete(ask())
+        await asyncio.sleep(61)
+        state[0] = end
+        trying = asyncio.ensure_future(model.complete(ask()))
+        await asyncio.sleep(1)
+        trying.cancel()
+        (failure,) = await asyncio.gather(trying, return_exceptions=True)
+        state[0] = "up"
+        return before.text, type(failure), [(await model.complete(ask())).text for _ in range(2)]
+
+    kind = asyncio.CancelledError if end == "cancelled" else ContextOverflow
+    assert run(main()) == ("second", kind, ["first", "first"])
 
 
 def test_calls_are_counted_once_with_all_they_used(run, ask):

@@ -39,6 +39,25 @@ def test_after_a_refused_key_only_those_in_flight_reach_the_server(run, ask, kin
     assert later.text == "ok"
 
 
+def test_of_a_failed_queue_each_call_has_notes_of_its_own(run, ask):
+    """What is noted on one error on its way up says nothing about the others."""
+
+    async def answer(request):
+        await asyncio.sleep(1)
+        error = AuthenticationFailed("no", status=401)
+        error.add_note("by the proxy")
+        raise error
+
+    async def main():
+        limited = Limit(FunctionModel(answer), 1)
+        return await asyncio.gather(*(limited.complete(ask()) for _ in range(3)), return_exceptions=True)
+
+    sent, *queued = run(main())
+    assert sent.__notes__ == ["by the proxy"]
+    assert [len(error.__notes__) for error in queued] == [2, 2]
+    assert [error.sent for error in (sent, *queued)] == [None, False, False]
+
+
 def test_a_429_pauses_everybody(run, ask):
     """Retry-After is the endpoint's word, not one worker's."""
     sent = []

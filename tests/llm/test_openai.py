@@ -232,6 +232,19 @@ def test_usage_finish_reason_and_tool_calls_are_read(api, ask):
     assert completion.latency > 0
 
 
+def test_tokens_that_an_endpoint_counts_beside_its_sums_are_added(api, ask):
+    """More cached tokens than input would make its price negative, and give the budget money back."""
+    answer = body()
+    answer["usage"] |= {
+        "prompt_tokens_details": {"cached_tokens": 2000},
+        "completion_tokens_details": {"reasoning_tokens": 300},
+    }
+    api.mock(return_value=httpx.Response(200, json=answer))
+    usage = send(OpenAIModel("gpt-5-mini", api_key=KEY), ask()).usage
+    assert (usage.input_tokens, usage.cached_tokens) == (2011, 2000)
+    assert (usage.output_tokens, usage.reasoning_tokens) == (307, 300)
+
+
 def test_missing_usage_is_estimated_and_says_so(api, ask):
     """Local servers often leave the usage out; zero would be wrong."""
     api.mock(return_value=httpx.Response(200, json=body(usage=None)))

@@ -38,6 +38,18 @@ def test_a_stated_price_goes_before_the_table():
     assert price("gpt-5-mini", MILLION) != 4.0
 
 
+@pytest.mark.parametrize("tier", [None, "priority"])
+@pytest.mark.parametrize("name", ["gpt-5-mini", "stated"])
+def test_more_cached_input_than_input_costs_what_the_cached_costs(name, tier):
+    """A model of one's own may count them apart; a negative price would give a budget money back."""
+    set_price("stated", 10.0, 30.0, cached=1.0)
+    try:
+        apart, inside = Usage(input_tokens=10, cached_tokens=2000), Usage(input_tokens=2000, cached_tokens=2000)
+        assert price(name, apart, tier) == price(name, inside, tier) > 0
+    finally:
+        set_price("stated", None)
+
+
 def test_a_negative_price_is_refused():
     """It would give a budget money back."""
     with pytest.raises(ValueError, match="negative"):

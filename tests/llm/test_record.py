@@ -1,6 +1,7 @@
 import asyncio
 import dataclasses
 import json
+import os
 
 import pytest
 
@@ -198,6 +199,39 @@ def test_a_stopped_or_cancelled_call_is_not_recorded(run, ask, tmp_path):
             return tape.answers
 
     assert run(main()) == 0
+
+
+def test_a_line_that_the_disk_does_not_take_leaves_a_whole_cassette(run, ask, tmp_path, monkeypatch):
+    """A full disk takes a part of a write and says so by a number only; what is recorded later must stay readable."""
+    path = tmp_path / "c.jsonl"
+    write, room = os.write, [10**6]
+
+    def nearly_full(fd, content):
+        if not room[0]:
+            raise OSError(28, "No space left on device")
+        part = content[: room[0]]
+        room[0] -= len(part)
+        return write(fd, part)
+
+    monkeypatch.setattr("textgrad_engine.llm.lines.os.write", nearly_full)
+    model = model_named("o", lambda request: request.messages[0].text.upper())
+
+    async def main():
+        with record(path) as tape:
+            await resolve(model).complete(ask("one"))
+            room[0] = 100
+            with pytest.raises(RunError, match="the cassette cannot be written: No space left on device"):
+                await resolve(model).complete(ask("two"))
+            room[0] = 10**6
+            await resolve(model).complete(ask("three"))
+            return tape.answers
+
+    assert run(main()) == 2
+    answers, left = played(run, path, ask("one"), ask("three"), model=None)
+    assert ([answer.text for answer in answers], left) == (["ONE", "THREE"], 0)
+    room[0] = 3
+    with pytest.raises(RunError, match="cannot be written"), record(tmp_path / "no.jsonl"):
+        pass
 
 
 def test_secrets_are_taken_out(run, ask, tmp_path, monkeypatch):

@@ -19,9 +19,23 @@ from textgrad_engine.errors import (
     QuotaExhausted,
     RateLimited,
     ServerFailed,
+    Stopped,
     TruncatedResponse,
 )
-from textgrad_engine.llm import Check, Completion, Deadline, Retry, RetryPolicy, Usage
+from textgrad_engine.llm import (
+    Check,
+    Completion,
+    Deadline,
+    Metered,
+    Retry,
+    RetryPolicy,
+    Stop,
+    Usage,
+    budget,
+    meter,
+    observe,
+    resolve,
+)
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -133,6 +147,53 @@ def test_what_failed_attempts_used_is_in_the_sum(run, ask):
     with pytest.raises(EmptyResponse) as caught:
         run(Retry(Check(ScriptedModel([bad] * 3)), sleep=no_sleep).complete(ask()))
     assert usage_of(caught.value) == Usage(output_tokens=9, calls=3)
+
+
+EMPTY = Completion(text=" ", usage=Usage(output_tokens=3, calls=1))
+
+
+def test_a_stop_in_the_pause_keeps_what_was_paid_before(run, ask):
+    """The request that the stop holds back is free, those before it were not."""
+
+    async def main():
+        async def until_stopped(seconds):
+            stop.set()
+            await asyncio.sleep(60)
+
+        with Stop() as stop, meter() as m, pytest.raises(Stopped) as caught:
+            await Metered(Retry(Check(ScriptedModel([EMPTY])), sleep=until_stopped)).complete(ask())
+        return caught.value, m
+
+    error, m = run(main())
+    assert usage_of(error) == m.total == EMPTY.usage
+
+
+@pytest.mark.parametrize("end", ["cancelled", "bug"])
+def test_what_ends_a_further_attempt_keeps_what_was_paid_before(run, ask, end):
+    """Neither says by itself what it cost; meter and journal must agree with the budget."""
+    asked, seen = [], []
+
+    async def answer(request):
+        asked.append(request)
+        if len(asked) == 1:
+            return EMPTY
+        if end == "bug":
+            raise TypeError("bug")
+        return await asyncio.sleep(60)
+
+    async def main():
+        model = resolve(FunctionModel(answer), policy=RetryPolicy(base=0))
+        with budget(calls=9) as b, meter() as m, observe(seen.append):
+            task = asyncio.ensure_future(model.complete(ask()))
+            await asyncio.sleep(1)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return b, m
+
+    b, m = run(main())
+    assert m.total == b.spent == EMPTY.usage
+    assert [usage_of(record.error) for record in seen] == [EMPTY.usage]
+    assert (m.failed, m.in_flight) == (int(end == "bug"), 0)
 
 
 def test_a_bug_is_not_retried(run, ask):

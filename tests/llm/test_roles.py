@@ -1,6 +1,7 @@
 import itertools
 import os
 import signal
+import sys
 import threading
 
 import pytest
@@ -48,6 +49,26 @@ def test_blocks_nest_and_go_before_what_a_script_set():
     thread.start()
     thread.join()
     assert seen == ["script"]
+
+
+def test_who_asks_while_a_script_sets_models_gets_the_old_or_the_new_one():
+    """Another thread may ask between any two lines."""
+    old, new = ScriptedModel([], name="old"), ScriptedModel([], name="new")
+    set_models(forward=old)
+    seen = []
+
+    def between(frame, event, value):
+        if frame.f_code is set_models.__code__:
+            seen.append(model_for("backward").name)
+        return between
+
+    before = sys.gettrace()
+    sys.settrace(between)
+    try:
+        set_models(forward=new)
+    finally:
+        sys.settrace(before)
+    assert (seen[0], seen[-1], set(seen)) == ("old", "new", {"old", "new"})
 
 
 def test_one_model_has_one_stack_however_often_it_is_named():

@@ -3,9 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
+from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import ResponseFormat
 from textgrad_engine.llm import schema as schemas
-from textgrad_engine.llm.schema import is_strict, schema_problem
+from textgrad_engine.llm.check import check_json
+from textgrad_engine.llm.schema import check_schema, is_strict, schema_problem
+from textgrad_engine.nn import ChatCompletion
 
 
 class Edit(BaseModel):
@@ -94,12 +97,69 @@ def test_an_object_of_texts_fits_at_first_sight():
     assert not schemas._plainly_fits({"case_1": {"system": 1}}, outer)
 
 
-def test_a_schema_that_is_broken_is_an_error_of_the_caller():
-    """A wrong schema is not the model's fault, so it is no MalformedResponse."""
-    with pytest.raises(ValueError, match="does not hold"):
-        schema_problem({}, {"$ref": "#/$defs/Nothing"})
-    with pytest.raises(ValueError, match="'text'"):
-        schema_problem({}, {"type": "text"})
+LOOP = {"A": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/A"}]}}
+
+
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [
+        ({"type": "text"}, r"\$\.properties\.a: the schema names the type 'text', and JSON has"),
+        ({"type": ["string", 5]}, "the type 5"),
+        ({"$ref": "other.json"}, r"only references into itself \(#/...\)"),
+        ({"$ref": "#name"}, "only references into itself"),
+        ({"$ref": "#/$defs/Nothing"}, "does not hold"),
+        ({"$ref": 5}, r"\$ref must be text"),
+        ({"$ref": "#/$defs/A"}, r"\$\.properties\.a\.\$ref: the schema refers to itself"),
+        ({"minimum": "3"}, "minimum must be a number, got '3'"),
+        ({"exclusiveMinimum": True}, "exclusiveMinimum must be a number"),
+        ({"pattern": None}, "pattern must be text"),
+        ({"enum": 5}, "enum must be a list"),
+        ({"required": "a"}, "required must be a list"),
+        ({"properties": ["a"]}, "properties must be an object"),
+        ({"items": [{"type": "string"}]}, r"\$\.properties\.a\.items: expected a schema"),
+        ({"prefixItems": [5]}, r"prefixItems\[0\]: expected a schema"),
+        ({"anyOf": ["null"]}, r"anyOf\[0\]: expected a schema"),
+        ({"additionalProperties": "no"}, "additionalProperties: expected a schema"),
+    ],
+)
+def test_a_schema_that_no_answer_can_be_checked_against_is_refused_where_it_is_given(inside, said):
+    """An answer would be paid for first, and the error of the check would be nobody's fault but the schema's."""
+    schema = {"type": "object", "$defs": LOOP, "properties": {"a": inside}}
+    with pytest.raises(ValueError, match=said):
+        check_schema(schema)
+    with pytest.raises(ValueError, match=said):
+        ResponseFormat(name="a", json_schema=schema)
+    with pytest.raises(ValueError, match=said):
+        ChatCompletion("{q}", response_format=schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {"Node": {"properties": {"next": {"$ref": "#/$defs/Node"}}}}, "$ref": "#/$defs/Node"},
+        {"properties": {"a": {"items": {"$ref": "#"}}}},
+        {"properties": {"$ref": {"type": "string"}, "enum": True, "required": {"type": ["string", "null"]}}},
+        {"type": "object", "$defs": {"Unused": {"$ref": "other.json"}}, "description": 5},
+    ],
+)
+def test_a_schema_that_can_be_used_is_taken(schema):
+    """Schemas of trees refer to themselves; names of properties are no keywords; what nothing uses does no harm."""
+    check_schema(schema)
+
+
+@pytest.mark.parametrize("pattern", [r"^\p{Lu}", "a{99999999999}"])
+def test_a_pattern_of_another_dialect_is_left_to_the_endpoint(pattern):
+    """Pydantic's patterns are Rust's, JSON Schema's are JavaScript's, and neither is wrong."""
+    schema = {"type": "object", "properties": {"name": {"type": "string", "pattern": pattern}}}
+    check_schema(schema)
+    assert schema_problem({"name": "Ann"}, schema) is None
+
+
+def test_an_answer_that_is_too_deep_to_be_checked_is_malformed():
+    """It was paid for, so it must be an error that carries what it cost, and may be asked for again."""
+    deep = {"properties": {"a": {"$ref": "#"}}}
+    with pytest.raises(MalformedResponse, match="nested too deeply"):
+        check_json('{"a":' * 900 + "{}" + "}" * 900, ResponseFormat(name="deep", json_schema=deep))
 
 
 @given(st.builds(Patch, edits=st.lists(st.builds(Edit, op=st.sampled_from(["add", "remove"])), max_size=2)))

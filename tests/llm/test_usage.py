@@ -48,8 +48,10 @@ def test_a_cancelled_call_is_no_longer_in_flight_and_is_no_failure(run, ask):
             await asyncio.gather(task, return_exceptions=True)
         return m
 
-    m = run(main())
-    assert (m.in_flight, m.failed) == (0, 0)
+    seen = []
+    with observe(seen.append):
+        m = run(main())
+    assert (m.in_flight, m.failed, seen) == (0, 0, [])
 
 
 def test_usage_is_added_up_by_purpose(run, ask):

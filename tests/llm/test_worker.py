@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from textgrad_engine.llm.worker import Worker
+from textgrad_engine.llm.worker import Closed, Worker
 
 
 def test_work_is_done_in_order_and_the_last_of_all_behind_it():
@@ -50,6 +50,23 @@ def test_after_its_end_nothing_is_taken():
         worker.run_here(int)
     with pytest.raises(RuntimeError, match="closed"):
         asyncio.run(worker.run(int))
+
+
+def test_work_that_is_given_while_it_is_closed_is_refused():
+    """It may come to lie behind the end, where nothing is done any more; who waits for it must hear that."""
+    worker = Worker("w", lambda: None)
+    jobs = worker._jobs
+
+    class Slow:
+        def put(self, job):
+            worker._jobs = jobs
+            worker.close()
+            worker.join()
+            jobs.put(job)
+
+    worker._jobs = Slow()
+    with pytest.raises(Closed):
+        asyncio.run(asyncio.wait_for(worker.run(int), 10))
 
 
 def test_who_gives_up_before_the_work_begins_cancels_it():

@@ -82,9 +82,27 @@ def test_a_journal_that_cannot_be_written_stops_the_run(tmp_path: Path, fit: Any
     def full(fd: int, content: bytes) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("textgrad_engine.store.journal.os.write", full)
+    monkeypatch.setattr("textgrad_engine.llm.lines.os.write", full)
     with pytest.raises(RunError, match="cannot be written: no space left on device"):
         fit(folder)
+
+
+def test_an_evaluation_that_cannot_be_written_leaves_those_before_it(tmp_path: Path, monkeypatch: Any) -> None:
+    """A part of it would make the whole file unreadable for what comes behind."""
+    append_evaluation(tmp_path, {"n": 1})
+    before = (tmp_path / "evals.jsonl").read_bytes()
+    write = os.write
+    parts = iter([4])
+
+    def full(fd: int, content: bytes) -> int:
+        if (part := next(parts, None)) is None:
+            raise OSError(28, "No space left on device")
+        return write(fd, content[:part])
+
+    monkeypatch.setattr("textgrad_engine.llm.lines.os.write", full)
+    with pytest.raises(RunError, match="no space left on device"):
+        append_evaluation(tmp_path, {"n": 2})
+    assert (tmp_path / "evals.jsonl").read_bytes() == before
 
 
 def test_the_trainer_writes_a_folder_by_itself(tmp_path: Path, fit: Any) -> None:
@@ -227,6 +245,21 @@ def test_calls_that_were_never_sent_are_left_out(tmp_path: Path, fit: Any) -> No
         result = fit(RunFolder(tmp_path / "run"))
     assert result.status == "budget"
     assert len(lines(tmp_path / "run" / "completions.jsonl")) == 3
+
+
+def test_a_paid_attempt_is_kept_when_the_budget_refuses_the_next(tmp_path: Path, fit: Any) -> None:
+    """The last request of such a call was never sent, but those before it are in the sums."""
+    answers = iter(["one", "two"])
+
+    def empty_at_last(request: Any) -> Any:
+        return next(answers, " ")
+
+    with tg.budget(calls=3) as budget:
+        result = fit(RunFolder(tmp_path / "run"), model=empty_at_last)
+    assert result.status == "budget"
+    found = lines(tmp_path / "run" / "completions.jsonl")
+    assert sum(entry["usage"]["calls"] for entry in found) == budget.spent.calls == 3
+    assert [entry["error"][:14] for entry in found if "error" in entry] == ["BudgetExceeded"]
 
 
 def test_events_come_in_order_and_each_has_a_time(written: tuple[Path, Any]) -> None:

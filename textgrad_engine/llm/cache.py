@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import json
 import logging
 import os
@@ -26,8 +25,8 @@ from textgrad_engine.llm.model import Model, Wrapper, innermost, is_free
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import unless_stopped
-from textgrad_engine.llm.usage import mark
-from textgrad_engine.llm.worker import Worker
+from textgrad_engine.llm.usage import own_copy
+from textgrad_engine.llm.worker import Closed, Worker
 
 __all__ = ["DEFAULT_BYTES", "FOLDER", "Cache", "Cached", "cache_folder", "caching", "open_cache", "repeat"]
 
@@ -95,7 +94,7 @@ class Cache:
             if isinstance(outcome, Completion):
                 return _again(outcome)
             if outcome is not None:
-                raise _own_copy(outcome)
+                raise own_copy(outcome)
             # the one who asked was cancelled, or failed for reasons of its own
         future: asyncio.Future[Completion | ModelError | None] = asyncio.get_running_loop().create_future()
         flights.futures[key] = future
@@ -105,7 +104,7 @@ class Cache:
             outcome = completion
             return completion
         except ModelError as error:
-            outcome = None if isinstance(error, _OWN_FAILURE) else _own_copy(error)
+            outcome = None if isinstance(error, _OWN_FAILURE) else own_copy(error)
             raise
         finally:
             del flights.futures[key]
@@ -134,8 +133,9 @@ class Cache:
             flights.hold(key, worker)
             completion = await ask()
             if (body := _body(completion)) is not None:
-                await worker.run(worker.file.put, key, flights.owner, body)
-                done = True
+                with contextlib.suppress(Closed):  # meanwhile; the answer was paid for, and is handed on
+                    await worker.run(worker.file.put, key, flights.owner, body)
+                    done = True
             return completion
         finally:
             flights.let_go(key)
@@ -174,7 +174,10 @@ class Cache:
         return not self._end.alive
 
     def close(self) -> None:
-        """Finish what is being written and close the file; the cache cannot be used afterwards."""
+        """Finish what is being written and close the file; the cache cannot be used afterwards.
+
+        Answers that are still under way reach those who asked, and are not kept.
+        """
         if not self.closed:
             self._end()
             self._worker.join()
@@ -334,14 +337,6 @@ def _again(completion: Completion) -> Completion:
             "latency": 0.0,
         }
     )
-
-
-def _own_copy(error: ModelError) -> ModelError:
-    # each caller gets an object of its own: notes and tracebacks are added to it on its way up
-    own = copy.copy(error)
-    own.__notes__ = [*getattr(error, "__notes__", ())]
-    own.usage = None  # it is counted once, where it was paid
-    return mark(own, sent=False)
 
 
 _block: ContextVar[Cache | None] = ContextVar("textgrad_engine_cache", default=None)

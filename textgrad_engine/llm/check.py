@@ -186,7 +186,11 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
             answer=text,
             problem=f"it holds a lone surrogate, which is no text: {where}",
         )
-    if problem := schema_problem(value, wanted.json_schema):
+    try:
+        problem = schema_problem(value, wanted.json_schema)
+    except RecursionError:
+        problem = "$: it is nested too deeply to be checked"
+    if problem:
         raise MalformedResponse(
             f"the JSON of {who} does not fit its schema {wanted.name}: {problem}",
             answer=text,

@@ -21,7 +21,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.resolve import without_outer
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
-from textgrad_engine.llm.usage import mark, usage_of
+from textgrad_engine.llm.usage import mark, plus, usage_of
 
 __all__ = ["DOWN", "Fallback"]
 
@@ -35,8 +35,9 @@ class Fallback(Wrapper):
     """Asks a second model when the first is down.
 
     Both have retries, limits and a cache of their own, and budgets hold for both together. Once the first was found to
-    be down, calls go to the second at once; after `cooldown` one call tries the first again. A completion's `model`
-    says which of them answered. The name, for reports and settings, is the first one's.
+    be down, calls go to the second at once; after `cooldown` one call at a time tries the first again, until one was
+    answered or found it down. A completion's `model` says which of them answered. The name, for reports and settings,
+    is the first one's.
 
     Args:
         first: asked as long as it works; a name or a model.
@@ -89,14 +90,19 @@ class Fallback(Wrapper):
         now = asyncio.get_running_loop().time()
         if now < rest.until:
             return await self._ask_second(request, rest.reason)
-        if rest.until:
-            rest.until = now + self.cooldown  # this call tries the first again, the others need not
+        tries_again = rest.until > 0
+        if tries_again:
+            rest.until = now + self.cooldown  # the others need not
         try:
             completion = await self.inner.complete(request)
         except self.on as error:
             rest.until = asyncio.get_running_loop().time() + self.cooldown
             rest.reason = f"{type(error).__name__}: {error}"
             failure: ModelError = error
+        except BaseException:
+            if tries_again:
+                rest.until = now  # this says nothing about whether the first is down, so the next call tries it
+            raise
         else:
             rest.until = 0.0
             return _named(completion, self.inner)
@@ -105,10 +111,8 @@ class Fallback(Wrapper):
         attempts = getattr(failure, "attempts", None) or 1
         try:
             completion = await self._ask_second(request, rest.reason)
-        except ModelError as error:
-            if used is not None:
-                also = usage_of(error)
-                mark(error, usage=used if also is None else used + also)
+        except (Exception, asyncio.CancelledError) as error:
+            mark(error, usage=plus(used, usage_of(error)))
             raise
         changed: dict[str, object] = {"attempts": completion.attempts + attempts}
         if used is not None:

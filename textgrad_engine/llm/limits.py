@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import math
 from collections import deque
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import count_request
-from textgrad_engine.llm.usage import mark
+from textgrad_engine.llm.usage import own_copy
 from textgrad_engine.llm.window import Window
 
 __all__ = ["Limit"]
@@ -269,8 +268,7 @@ class _Gate:
         for queue in queues.values():
             for future, _ in queue:
                 if not future.done():
-                    # each caller gets an object of its own: notes and tracebacks are added to it on its way up
-                    own = mark(copy.copy(error), sent=False)
+                    own = own_copy(error)
                     own.add_note("this request was queued and not sent: the endpoint had refused one before it")
                     future.set_exception(own)
 

@@ -63,7 +63,7 @@ def price(model_name: str, usage: Usage, tier: str | None = None) -> float | Non
 
     Args:
         model_name: a name, with or without a provider before it ("openai/gpt-5-mini").
-        usage: the tokens.
+        usage: the tokens; a model of one's own that counts more cached input than input pays for what it had cached.
         tier: the service tier that was asked for, such as ``"priority"``, where the endpoint has several.
 
     Example:
@@ -74,6 +74,8 @@ def price(model_name: str, usage: Usage, tier: str | None = None) -> float | Non
     """
     if model_name.startswith("simulated/"):
         return 0.0
+    if usage.cached_tokens > usage.input_tokens:  # else what was not cached would be less than nothing
+        usage = usage.model_copy(update={"input_tokens": usage.cached_tokens})
     rate = _overrides.get(_bare(model_name))
     if rate is not None:
         fresh = usage.input_tokens - usage.cached_tokens

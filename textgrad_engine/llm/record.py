@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from textgrad_engine.errors import APIError, ModelError, RequestRefused, RunError, Stopped
 from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.redact import redacted, secrets_of, without_password
 from textgrad_engine.llm.request import Purpose, Request
@@ -57,10 +58,10 @@ class Recording:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(self.path, flags, 0o600)
+            self._close = weakref.finalize(self, os.close, self._fd)
+            append_line(self._fd, _line(_FORMAT))
         except OSError as error:
             raise RunError(f"{self.path}: the cassette cannot be written: {error.strerror or error}") from None
-        self._close = weakref.finalize(self, os.close, self._fd)
-        os.write(self._fd, _line(_FORMAT))
 
     def begin(self, model: Model, request: Request) -> dict[str, Any]:
         """The entry of a request that is asked now, without its answer."""
@@ -87,7 +88,7 @@ class Recording:
             body = {"error": redacted(_error_to_json(outcome), secrets_of(model))}
         try:
             with self._lock:
-                os.write(self._fd, _line({**entry, **body}))
+                append_line(self._fd, _line({**entry, **body}))
                 self.answers += 1
         except OSError as error:
             raise RunError(f"{self.path}: the cassette cannot be written: {error.strerror or error}") from error
@@ -310,7 +311,7 @@ def _entry(model: Model, request: Request) -> dict[str, Any]:
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _digest(request: Any) -> str:

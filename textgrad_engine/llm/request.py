@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from textgrad_engine.llm.schema import check_schema
+
 __all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat", "unknown_setting"]
 
 Purpose = Literal["forward", "judge", "backward", "optimizer"]
@@ -61,10 +63,19 @@ class ResponseFormat(_Frozen):
         name: a short identifier that the endpoint sees.
         json_schema: the schema, as a dict (objects with ``additionalProperties: false`` and every property required,
             as strict structured output wants it).
+
+    Raises:
+        ValueError: no answer could be checked against the schema (see `schema.check_schema`).
     """
 
     name: str
     json_schema: Mapping[str, Any]
+
+    @field_validator("json_schema")
+    @classmethod
+    def _can_be_used(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        check_schema(given)
+        return given
 
     @classmethod
     def of(cls, wanted: type[BaseModel] | Mapping[str, Any]) -> ResponseFormat:
@@ -78,7 +89,7 @@ class ResponseFormat(_Frozen):
                 ``response_format``.
 
         Raises:
-            ValueError: it is none of these.
+            ValueError: it is none of these, or a schema that no answer could be checked against.
 
         Example:
             >>> class Verdict(BaseModel):

@@ -24,9 +24,9 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm.inwords import repair_request
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import unless_stopped
-from textgrad_engine.llm.usage import mark, usage_of
+from textgrad_engine.llm.usage import mark, plus, usage_of
 
 __all__ = ["Deadline", "Retry", "RetryPolicy"]
 
@@ -132,19 +132,22 @@ class Retry(Wrapper):
                     f"no further attempt: the deadline of {self.policy.deadline:g} s for all of them is near"
                 )
                 break
-            again = request
+            again, pause = request, True
             if isinstance(error, MalformedResponse) and error.answer is not None and not repaired:
                 # The endpoint is well, and busy with nothing of ours: the answer is asked for anew at once, and only
                 # once in this way, for a model that cannot mend it the first time rarely can the second.
-                again, delay, repaired = repair_request(request, error), 0.0, True
-            else:
-                await unless_stopped(self._pause(delay))
-            attempt += 1
+                again, pause, repaired = repair_request(request, error), False, True
             try:
+                if pause:
+                    await unless_stopped(self._pause(delay))
+                attempt += 1
                 completion = await self.inner.complete(again)
             except ModelError as failure:
                 error = failure
-                wasted = _plus(wasted, usage_of(error))
+                wasted = plus(wasted, usage_of(error))
+            except (Exception, asyncio.CancelledError) as end:
+                mark(end, usage=wasted)  # else what was paid so far would be lost with it
+                raise
             else:
                 changes: dict[str, Any] = {"attempts": attempt}
                 if wasted is not None:
@@ -228,10 +231,6 @@ def _rest(work: Coroutine[Any, Any, Completion], waits_for: Any) -> Generator[An
         except StopIteration as end:
             completion: Completion = end.value
             return completion
-
-
-def _plus(one: Usage | None, other: Usage | None) -> Usage | None:
-    return other if one is None else one if other is None else one + other
 
 
 def _loop_time() -> float:

@@ -23,7 +23,7 @@ _KEPT = 64
 
 _block: ContextVar[Mapping[Purpose, Model]] = ContextVar("textgrad_engine_models", default=MappingProxyType({}))
 _lock = threading.RLock()
-_script: dict[Purpose, Model] = {}
+_script: Mapping[Purpose, Model] = {}
 _resolved: OrderedDict[tuple[object, ...], Model] = OrderedDict()
 
 if hasattr(os, "register_at_fork"):
@@ -70,10 +70,8 @@ def set_models(
     Raises:
         UnknownModelError: nothing answers to a name.
     """
-    given = _given(forward, backward, optimizer, judge)
-    with _lock:
-        _script.clear()
-        _script.update(given)
+    global _script  # noqa: PLW0603  replaced in one piece, since other threads read it without the lock
+    _script = _given(forward, backward, optimizer, judge)
 
 
 def model_for(purpose: Purpose, override: str | Model | None = None) -> Model:
@@ -89,13 +87,13 @@ def model_for(purpose: Purpose, override: str | Model | None = None) -> Model:
     """
     if override is not None:
         return _once(override)
-    block = _block.get()
+    block, script = _block.get(), _script
     fallback: tuple[Purpose, ...] = (purpose, "forward")
     for role in fallback:
         if role in block:
             return block[role]
-        if role in _script:
-            return _script[role]
+        if role in script:
+            return script[role]
     if (recorded := replayed_model(purpose)) is not None:
         return resolve(recorded)
     raise NoModelError(

@@ -2,12 +2,72 @@
 
 from __future__ import annotations
 
+import functools
+import graphlib
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["is_strict", "schema_problem"]
+__all__ = ["check_schema", "is_strict", "schema_problem"]
+
+
+def check_schema(schema: Any) -> None:
+    """Whether `schema_problem` can use a schema: to be asked before an answer is paid for that nobody can check.
+
+    Looked at is all that an answer can be held against, so a definition that nothing refers to is not.
+
+    Raises:
+        ValueError: a keyword has a value that means nothing, a reference leads nowhere, or the schema refers to itself
+            without end; the message says where.
+
+    Example:
+        >>> check_schema({"type": "object", "properties": {"score": {"minimum": "1"}}})
+        Traceback (most recent call last):
+        ValueError: $.properties.score: minimum must be a number, got '1'
+    """
+    places: dict[int, str] = {}
+    of_one_value: dict[int, list[int]] = {}
+    waiting = [("$", schema)]
+    while waiting:
+        where, each = waiting.pop()
+        if id(each) in places:
+            continue
+        places[id(each)] = where
+        try:
+            same, below = _parts(each, schema)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+        of_one_value[id(each)] = [id(part) for _, part in same]
+        waiting += [(f"{where}.{name}", part) for name, part in (*same, *below)]
+    try:
+        graphlib.TopologicalSorter(of_one_value).prepare()
+    except graphlib.CycleError as error:
+        raise ValueError(
+            f"{places[error.args[1][0]]}: the schema refers to itself here with no property or item between, so no "
+            "answer could ever be checked; leave the reference out"
+        ) from None
+
+
+def _parts(schema: Any, root: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """The schemas that hold for the same value as this one, and those that hold for what is in it, by name."""
+    if isinstance(schema, bool):
+        return [], []
+    if not isinstance(schema, Mapping):
+        raise ValueError(f"expected a schema, which is an object, true or false, got {schema!r:.80}")
+    for keys, fits, words in _FORMS:
+        for key in keys & schema.keys():
+            if not fits(schema[key]):
+                raise ValueError(f"{key} must be {words}, got {schema[key]!r:.80}")
+    for kind in _as_list(schema.get("type") or []):
+        _is(None, kind)
+    same = [(f"{key}[{n}]", part) for key in ("anyOf", "oneOf", "allOf") for n, part in enumerate(schema.get(key, ()))]
+    if "$ref" in schema:
+        same.append(("$ref", _follow(schema["$ref"], root)))
+    below = [(f"properties.{name}", part) for name, part in schema.get("properties", {}).items()]
+    below += [(f"prefixItems[{number}]", part) for number, part in enumerate(schema.get("prefixItems", ()))]
+    below += [(key, schema[key]) for key in ("items", "additionalProperties") if key in schema]
+    return same, below
 
 
 def schema_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
@@ -15,7 +75,8 @@ def schema_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
 
     Known keywords: type, properties, required, additionalProperties, items, prefixItems, enum, const, anyOf, oneOf,
     allOf, $ref (into the schema itself), and the limits of numbers, lengths and patterns. Others say nothing about the
-    shape (title, description, format) and are passed over.
+    shape (title, description, format) and are passed over; so are patterns in another dialect than Python's, such as
+    those that pydantic takes. The schema is one that `check_schema` lets through.
 
     Example:
         >>> schema_problem({"score": "high"}, {"type": "object", "properties": {"score": {"type": "integer"}}})
@@ -147,6 +208,15 @@ def _number(value: Any) -> float | None:
     return value if _is(value, "number") else None
 
 
+@functools.lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """A pattern that Python can read; None for another, which is left to the endpoint."""
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return None
+
+
 _LIMITS: tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], bool], str], ...] = (
     ("minimum", _number, operator.ge, "at least"),
     ("maximum", _number, operator.le, "at most"),
@@ -159,13 +229,25 @@ _LIMITS: tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], bool], str]
     (
         "pattern",
         lambda value: value if isinstance(value, str) else None,
-        lambda value, pattern: re.search(pattern, value) is not None,
+        lambda value, pattern: (known := _compiled(pattern)) is None or known.search(value) is not None,
         "text matching",
     ),
 )
 
 
 _LIMITED = frozenset([key for key, *_ in _LIMITS])
+
+
+_FORMS: tuple[tuple[frozenset[str], Callable[[Any], bool], str], ...] = (
+    (frozenset({"properties"}), lambda value: isinstance(value, Mapping), "an object"),
+    (
+        frozenset({"required", "enum", "prefixItems", "anyOf", "oneOf", "allOf"}),
+        lambda value: isinstance(value, list | tuple),
+        "a list",
+    ),
+    (frozenset({"$ref", "pattern"}), lambda value: isinstance(value, str), "text"),
+    (_LIMITED - {"pattern"}, lambda value: _is(value, "number"), "a number"),
+)
 
 
 def _limits(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
@@ -176,8 +258,11 @@ def _limits(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
 
 def _follow(reference: str, root: Mapping[str, Any]) -> Any:
     found: Any = root
-    if not reference.startswith("#"):
-        raise ValueError(f"the schema refers to {reference!r}; only references into itself (#/...) are understood")
+    if reference != "#" and not reference.startswith("#/"):
+        raise ValueError(
+            f"the schema refers to {reference!r}; only references into itself (#/...) are understood, so put what is "
+            "meant under $defs"
+        )
     for part in reference[1:].split("/")[1:]:
         try:
             found = found[part.replace("~1", "/").replace("~0", "~")]
@@ -202,7 +287,9 @@ def _is(value: Any, kind: str) -> bool:
             return isinstance(value, int | float) and not isinstance(value, bool)
         case "integer":
             return _is(value, "number") and (isinstance(value, int) or value.is_integer())
-    raise ValueError(f"the schema names the type {kind!r}, which JSON does not have")
+    raise ValueError(
+        f"the schema names the type {kind!r}, and JSON has object, array, string, boolean, null, number, integer"
+    )
 
 
 def _same(value: Any, other: Any) -> bool:
@@ -210,7 +297,7 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _listed(values: Any) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import copy
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from textgrad_engine.errors import APIError, ModelError
 from textgrad_engine.llm.model import Wrapper
@@ -25,6 +27,8 @@ __all__ = [
     "mark",
     "meter",
     "observe",
+    "own_copy",
+    "plus",
     "usage_of",
     "was_sent",
 ]
@@ -33,6 +37,9 @@ call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 """What the calls dispatched from here belong to, e.g. the example; it ends up in `CallRecord.key`."""
 
 _PICO = 10**12
+
+E = TypeVar("E", bound=BaseException)
+M = TypeVar("M", bound=ModelError)
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,8 @@ class CallRecord:
         model: the name of the model that was asked.
         request: what the caller asked.
         completion: the answer, or None when the call failed.
-        error: the failure, or None when it succeeded.
+        error: the failure, or None when it succeeded; `asyncio.CancelledError` of a call that was cancelled after it
+            had paid for an attempt. One that had not is not recorded.
         started: when it was asked, in seconds since the epoch.
         key: the value of `call_key` where it was dispatched.
         latency: seconds from being asked to its end: queue, further attempts and the waits between them included.
@@ -212,19 +220,20 @@ class Metered(Wrapper):
         for each in meters:
             each.begin()
         completion: Completion | None = None
-        failure: Exception | None = None
+        failure: Exception | asyncio.CancelledError | None = None
         try:
             completion = await self.inner.complete(request)
             return completion
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             failure = error
             raise
         finally:
             usage = completion.usage if completion is not None else None if failure is None else usage_of(failure)
+            failed = isinstance(failure, Exception)
             saved = None if completion is None or not completion.cached else completion.saved or Usage()
             for each in meters:
-                each.end(request.purpose, usage, failed=failure is not None, saved=saved)
-            if observers and (completion is not None or failure is not None):  # neither: the call was cancelled
+                each.end(request.purpose, usage, failed=failed, saved=saved)
+            if observers and (failed or usage is not None):  # neither: the call was cancelled, and had paid nothing
                 record = CallRecord(
                     request.purpose,
                     self.name,
@@ -247,22 +256,40 @@ def is_estimated(completion: Completion) -> bool:
     return completion.raw is not None and bool(completion.raw.get("usage_estimated"))
 
 
-def mark(
-    error: ModelError, *, usage: Usage | None = None, sent: bool | None = None, estimated: bool = False
-) -> ModelError:
-    """Note on an error what the failed call used, and whether that is an estimate; or that it was never sent."""
+def mark(error: E, *, usage: Usage | None = None, sent: bool | None = None, estimated: bool = False) -> E:
+    """Note on an error what the failed call used, and whether that is an estimate; or that it was never sent.
+
+    A call that is cancelled may have paid for attempts too, so `asyncio.CancelledError` is marked like any other.
+    """
+    noted: Any = error
     if usage is not None:
-        error.usage = usage
-        error.usage_estimated |= estimated
+        noted.usage = usage
+        noted.usage_estimated = estimated or getattr(error, "usage_estimated", False)
     if sent is not None:
-        error.sent = sent
+        noted.sent = sent
     return error
+
+
+def own_copy(error: M) -> M:
+    """The failure of another request, for a caller whose own was not sent because of it.
+
+    Each caller needs an object of its own: notes and tracebacks are added to it on its way up.
+    """
+    own = copy.copy(error)
+    own.__notes__ = [*getattr(error, "__notes__", ())]
+    own.usage = None  # it is counted once, where it was paid
+    return mark(own, sent=False)
 
 
 def usage_of(error: BaseException) -> Usage | None:
     """What a failed call is known to have used, or None when nobody knows."""
-    found = error.usage if isinstance(error, ModelError) else None
+    found = getattr(error, "usage", None)
     return found if isinstance(found, Usage) else None
+
+
+def plus(one: Usage | None, other: Usage | None) -> Usage | None:
+    """The sum of what is known; None when nothing is."""
+    return other if one is None else one if other is None else one + other
 
 
 def was_sent(error: BaseException) -> bool:

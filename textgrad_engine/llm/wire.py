@@ -232,6 +232,9 @@ def _text(content: Any) -> str | None:
 def usage_in(found: Any, request: Request, text: str, counted_as: str | None) -> tuple[Usage, bool]:
     """What a body says was used, and whether that had to be counted here because it does not.
 
+    Some servers count cached tokens beside the prompt, or reasoning beside the answer; where the numbers show that,
+    they are added, for `Usage` has them inside.
+
     Args:
         found: the object with ``prompt_tokens``, ``completion_tokens`` and their details.
         request: what was asked.
@@ -249,20 +252,25 @@ def usage_in(found: Any, request: Request, text: str, counted_as: str | None) ->
             True,
         )
     details_in, details_out = found.get("prompt_tokens_details"), found.get("completion_tokens_details")
-    cached = details_in.get("cached_tokens") if isinstance(details_in, dict) else None
-    reasoning = details_out.get("reasoning_tokens") if isinstance(details_out, dict) else None
+    cached = _number(details_in.get("cached_tokens")) if isinstance(details_in, dict) else None
+    reasoning = _number(details_out.get("reasoning_tokens")) if isinstance(details_out, dict) else None
     output = _number(found.get("completion_tokens"))
     return (
         Usage(
-            input_tokens=_number(found["prompt_tokens"]) or 0,
-            output_tokens=count(text, counted_as) if output is None else output,
-            cached_tokens=_number(cached) or 0,
-            reasoning_tokens=_number(reasoning) or 0,
+            input_tokens=_with_part(_number(found["prompt_tokens"]) or 0, cached or 0),
+            output_tokens=_with_part(count(text, counted_as) if output is None else output, reasoning or 0),
+            cached_tokens=cached or 0,
+            reasoning_tokens=reasoning or 0,
             calls=1,
             dollars=None,
         ),
         output is None,
     )
+
+
+def _with_part(whole: int, part: int) -> int:
+    """A number of tokens with those of a part in it; a part that is larger was counted beside it."""
+    return whole + part if part > whole else whole
 
 
 def _number(value: Any) -> int | None:

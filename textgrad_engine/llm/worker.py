@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import threading
 import weakref
@@ -12,12 +13,16 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-__all__ = ["Worker"]
+__all__ = ["Closed", "Worker"]
 
 R = TypeVar("R")
 
 _PATIENCE = 5.0
 """Seconds that the end of the interpreter waits for work that is still to be done."""
+
+
+class Closed(RuntimeError):
+    """Work was given to a worker that takes no more; it was not done."""
 
 
 class Worker:
@@ -50,7 +55,7 @@ class Worker:
         """Do some work and wait for it on the running loop.
 
         Raises:
-            RuntimeError: the worker is closed.
+            Closed: the worker is closed.
         """
         return await asyncio.wrap_future(self._put(work, args))
 
@@ -58,20 +63,20 @@ class Worker:
         """Do some work and block until it is done.
 
         Raises:
-            RuntimeError: the worker is closed.
+            Closed: the worker is closed.
         """
         return self._put(work, ()).result()
 
     def post(self, work: Callable[..., object], *args: Any) -> None:
         """Do some work by and by; nobody hears how it ends, and after `close` it is not done."""
-        if not self._closed:
+        with contextlib.suppress(Closed):
             self._put(work, args)
 
     def close(self) -> None:
         """Take no more work; what is to be done at last is done behind the rest. Does not wait."""
         if not self._closed and self.pid == os.getpid():
-            self._put(self._at_last, ())
             self._closed = True
+            self._jobs.put((Future(), self._at_last, ()))
             self._jobs.put(None)
 
     def join(self, seconds: float | None = None) -> None:
@@ -79,10 +84,11 @@ class Worker:
         self._thread.join(seconds)
 
     def _put(self, work: Callable[..., R], args: tuple[Any, ...]) -> Future[R]:
-        if self._closed:
-            raise RuntimeError("this is closed; open it anew")
         future: Future[R] = Future()
-        self._jobs.put((future, work, args))
+        if not self._closed:
+            self._jobs.put((future, work, args))
+        if self._closed and future.cancel():  # also when it was closed just now, and this may lie behind the end
+            raise Closed("this is closed; open it anew")
         return future
 
 

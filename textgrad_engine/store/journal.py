@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
+from textgrad_engine.llm.lines import append_line
+from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.store.records import (
     FORMAT,
     Place,
@@ -94,7 +96,8 @@ class RunFolder:
             raise _unwritable(error, self._home) from error
 
     def _on_call(self, event: CallEnded) -> None:
-        if isinstance(event.record.error, Stopped | BudgetExceeded):
+        error = event.record.error
+        if isinstance(error, Stopped | BudgetExceeded) and usage_of(error) is None:
             return  # it was never sent
         place = self._places.get(event.phase, Place(event.phase))
         line = dumps(completion_to_json(event, place))
@@ -136,7 +139,7 @@ class RunFolder:
 
 
 class _Lines:
-    """A file of JSON lines that only grows; each line is one write, so that a killed run tears the last at most."""
+    """A file of JSON lines that only grows; a killed run tears the last at most."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -150,9 +153,7 @@ class _Lines:
 
     def append(self, line: bytes) -> None:
         """Write one line, without its line break."""
-        left = line + b"\n"
-        while left:
-            left = left[os.write(self._fd, left) :]
+        append_line(self._fd, line)
 
     def sort(self) -> None:
         """Put the lines into their canonical order; further ones can still be appended."""
@@ -174,8 +175,8 @@ def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
         RunError: it cannot be written.
     """
     try:
-        with (folder / "evals.jsonl").open("ab") as file:
-            file.write(dumps({**entry, "time": timestamp(time.time())}) + b"\n")
+        with (folder / "evals.jsonl").open("ab", buffering=0) as file:
+            append_line(file.fileno(), dumps({**entry, "time": timestamp(time.time())}))
     except OSError as error:
         raise _unwritable(error, folder) from error
 
