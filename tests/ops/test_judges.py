@@ -143,6 +143,56 @@ def test_a_judge_behind_a_batched_chat_asks_the_critic_about_wrong_entries_only(
     assert said(prompt) == ["user: judge better"] * 2
 
 
+# what a judge of one's own is shown
+
+
+@pytest.mark.parametrize(
+    ("content", "missing"),
+    [
+        ("Score this answer: {predicton} by {target}.", "prediction"),
+        ([{"type": "text", "text": "Score {predicton} by {target}."}, {"type": "image_url"}], "prediction"),
+        ("Score by {target}.", "prediction"),
+    ],
+)
+def test_a_judge_that_would_see_nothing_of_what_it_is_given_is_not_asked(
+    content: Any, missing: str, model: FunctionModel
+) -> None:
+    """It would be paid for a score made of nothing."""
+    score, _ = ops.lm_judge_evaluator(None, [{"role": "user", "content": content}], Variable("bad"), "right")
+    with pytest.raises(ValueError, match=rf"'{missing}', and no message has the slot \{{{missing}\}}; they have"):
+        _ = score.data
+    assert model.requests == []
+
+
+def test_an_input_that_no_message_of_a_judge_shows_is_refused(model: FunctionModel) -> None:
+    """Also where its text happens to stand in one: an input is a value for a slot."""
+    given = {"question": "Judge"}
+    score, _ = ops.lm_judge_evaluator(None, MESSAGES, Variable("bad"), "right", given)
+    with pytest.raises(ValueError, match="'question', and no message has the slot"):
+        _ = score.data
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    "content_of",
+    [
+        lambda text: text,
+        lambda text: "Judge: " + text,
+        lambda text: f"Judge: {text}",
+        lambda text: [{"type": "text", "text": text}],
+        lambda text: [{"type": "text", "text": "Judge {prediction}"}],
+        lambda text: ["Judge:", {"type": "image_url", "image_url": {"url": text}}],
+    ],
+)
+def test_a_prediction_is_shown_by_a_slot_or_by_its_text_in_a_message(content_of: Any, model: FunctionModel) -> None:
+    """As the Variable itself, made into another, or written into the text."""
+    prediction = wanting("bad", "answer")
+    score, _ = ops.lm_judge_evaluator(None, [{"role": "user", "content": content_of(prediction)}], prediction)
+    score.backward()
+    assert said(prediction) == ["not good"]
+    assert "bad" in str(model.requests[0].messages[-1].content)
+
+
 # the judge judged
 
 

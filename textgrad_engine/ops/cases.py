@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.ops.fitting import View
-from textgrad_engine.ops.messages import Hole, Plan
+from textgrad_engine.ops.messages import Hole, Plan, text_of
 
 __all__ = ["Case", "Part", "Questions", "case_of", "view_of"]
 
@@ -138,14 +137,13 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
     for role, pieces in plan.messages:
         inside: list[str] = []
         for piece in pieces:
-            if not isinstance(piece, Hole):  # a content part, with Variables in it or without
-                inside += _keys_in(piece, known, functools.partial(key_of, role), len(pieces) == 1)
-                continue
-            # A template with slots is shown as it is, besides the message made of it.
-            filled = [name for name in slots_at.get(piece.at, ()) if name in names]
-            if piece.at in known:
-                inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
-            inside += [by_input[name] for name in filled if name in by_input]
+            text = text_of(piece)
+            for hole in [leaf for leaf in pytree.leaves(piece) if isinstance(leaf, Hole)]:
+                # A template with slots is shown as it is, besides the message made of it; and so is what is no text.
+                filled = [name for name in slots_at.get(hole.at, ()) if name in names]
+                if hole.at in known:
+                    inside.append(key_of(role, hole.at, hole is text and len(pieces) == 1 and not filled))
+                inside += [by_input[name] for name in filled if name in by_input]
         heads.append((role, ", ".join([f"`{key}`" for key in dict.fromkeys(inside)])))
     found = tuple(parts.values())
     return Questions(
@@ -155,13 +153,6 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
         shown=tuple([part.position for part in found if not part.whole]),
         heads=tuple(heads),
     )
-
-
-def _keys_in(part: Any, known: dict[int, Any], key_of: Callable[[int, bool], str], alone: bool) -> list[str]:
-    """The keys of what wants feedback in a content part; the critic is shown all but the text of a lone text part."""
-    holes = [leaf for leaf in pytree.leaves(part) if isinstance(leaf, Hole)]
-    whole = alone and len(holes) == 1 and part.get("type") == "text" and part.get("text") is holes[0]
-    return [key_of(hole.at, whole) for hole in holes if hole.at in known]
 
 
 def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:

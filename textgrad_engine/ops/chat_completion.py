@@ -150,7 +150,9 @@ def chat_completion(
         model: a Model or a name such as ``"openai/gpt-5-mini"``; None stands for the one of `use_models`.
         messages: as in OpenAI's API; `content` may be a text, a Variable, or a list of these and of content parts
             (dicts).
-        inputs: values for the ``{slots}`` in the messages' texts; a list is a batch.
+        inputs: values for the ``{slots}`` in the messages' texts, those of text parts among them; a list is a batch.
+            Parts of other kinds are sent as they are: what varies in one, such as the address of an image, is a
+            Variable in it.
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic

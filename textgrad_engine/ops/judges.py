@@ -214,7 +214,8 @@ def lm_judge_evaluator(
     Args:
         model: the judge; None stands for the one of `use_models`.
         messages: what the judge is told; their ``{prediction}``, ``{target}`` and ``{…}`` of `inputs` are filled in.
-            They should ask for a JSON object with "score" and "explanation".
+            The target may be left out; the prediction is either filled in, or stands in a message as it is. They
+            should ask for a JSON object with "score" and "explanation".
         prediction: the text to judge, or a batch of texts.
         target: a reference answer; for a batch one for all, or one for each entry.
         inputs: further values for slots; for a batch as `target`.
@@ -227,12 +228,21 @@ def lm_judge_evaluator(
         (score, explanation), both pending.
 
     Raises:
-        ValueError: batches differ in size, or a message is malformed.
+        ValueError: batches differ in size, or a message is malformed; raised where the score is read, and before the
+            judge is asked: no message shows the prediction, or has a slot for an input.
     """
     if not eval_mode:
         prediction, target = _cut_off(prediction), _cut_off(target)
     slots = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
-    settings = ChatSettings(model=model, config=_VERDICT_FORM, purpose="judge", role="answer of the judge")
+    settings = ChatSettings(
+        model=model,
+        config=_VERDICT_FORM,
+        purpose="judge",
+        role="answer of the judge",
+        strict=True,
+        optional=("target",),
+        spelled_out=("prediction",),
+    )
     plan, holes = plan_of(messages, slots)
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
