@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,16 +79,31 @@ def case_of(
     needs: Sequence[bool],
     answer: Variable | str,
     feedback: list[Variable],
+    told_apart: Callable[[int], Any],
     example: str = "",
 ) -> Case:
-    """One call as the critic sees it: one variable in several places is asked about once."""
-    first: dict[int, int] = {}
+    """One call as the critic sees it: one variable in several places is asked about once.
+
+    Args:
+        plan: its messages, with holes.
+        values: what is in the holes.
+        needs: for each value whether it is asked about.
+        answer: what the model answered.
+        feedback: the items of feedback on the answer.
+        told_apart: what differs between places of one variable that are asked about each by itself, as two arguments
+            of a transform may be given one; gets the number of a value, counted from the end (-1 is the last).
+        example: the example that it belongs to.
+    """
+    first: dict[Any, int] = {}
     asked = []
     for position, (variable, needed) in enumerate(zip(values, needs)):
         if needed:
             same = id(variable if variable._origin is None else variable._origin)
             role = variable.role if variable._role is None else variable._role
-            asked.append((position, first.setdefault(same, position), role))
+            at = first.setdefault(same, position)
+            if at != position and (apart := told_apart(position - len(values))) != told_apart(at - len(values)):
+                at = first.setdefault((same, apart), position)
+            asked.append((position, at, role))
     slots: list[tuple[str, ...]] = []
     if plan.inputs:
         for at in plan.holes:

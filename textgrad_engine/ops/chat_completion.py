@@ -113,7 +113,8 @@ class ChatCompletion(Function):
                     "number that was computed from text by no evaluator. Begin with feedback in words, or use a loss "
                     "(nn.ExactMatch, …)."
                 )
-            cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, grad_out.grad, ctx.example))
+            needs = ctx.needs_input_grad[2:]
+            cases.append(case_of(ctx.plan, values, needs, answer, grad_out.grad, ctx.edge, ctx.example))
         gradients = []
         size = FEEDBACK_BATCH_SIZE.get()
         shares = [cases[start : start + size] for start in range(0, len(cases), size)]
