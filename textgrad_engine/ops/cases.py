@@ -9,7 +9,7 @@ from typing import Any
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.ops.fitting import View
-from textgrad_engine.ops.messages import Hole, Plan, text_of
+from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
 
 __all__ = ["Case", "Part", "Questions", "case_of", "view_of"]
 
@@ -152,6 +152,9 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
     for role, pieces in plan.messages:
         inside: list[str] = []
         for piece in pieces:
+            if isinstance(piece, Rendered):
+                inside += [key_of(name, at, False) for name, at in piece.values if at in known]
+                continue
             text = text_of(piece)
             for hole in [leaf for leaf in pytree.leaves(piece) if isinstance(leaf, Hole)]:
                 # A template with slots is shown as it is, besides the message made of it; and so is what is no text.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
 
-__all__ = ["ChatSettings", "Hole", "Plan", "answer_form", "plan_of", "text_of"]
+__all__ = ["ChatSettings", "Hole", "Plan", "Rendered", "answer_form", "plan_of", "text_of"]
 
 
 _REMEMBERED = 20_000
@@ -68,12 +68,30 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
+class Rendered:
+    """A text in a message that a prompt's template makes of several values, instead of slots in a text.
+
+    Attributes:
+        render: makes it; gets the data of the values, in order.
+        values: the name and the position of each.
+    """
+
+    render: Callable[[list[Any]], str]
+    values: tuple[tuple[str, int], ...]
+
+    def text(self, data: Sequence[Any]) -> str:
+        """The text, with the data of all values of the call."""
+        return self.render([data[at] for _, at in self.values])
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Messages with holes; a leaf to all that takes containers apart, since it holds no values.
 
     Attributes:
         messages: for each message its role and its content: holes for texts, and content parts (dicts with holes). The
-            text of a text part is a hole, too, and slots in it are filled as in any other text.
+            text of a text part is a hole, too, and slots in it are filled as in any other text. Or the content is one
+            text that is `Rendered`.
         inputs: for each slot its name and the position of its value.
         gate: the position of a text that must not be empty for the call to be made; None for none.
         holes: the positions of the texts in the messages, in order.
@@ -144,8 +162,11 @@ class Plan:
         """A name, for errors, and the position of each value: of the inputs, and of what is in the messages."""
         named = [(f"the value of {{{name}}}", index) for name, index in self.inputs]
         for role, parts in self.messages:
-            holes = [leaf for part in parts for leaf in pytree.leaves(part) if isinstance(leaf, Hole)]
-            named.extend([(f"the {role} message", hole.at) for hole in holes])
+            for leaf in [leaf for part in parts for leaf in pytree.leaves(part)]:
+                if isinstance(leaf, Hole):
+                    named.append((f"the {role} message", leaf.at))
+                elif isinstance(leaf, Rendered):
+                    named += leaf.values
         return named
 
     def texts(self, data: Sequence[Any]) -> list[str]:
@@ -169,6 +190,8 @@ class Plan:
         if len(parts) == 1 and type(parts[0]) is Hole:
             text = data[parts[0].at]
             return text if not filled and type(text) is str else _filled(text, filled)
+        if len(parts) == 1 and type(parts[0]) is Rendered:
+            return parts[0].text(data)
         if all(isinstance(part, Hole) for part in parts):
             return "".join([_filled(data[part.at], filled) for part in parts])
         return [
@@ -188,12 +211,16 @@ def text_of(part: Any) -> Hole | None:
     """Where the text of a piece of content is: of a text, or of a text part; None for any other part."""
     if isinstance(part, Hole):
         return part
+    if isinstance(part, Rendered):
+        return None
     text = part.get("text") if part.get("type") == "text" else None
     return text if isinstance(text, Hole) else None
 
 
 def _shown_part(part: Any, data: Sequence[Any], filled: dict[str, str]) -> str:
     """A piece of content for a reader: text as it is sent, an image by its name."""
+    if isinstance(part, Rendered):
+        return part.text(data)
     text = text_of(part)
     return f"[{part.get('type', 'part')}]" if text is None else _filled(data[text.at], filled)
 
