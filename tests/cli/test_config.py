@@ -357,6 +357,11 @@ def test_sampling_settings_are_those_of_a_request() -> None:
             r"val\.jsonl:3: .*no column 'queue'.*config\.toml:11: \[data\] target asks",
         ),
         ({"val__jsonl": '{"ticket": null, "queue": "b"}'}, r"val\.jsonl:1: column 'ticket' is null"),
+        (
+            {"val__jsonl": '{"ticket": "a", "queue": true}\n{"ticket": "b", "queue": {"name": "b"}}'},
+            r"val\.jsonl:2: column 'queue' is an object .* \[metric\] function .*config\.toml:11: \[data\] target",
+        ),
+        ({"val__jsonl": '{"ticket": "a", "queue": ["b"]}'}, r"val\.jsonl:1: column 'queue' is a list in this row"),
         ({"test__csv": "ticket,queue\na\n"}, r"test\.csv:2: the row has 1 field"),
         ({"train__jsonl": "oops"}, r"train\.jsonl:1: column 1: not JSON"),
     ],

@@ -456,3 +456,48 @@ def test_the_start_of_a_pass_is_no_feedback() -> None:
     """Nothing was said about a function that returns its argument."""
     gradient = func.grad(lambda score: score)(3)
     assert (gradient.data, gradient.grad) == ("", [])
+
+
+def by_key(request: Any) -> Any:
+    """An answer; and feedback that names the input it is on."""
+    wanted = request.config.response_format
+    if wanted is None:
+        return "an answer"
+    cases = wanted.json_schema["properties"]
+    return {case: {key: f"on {key}" for key in schema["properties"]} for case, schema in cases.items()}
+
+
+def two_messages(system: Any, user: Any) -> tg.Variable:
+    return ops.chat_completion(None, [{"role": "system", "content": system}, {"role": "user", "content": user}])
+
+
+def test_one_variable_for_two_arguments_of_a_chat_gets_feedback_on_each() -> None:
+    """The arguments are leaves of their own, whatever they are given; also in a batch, and through `vjp`."""
+    prompt = tg.Variable("same", role="prompt")
+
+    def loss(a: Any, b: Any) -> tg.Variable:
+        return matches(two_messages(a, b))
+
+    with tg.use_models(forward=FunctionModel(by_key)):
+        both = func.grad(loss, argnums=(0, 1))(prompt, prompt)
+        assert [said(gradient) for gradient in both] == [["on system"], ["on user"]]
+        _, back = func.vjp(two_messages, prompt, prompt)
+        assert [gradient.data for gradient in back("bad")] == ["on system", "on user"]
+        batch = func.vmap(lambda each: func.grad(loss, argnums=(0, 1))(each, each))(tg.Variable(["x", "y"]))
+        assert [gradient.data for gradient in batch] == [["on system"] * 2, ["on user"] * 2]
+
+
+def test_one_argument_in_two_messages_is_asked_about_once() -> None:
+    """It is one leaf, as one prompt is outside a transform; several such arguments are told apart all the same."""
+    prompt = tg.Variable("same", role="prompt", requires_grad=True)
+
+    def loss(a: Any, b: Any) -> tg.Variable:
+        return matches(ops.chat_completion(None, [{"role": "user", "content": [a, b, b, a]}]))
+
+    model = FunctionModel(by_key)
+    with tg.use_models(forward=model):
+        both = func.grad(loss, argnums=(0, 1))(prompt, prompt)
+        loss(prompt, prompt).backward()
+    assert [gradient.data for gradient in both] == ["on user", "on user_2"]
+    assert said(prompt) == ["on user"]
+    assert "user message (contains `user`, `user_2`)" in model.requests[1].messages[-1].text

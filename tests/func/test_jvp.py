@@ -576,7 +576,8 @@ def test_a_judge_is_asked_what_it_would_say(model: FunctionModel) -> None:
     assert score.data.startswith("What falls on the score of this edit of the whole: change ")
     assert explanation.data.startswith("What falls on the explanation")
     request = next(r for r in model.requests if r.config.response_format.name == "what_if")
-    assert "In prediction: add thanks" in request.messages[1].text
+    assert "- `prediction`: an input, which reads:" in request.messages[1].text
+    assert ">\nadd thanks\n</edit-" in request.messages[1].text
     assert func.jvp(lambda p: ops.text_loss(p, "be kind"), ("text",), ("add thanks",))[1].data.startswith("change ")
 
 
@@ -664,3 +665,20 @@ def test_what_decides_whether_a_model_is_asked_says_nothing_to_it(gate: str, edi
     with tg.use_models(forward=model):
         assert [result.data for result in func.jvp(program, ("a", gate), edits)] == expected
     assert len(model.requests) == sum(map(bool, expected))
+
+
+def test_a_model_is_told_of_both_edits_where_one_variable_is_given_twice() -> None:
+    """Each argument has its own; an argument that is used twice has one, which is said once."""
+    model = FunctionModel(lambda request: {"change": "x"} if request.config.response_format else "an answer")
+    prompt = named("same", "prompt")
+
+    def chat(a: Any, b: Any) -> tg.Variable:
+        return ops.chat_completion(None, [{"role": "system", "content": a}, {"role": "user", "content": b}])
+
+    with tg.use_models(forward=model):
+        assert func.jvp(chat, (prompt, prompt), ("FIRST EDIT", "SECOND EDIT"))[1].data == "x"
+        assert func.jvp(lambda a: chat(a, a), (prompt,), ("ONLY EDIT",))[1].data == "x"
+    two, one = [request.messages[-1].text for request in model.requests if request.purpose == "backward"]
+    assert two.index("`system`: prompt") < two.index("FIRST EDIT") < two.index("`user`: prompt") < two.index("SECOND")
+    assert one.count("ONLY EDIT") == 1
+    assert "`user`" not in one

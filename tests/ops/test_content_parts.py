@@ -29,18 +29,58 @@ def feedback(content: Any, *wanted: Variable) -> tuple[list[list[str]], str]:
     return [[item.data for item in variable.grad] for variable in wanted], model.requests[-1].messages[-1].text
 
 
-def test_parts_are_sent_as_they_are() -> None:
+def test_parts_that_are_no_text_are_sent_as_they_are() -> None:
     """Unknown kinds, their order, nested lists and braces in them: nothing is looked into or filled."""
     model = FunctionModel(critic)
     parts = [
-        {"type": "text", "text": "Not a {slot}."},
         IMAGE,
         {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
-        {"type": "custom", "regions": [[0, 1], [2, 3]], "note": None},
+        {"type": "custom", "text": "Not a {slot}.", "regions": [[0, 1], [2, 3]], "note": None},
     ]
     messages = [{"role": "user", "content": [*parts, "Ask {slot}."]}]
     assert ops.chat_completion(model, messages, {"slot": "this"}).data == "an answer"
     assert model.requests[0].messages[0].content == [*parts, {"type": "text", "text": "Ask this."}]
+
+
+def test_slots_in_text_parts_are_filled_and_the_part_stays_a_part() -> None:
+    """As in a plain text beside an image; what else is in the part is kept, doubled braces stand for braces."""
+    model = FunctionModel(critic)
+    part = {"type": "text", "text": 'What of {who}, as {"a": "{{who}}"}?', "cache_control": {"type": "text"}}
+    messages = [{"role": "user", "content": [part, IMAGE]}]
+    assert ops.chat_completion(model, messages, {"who": "{cat}"}).data == "an answer"
+    assert model.requests[0].messages[0].content == [
+        {"type": "text", "text": 'What of {cat}, as {"a": "{who}"}?', "cache_control": {"type": "text"}},
+        IMAGE,
+    ]
+
+
+def test_an_input_and_a_template_in_a_text_part_both_get_feedback() -> None:
+    """The critic sees the template as it is, beside the message that was made of it."""
+    model = FunctionModel(critic)
+    task, who = wanting("What of {who}?", "task"), wanting("the cat", "animal")
+    with tg.use_models(forward=model):
+        messages = [{"role": "user", "content": [{"type": "text", "text": task}, IMAGE]}]
+        ops.chat_completion(None, messages, {"who": who}).backward("too short")
+    assert [item.data for item in who.grad] == ["about who"]
+    assert [item.data for item in task.grad] == ["about user"]
+    shown = model.requests[-1].messages[-1].text
+    assert "user message (contains `user`, `who`)" in shown
+    assert "What of {who}?" in shown
+    assert "What of the cat?[image_url]" in shown
+
+
+def test_a_template_alone_in_a_text_part_is_shown_beside_the_message_made_of_it() -> None:
+    """As it is where it is the content itself."""
+    said = []
+    for content_of in (lambda text: text, lambda text: [{"type": "text", "text": text}]):
+        model = FunctionModel(critic)
+        task = wanting("What of {who}?", "task")
+        with tg.use_models(forward=model):
+            messages = [{"role": "user", "content": content_of(task)}]
+            ops.chat_completion(None, messages, {"who": "the cat"}).backward("too short")
+        said.append(model.requests[-1].messages[-1].text)
+    assert said[0] == said[1]
+    assert "What of {who}?" in said[0]
 
 
 def test_the_bytes_of_an_image_are_not_put_into_the_critics_prompt() -> None:

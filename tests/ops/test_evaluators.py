@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 from typing import Any
@@ -63,6 +64,143 @@ def test_exact_match_without_a_target_is_an_error() -> None:
     """A missing label is no label 'None' that every answer gets wrong."""
     with pytest.raises(TypeError, match="needs a target"):
         ops.exact_match_evaluator(Variable("a"), None)
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [({"order": "A1"}, "a dict"), (["a", "b"], "a list"), ([], "a list")],
+)
+def test_exact_match_refuses_a_target_that_can_be_written_in_many_ways(target: Any, what: str) -> None:
+    """The one that Python writes is not the right one; the example is named."""
+    with (
+        tg.autograd.example("orders:7"),
+        pytest.raises(TypeError, match=rf"compares texts, and the target of example 'orders:7' is {what}: .*Metric"),
+    ):
+        ops.exact_match_evaluator(Variable('{"order": "A1"}'), target)
+
+
+@pytest.mark.parametrize("entry", [{"order": "A1"}, ["a"], None])
+def test_exact_match_refuses_such_a_target_in_a_batch(entry: Any) -> None:
+    """Among others that are texts."""
+    with pytest.raises(TypeError, match="compares texts, and the target is"):
+        ops.exact_match_evaluator(Variable(["a", "b"]), ["a", entry])
+
+
+@pytest.mark.parametrize(
+    ("target", "right", "expected"),
+    [(True, "true", "true"), (False, "false", "false"), (3, "3", "3"), (3.0, "3.0", "3.0"), (1e16, "1e+16", "1e+16")],
+)
+def test_targets_that_are_no_text_are_compared_and_shown_as_they_are_written(
+    target: Any, right: str, expected: str
+) -> None:
+    """Truth values as JSON has them, not as Python; also in a batch."""
+    assert ops.exact_match_evaluator(Variable(right), target)[0].data == 1
+    assert ops.exact_match_evaluator(Variable([right, "x"]), [target, target])[0].data == 1
+    score, explanation = ops.exact_match_evaluator(wanting(right.upper() + "!"), target)
+    assert score.data == 0
+    assert f">\n{expected}\n</expected-" in explanation.data
+
+
+def test_a_metric_shows_the_critic_its_target_as_json() -> None:
+    """A model that is taught Python's way to write it never gets back to the right one."""
+    given = []
+    target = {"order": "A1", "gift": True}
+    _, explanation = ops.deterministic_evaluator(
+        Variable("x"), target, lambda got, wanted: given.append(wanted) or 0, "equal orders"
+    )
+    assert '>\n{"order": "A1", "gift": true}\n</expected-' in explanation.data
+    assert given == [target]
+
+
+def each_way(prediction: Any, target: Any) -> list[tuple[Variable, Variable]]:
+    """The verdicts of exact match and of a metric that is the same."""
+    return [
+        ops.exact_match_evaluator(prediction, target),
+        ops.deterministic_evaluator(prediction, target, lambda got, wanted: int(got == wanted), "likeness"),
+    ]
+
+
+def test_a_list_of_variables_is_a_batch_and_each_gets_its_own_feedback() -> None:
+    """A list with one, too; a plain text among them needs none."""
+    for number in range(2):
+        first, second, third = wanting("a"), wanting("b"), wanting("c")
+        score, _ = each_way([first, second, "d", third], ["a", "x", "d", "y"])[number]
+        score.backward()
+        assert (score.data, score.role) == (2, "score of the queue")
+        assert [len(said(variable)) for variable in (first, second, third)] == [0, 1, 1]
+        assert "x" in said(second)[0]
+        assert "y" in said(third)[0]
+        alone = wanting("a")
+        each_way([alone], ["x"])[number][0].backward()
+        (only,) = said(alone)
+        assert isinstance(only, str)
+
+
+def test_a_list_of_variables_may_still_be_on_its_way() -> None:
+    """As a program gives them that was called in a loop."""
+    with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
+        for number in range(2):
+            answers = [ops.chat_completion(None, [{"role": "user", "content": text}]) for text in "ab"]
+            assert each_way(answers, ["a", "x"])[number][0].data == 1
+
+
+def test_targets_may_be_a_list_of_variables() -> None:
+    """A metric is given their data, as it is the data of one."""
+    given = []
+    targets = [Variable("a"), Variable("x")]
+    scores = [score.data for score, _ in each_way(Variable(["a", "b"]), targets)]
+    assert scores == [1, 1]
+    score, _ = ops.deterministic_evaluator(
+        Variable(["a", "b"]), targets, lambda got, wanted: given.append(wanted) or 1, "-"
+    )
+    assert score.data == 2
+    assert sorted(given) == ["a", "x"]
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_the_entries_of_a_batch_are_scored_at_the_same_time(asynchronous: bool) -> None:
+    """Each waits until all others have begun."""
+    begun: list[str] = []
+    everybody = asyncio.Event()
+    together = threading.Barrier(3, timeout=30)
+
+    async def later(got: str) -> int:
+        begun.append(got)
+        if len(begun) == 3:
+            everybody.set()
+        await asyncio.wait_for(everybody.wait(), 30)
+        return int(got == "b")
+
+    def at_once(got: str) -> int:
+        together.wait()
+        return int(got == "b")
+
+    score, _ = ops.deterministic_evaluator(
+        Variable(["a", "b", "c"]), None, later if asynchronous else at_once, "b", reduction_fn=None
+    )
+    assert score.data == [0, 1, 0]
+
+
+def test_the_error_of_the_first_entry_is_raised_and_says_how_many_more_there_are() -> None:
+    """Whichever was first to fail; nothing of the others is left for the garbage collector to complain about."""
+    failed = asyncio.Event()
+
+    async def broken(got: str) -> int:
+        if got == "a":
+            return 1
+        if got == "b":
+            await failed.wait()
+        failed.set()
+        raise SystemExit(f"{got} is broken") if got == "c" else ValueError(f"{got} is broken")
+
+    score, _ = ops.deterministic_evaluator(Variable(["a", "b", "c"]), None, broken, "likeness")
+    with pytest.raises(ValueError, match="b is broken") as caught:
+        _ = score.data
+    assert caught.value.__notes__[:2] == [
+        "in the metric 'likeness': the prediction 'b'",
+        "so did 1 more of 3 entries, next SystemExit('c is broken')",
+    ]
+    assert ops.deterministic_evaluator(Variable("a"), None, broken, "likeness")[0].data == 1  # the loop goes on
 
 
 @pytest.mark.parametrize("score", [1.01, -0.01, 10])

@@ -143,6 +143,56 @@ def test_a_judge_behind_a_batched_chat_asks_the_critic_about_wrong_entries_only(
     assert said(prompt) == ["user: judge better"] * 2
 
 
+# what a judge of one's own is shown
+
+
+@pytest.mark.parametrize(
+    ("content", "missing"),
+    [
+        ("Score this answer: {predicton} by {target}.", "prediction"),
+        ([{"type": "text", "text": "Score {predicton} by {target}."}, {"type": "image_url"}], "prediction"),
+        ("Score by {target}.", "prediction"),
+    ],
+)
+def test_a_judge_that_would_see_nothing_of_what_it_is_given_is_not_asked(
+    content: Any, missing: str, model: FunctionModel
+) -> None:
+    """It would be paid for a score made of nothing."""
+    score, _ = ops.lm_judge_evaluator(None, [{"role": "user", "content": content}], Variable("bad"), "right")
+    with pytest.raises(ValueError, match=rf"'{missing}', and no message has the slot \{{{missing}\}}; they have"):
+        _ = score.data
+    assert model.requests == []
+
+
+def test_an_input_that_no_message_of_a_judge_shows_is_refused(model: FunctionModel) -> None:
+    """Also where its text happens to stand in one: an input is a value for a slot."""
+    given = {"question": "Judge"}
+    score, _ = ops.lm_judge_evaluator(None, MESSAGES, Variable("bad"), "right", given)
+    with pytest.raises(ValueError, match="'question', and no message has the slot"):
+        _ = score.data
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    "content_of",
+    [
+        lambda text: text,
+        lambda text: "Judge: " + text,
+        lambda text: f"Judge: {text}",
+        lambda text: [{"type": "text", "text": text}],
+        lambda text: [{"type": "text", "text": "Judge {prediction}"}],
+        lambda text: ["Judge:", {"type": "image_url", "image_url": {"url": text}}],
+    ],
+)
+def test_a_prediction_is_shown_by_a_slot_or_by_its_text_in_a_message(content_of: Any, model: FunctionModel) -> None:
+    """As the Variable itself, made into another, or written into the text."""
+    prediction = wanting("bad", "answer")
+    score, _ = ops.lm_judge_evaluator(None, [{"role": "user", "content": content_of(prediction)}], prediction)
+    score.backward()
+    assert said(prediction) == ["not good"]
+    assert "bad" in str(model.requests[0].messages[-1].content)
+
+
 # the judge judged
 
 
@@ -163,11 +213,46 @@ def test_without_eval_mode_feedback_goes_to_the_judges_instructions(model: Funct
     criteria, prediction, target = wanting("Is it fine?", "criteria"), wanting("bad"), wanting("t")
     score, explanation = ops.judge(prediction, criteria, target=target, eval_mode=False)
     tg.backward([score, explanation], ["too strict", "too short"])
-    assert said(criteria) == ["user: judge better"]
+    assert said(criteria) == ["instructions: judge better"]
     assert prediction.grad == target.grad == []
     shown = model.requests[-1].messages[-1].text
     assert "On the score: too strict" in shown
     assert "On the explanation: too short" in shown
+
+
+def test_the_critic_of_a_judge_is_told_each_trained_text_with_its_role(model: FunctionModel) -> None:
+    """Criteria and inputs stand in one message, and each gets feedback of its own."""
+    criteria, topic = wanting("Is it kind?", "grading rules"), wanting("An essay.", "what it is about")
+    score, _ = ops.judge("bad", criteria, inputs={"topic": topic, "day": "Monday"}, eval_mode=False)
+    score.backward("too strict")
+    assert (said(criteria), said(topic)) == (["instructions: judge better"], ["topic: judge better"])
+    shown = model.requests[-1].messages[-1].text
+    assert "- `instructions`: grading rules, which reads:" in shown
+    assert "- `topic`: what it is about, which reads:" in shown
+    assert "user message (contains `instructions`, `topic`)" in shown
+    assert "Monday" in shown
+    assert model.requests[0].messages[-1].text in shown
+
+
+def test_a_judge_may_be_shown_what_is_no_text(model: FunctionModel) -> None:
+    """Objects of a data set, with Variables in them, as Python writes them."""
+    name = wanting("Ann", "name")
+    given = {"order": {"by": name, "items": [1, True]}, "day": None}
+    score, _ = ops.judge("bad", wanting("Is it?"), target={"id": 7}, inputs=given, eval_mode=False)
+    score.backward("too strict")
+    shown = model.requests[0].messages[-1].text
+    assert "{'by': 'Ann', 'items': [1, True]}" in shown
+    assert "{'id': 7}" in shown
+    assert said(name) == ["order: judge better"]
+
+
+def test_the_scale_of_a_judge_is_written_as_it_is_given(model: FunctionModel) -> None:
+    """1.0 equals 1, and is another text to a cache."""
+    for highest in (1, 1.0):
+        _ = ops.judge("bad", "Is it?", scale=(0, highest))[0].data
+    first, second = [request.messages[-1].text for request in model.requests]
+    assert "from 0 (worst) to 1 (best)" in first
+    assert "from 0 (worst) to 1.0 (best)" in second
 
 
 def test_without_eval_mode_messages_and_inputs_of_a_judge_get_feedback(model: FunctionModel) -> None:

@@ -205,3 +205,18 @@ def test_each_round_leaves_fewer_pieces_of_every_group() -> None:
 def test_a_piece_that_an_answer_names_twice_hears_feedback_once() -> None:
     """The numbers of one merged piece are a set, in the order in which they were named."""
     assert merged_items('{"items": [{"text": "both", "numbers": [2, 1, 2]}]}') == [("both", [2, 1])]
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    """JSON knows no difference, and so the answer fits the schema; it was paid for."""
+    model = ScriptedModel([{"items": [{"text": "both", "numbers": [1.0, 2.0, 1]}]}])
+    (one,) = ops.reduce(["x", "y"], max_items=1, model=model)
+    assert one.source is not None
+    assert [piece.data for piece in one.source.because] == ["x", "y"]
+
+
+@pytest.mark.parametrize("numbers", ['["1", "2"]', "[true, 2]", "[1.5, 2]", '"12"', "1"])
+def test_numbers_that_are_none_make_an_answer_malformed(numbers: str) -> None:
+    """Also of a model that nobody checks against the schema."""
+    with pytest.raises(MalformedResponse, match="holds no merged feedback"):
+        merged_items(f'{{"items": [{{"text": "both", "numbers": {numbers}}}]}}')

@@ -123,3 +123,10 @@ def test_origins_fit_the_lines(lines: list[str], new: list[str], data: st.DataOb
         assert len(origins) == len(text.split("\n"))
     after = "\n".join(new)
     assert len(origins_of_rewrite("\n".join(lines), [None] * len(lines), after, "", [], 1)) == len(after.split("\n"))
+
+
+def test_a_line_may_be_written_as_a_whole_number_with_a_point() -> None:
+    """JSON knows no difference between 2 and 2.0; a line has a number that a list can be asked for."""
+    (edit,) = read({**entry("replace", 2, "x"), "line": 2.0, "feedback": [1.0]})
+    assert patched("a\nb\nc", edit) == "a\nx\nc"
+    assert [type(number) for number in (edit.line, *edit.feedback)] == [int, int]

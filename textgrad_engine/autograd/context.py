@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from textgrad_engine.autograd.arguments import one_of
-from textgrad_engine.autograd.graph import FunctionNode
+from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
@@ -125,6 +125,16 @@ class Context:
                 kept.append(variable)
         return tuple([id(v if v._origin is None else v._origin) for v in kept if v._grad_fn is None])
 
+    def edge(self, argument: int) -> GradientEdge | None:
+        """Where feedback on an argument that is a Variable flows; None where there is none, or none is wanted.
+
+        Args:
+            argument: its number among those of forward; from the end where it is negative.
+        """
+        node = None if self._node is None else self._node()
+        place = None if node is None else node.layout[argument]
+        return node.edges[place] if node is not None and type(place) is int else None
+
     def mark_non_differentiable(self, *outputs: Variable) -> None:
         """Say that feedback on these outputs leads nowhere; they do not require grad.
 
@@ -145,6 +155,12 @@ class Context:
             if constant is out or constant is raw:
                 return True
         return False
+
+    def _belongs_to(self, node: FunctionNode) -> None:
+        """The node is there that holds the context."""
+        self._node = weakref.ref(node)
+        for part in self._parts:
+            part._belongs_to(node)
 
     def _seal(self, node: FunctionNode | None, raws: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
         """Outputs among what was saved are kept without their history, so that node and output form no cycle."""
@@ -200,6 +216,12 @@ class ExampleContexts(Context):
 
     def __init__(self, layer: Layer, parts: list[Context]) -> None:
         self.layer, self.parts = layer, parts
+
+    def _belongs_to(self, node: FunctionNode) -> None:
+        """Of each example, too."""
+        super()._belongs_to(node)
+        for part in self.parts:
+            part._belongs_to(node)
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:

@@ -284,7 +284,8 @@ def check_columns(config: Config, dataset: Dataset) -> None:
     """Check that every row has the columns that the program and the metric need.
 
     Raises:
-        DataError: a row lacks one; the message names the data's file and line, and the config's line that needs it.
+        DataError: a row lacks one, or has a target that exact match cannot compare; the message names the data's file
+            and line, and the config's line that needs it.
     """
     wanted = [
         (name, "program", "user" if config.program.user is not None else "class") for name in config.input_columns()
@@ -303,6 +304,22 @@ def check_columns(config: Config, dataset: Dataset) -> None:
             raise DataError(
                 f"{error} ({place(config.path, line, config._lines)}[{section}] {key} asks for it)"
             ) from None
+    if config.metric.kind == "exact_match":
+        _check_texts(config, dataset)
+
+
+def _check_texts(config: Config, dataset: Dataset) -> None:
+    """Refuse targets that exact match cannot compare, as there are many ways to write them."""
+    column = config.data.target
+    for index, row in enumerate(dataset):
+        if isinstance(row[column], dict | list):
+            line = line_of(config._lines, ("data", "target"))
+            kind = "a list" if isinstance(row[column], list) else "an object"
+            raise DataError(
+                f"{dataset.where(index)}: column {column!r} is {kind} in this row, and exact match compares "
+                "texts: write it as text, or give a [metric] function of your own "
+                f"({place(config.path, line, config._lines)}[data] target names the column)"
+            )
 
 
 def _check_braces(config: Config, dataset: Dataset) -> None:

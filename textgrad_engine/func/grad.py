@@ -73,6 +73,7 @@ class GradLayer(Layer):
         ctx, constants = run_rule(SetUp(function, needs_by_argument(layout, wanted), inner, values, single))
         edges = tuple([value._gradient_edge() if want else None for value, want in zip(inputs, wanted)])
         node = FunctionNode(function, ctx, edges, layout, len(values))
+        ctx._belongs_to(node)
         node.call = joint([call for value in values if isinstance(value, Variable) for call in value._pending(False)])
         recorded = tuple(
             [

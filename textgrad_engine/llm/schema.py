@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["check_schema", "is_strict", "schema_problem"]
+__all__ = ["check_schema", "integer", "is_strict", "schema_problem"]
 
 
 def check_schema(schema: Any) -> None:
@@ -202,6 +202,21 @@ def _object_problems(
             yield f"{where}: the key {key!r} is not allowed; allowed are {_listed(properties) or 'none'}"
         else:
             yield from _problems(below, rest, f"{where}.{key}", root)
+
+
+def integer(value: Any) -> int:
+    """A number that a schema has as an integer: 2.0 is one, too, as JSON knows no difference.
+
+    Raises:
+        TypeError: it is none.
+
+    Example:
+        >>> integer(2.0)
+        2
+    """
+    if not _is(value, "integer"):
+        raise TypeError(f"expected an integer, got {_describe(value)}")
+    return int(value)
 
 
 def _number(value: Any) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.ops.fitting import View
-from textgrad_engine.ops.messages import Hole, Plan
+from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
 
 __all__ = ["Case", "Part", "Questions", "case_of", "view_of"]
 
@@ -80,16 +79,31 @@ def case_of(
     needs: Sequence[bool],
     answer: Variable | str,
     feedback: list[Variable],
+    told_apart: Callable[[int], Any],
     example: str = "",
 ) -> Case:
-    """One call as the critic sees it: one variable in several places is asked about once."""
-    first: dict[int, int] = {}
+    """One call as the critic sees it: one variable in several places is asked about once.
+
+    Args:
+        plan: its messages, with holes.
+        values: what is in the holes.
+        needs: for each value whether it is asked about.
+        answer: what the model answered.
+        feedback: the items of feedback on the answer.
+        told_apart: what differs between places of one variable that are asked about each by itself, as two arguments
+            of a transform may be given one; gets the number of a value, counted from the end (-1 is the last).
+        example: the example that it belongs to.
+    """
+    first: dict[Any, int] = {}
     asked = []
     for position, (variable, needed) in enumerate(zip(values, needs)):
         if needed:
             same = id(variable if variable._origin is None else variable._origin)
             role = variable.role if variable._role is None else variable._role
-            asked.append((position, first.setdefault(same, position), role))
+            at = first.setdefault(same, position)
+            if at != position and (apart := told_apart(position - len(values))) != told_apart(at - len(values)):
+                at = first.setdefault((same, apart), position)
+            asked.append((position, at, role))
     slots: list[tuple[str, ...]] = []
     if plan.inputs:
         for at in plan.holes:
@@ -138,14 +152,16 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
     for role, pieces in plan.messages:
         inside: list[str] = []
         for piece in pieces:
-            if not isinstance(piece, Hole):  # a content part, with Variables in it or without
-                inside += _keys_in(piece, known, functools.partial(key_of, role), len(pieces) == 1)
+            if isinstance(piece, Rendered):
+                inside += [key_of(name, at, False) for name, at in piece.values if at in known]
                 continue
-            # A template with slots is shown as it is, besides the message made of it.
-            filled = [name for name in slots_at.get(piece.at, ()) if name in names]
-            if piece.at in known:
-                inside.append(key_of(role, piece.at, len(pieces) == 1 and not filled))
-            inside += [by_input[name] for name in filled if name in by_input]
+            text = text_of(piece)
+            for hole in [leaf for leaf in pytree.leaves(piece) if isinstance(leaf, Hole)]:
+                # A template with slots is shown as it is, besides the message made of it; and so is what is no text.
+                filled = [name for name in slots_at.get(hole.at, ()) if name in names]
+                if hole.at in known:
+                    inside.append(key_of(role, hole.at, hole is text and len(pieces) == 1 and not filled))
+                inside += [by_input[name] for name in filled if name in by_input]
         heads.append((role, ", ".join([f"`{key}`" for key in dict.fromkeys(inside)])))
     found = tuple(parts.values())
     return Questions(
@@ -155,13 +171,6 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
         shown=tuple([part.position for part in found if not part.whole]),
         heads=tuple(heads),
     )
-
-
-def _keys_in(part: Any, known: dict[int, Any], key_of: Callable[[int, bool], str], alone: bool) -> list[str]:
-    """The keys of what wants feedback in a content part; the critic is shown all but the text of a lone text part."""
-    holes = [leaf for leaf in pytree.leaves(part) if isinstance(leaf, Hole)]
-    whole = alone and len(holes) == 1 and part.get("type") == "text" and part.get("text") is holes[0]
-    return [key_of(hole.at, whole) for hole in holes if hole.at in known]
 
 
 def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:

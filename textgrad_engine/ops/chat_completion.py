@@ -113,7 +113,8 @@ class ChatCompletion(Function):
                     "number that was computed from text by no evaluator. Begin with feedback in words, or use a loss "
                     "(nn.ExactMatch, …)."
                 )
-            cases.append(case_of(ctx.plan, values, ctx.needs_input_grad[2:], answer, grad_out.grad, ctx.example))
+            needs = ctx.needs_input_grad[2:]
+            cases.append(case_of(ctx.plan, values, needs, answer, grad_out.grad, ctx.edge, ctx.example))
         gradients = []
         size = FEEDBACK_BATCH_SIZE.get()
         shares = [cases[start : start + size] for start in range(0, len(cases), size)]
@@ -150,7 +151,9 @@ def chat_completion(
         model: a Model or a name such as ``"openai/gpt-5-mini"``; None stands for the one of `use_models`.
         messages: as in OpenAI's API; `content` may be a text, a Variable, or a list of these and of content parts
             (dicts).
-        inputs: values for the ``{slots}`` in the messages' texts; a list is a batch.
+        inputs: values for the ``{slots}`` in the messages' texts, those of text parts among them; a list is a batch.
+            Parts of other kinds are sent as they are: what varies in one, such as the address of an image, is a
+            Variable in it.
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic

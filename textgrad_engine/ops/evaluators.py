@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine import templates
@@ -17,6 +18,7 @@ from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.ops.chat_completion import ask
+from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.what_if import described_change, edited_text
 
@@ -113,8 +115,27 @@ def _entries(value: Any, count: int | None) -> list[Any]:
     if isinstance(data, list):
         if len(data) != count:
             raise ValueError(f"a batch of {count} predictions has {len(data)} targets")
-        return data
+        return [data_of(entry) for entry in data]
     return [data] * count
+
+
+def _one_batch(prediction: Any) -> Any:
+    """A list with Variables in it as one Variable, so that feedback on the batch reaches its entries."""
+    if isinstance(prediction, list) and any(isinstance(entry, Variable) for entry in prediction):
+        return stacked([entry if isinstance(entry, Variable) else Variable(entry) for entry in prediction])
+    return prediction
+
+
+def _written(value: Any) -> str:
+    """How a value is compared as text, and shown: what is no text or number as JSON.
+
+    Example:
+        >>> _written(" a"), _written(True), _written(3.0), _written({"order": "A1"})
+        (' a', 'true', '3.0', '{"order": "A1"}')
+    """
+    if isinstance(value, bool | dict | list) or value is None:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
 
 
 class _ExactMatch(Evaluator):
@@ -123,8 +144,12 @@ class _ExactMatch(Evaluator):
     @staticmethod
     def forward(prediction: Variable, target: Any, reduction: Reduction) -> Any:
         count = _count(prediction)
-        pairs = list(zip(_entries(prediction, count), _entries(target, count)))
-        scores = [int(str(got).strip() == str(wanted).strip()) for got, wanted in pairs]
+        values = list(zip(_entries(prediction, count), _entries(target, count)))
+        for got, wanted in values:
+            if not isinstance(got, list):  # of an entry that is itself a batch
+                _refuse_no_text(wanted)
+        pairs = [(_written(got), _written(wanted)) for got, wanted in values]
+        scores = [int(got.strip() == wanted.strip()) for got, wanted in pairs]
         prompt = templates.load("exact_match")
         texts = ["" if s else prompt.render(prediction=p, target=t) for s, (p, t) in zip(scores, pairs)]
         return _scored(prediction, scores, texts, count, reduction)
@@ -132,6 +157,21 @@ class _ExactMatch(Evaluator):
     @staticmethod
     def jvp(ctx: Any, *edits: Variable | None) -> Any:
         return _evaluated_again(_ExactMatch, ctx, edits)
+
+
+def _refuse_no_text(target: Any) -> None:
+    """Refuse a target that is no text: there are many ways to write it, all as right.
+
+    Raises:
+        TypeError: it is one; the example is named, where that is known.
+    """
+    if isinstance(target, dict | list | tuple | None):
+        name = EXAMPLE.get()
+        raise TypeError(
+            f"exact match compares texts, and the target{f' of example {name!r}' if name else ''} is "
+            f"{'None' if target is None else f'a {type(target).__name__}'}: {target!r:.80}. Write it as text, or "
+            "use a metric of your own that compares such values (nn.Metric; in a config file [metric] function)"
+        )
 
 
 def _scored(prediction: Any, scores: list[Any], texts: list[str], count: int | None, reduction: Reduction) -> Any:
@@ -146,20 +186,24 @@ def reduced(scores: list[Any], reduction: Reduction) -> Any:
 
 
 def exact_match_evaluator(
-    prediction: Variable, target: Variable | str | list[str], reduction_fn: Reduction = sum
+    prediction: Variable, target: Any, reduction_fn: Reduction = sum
 ) -> tuple[Variable, Variable]:
     """Score 1 where prediction and target are the same text (white space at the ends aside), else 0.
 
+    A number is compared as Python writes it (3 as "3", 3.0 as "3.0" and so not as "3"), a truth value as JSON does
+    ("true", "false"), and that is what the explanation expects.
+
     Args:
-        prediction: a text, or a batch of texts.
-        target: the expected text, or one for each entry of the batch.
+        prediction: a text, or a batch of texts: a Variable whose data is a list, or a list of Variables.
+        target: the expected text, number or truth value, or one for each entry of the batch.
         reduction_fn: makes one score of a batch's scores; None gives the list of them.
 
     Returns:
         (score, explanation): the explanation is "" (or a list with "") for what is right.
 
     Raises:
-        TypeError: the target is None.
+        TypeError: the target is None; or it is a dict, or for one prediction a list, which can be written in many ways.
+            Where these are known, at once, else where the score is read.
 
     Example:
         >>> score, explanation = exact_match_evaluator(Variable("billing"), "billing")
@@ -168,7 +212,9 @@ def exact_match_evaluator(
     """
     if target is None:
         raise TypeError("exact match needs a target, got None: does the example have a field for it?")
-    score, explanation = _ExactMatch.apply(prediction, target, reduction_fn)
+    if isinstance(target, dict):
+        _refuse_no_text(target)
+    score, explanation = _ExactMatch.apply(_one_batch(prediction), target, reduction_fn)
     return score, explanation
 
 
@@ -184,31 +230,25 @@ class _Deterministic(Evaluator):
     ) -> Any:
         count = _count(prediction)
         pairs = list(zip(_entries(prediction, count), _entries(target, count)))
-        scores, remarks = [], []
-        for got, wanted in pairs:
-            arguments = (got,) if target is None else (got, wanted)
-            try:
-                if inspect.iscoroutinefunction(eval_fn):
-                    outcome = await eval_fn(*arguments)
-                else:  # user code, perhaps slow: off the event loop
-                    outcome = await asyncio.to_thread(eval_fn, *arguments)
-                    if inspect.isawaitable(outcome):  # an object whose __call__ is async, a partial of one
-                        outcome = await outcome
-            except Exception as error:
-                if not isinstance(error, TextgradError):
-                    error.add_note(_asked(purpose, arguments))
-                raise
-            score, explanation = outcome if isinstance(outcome, tuple) else (outcome, "")
-            if not isinstance(score, int | float) or not math.isfinite(score):
-                raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
-            scores.append(score)
-            remarks.append(explanation)
+        calls = [_outcome(eval_fn, purpose, (got,) if target is None else (got, wanted)) for got, wanted in pairs]
+        outcomes = await asyncio.gather(*map(_caught, calls))
+        if errors := [outcome for outcome in outcomes if isinstance(outcome, BaseException)]:
+            if errors[1:]:
+                errors[0].add_note(f"so did {len(errors) - 1} more of {len(pairs)} entries, next {errors[1]!r:.200}")
+            raise errors[0]
+        scores, remarks = [score for score, _ in outcomes], [remark for _, remark in outcomes]
         good = [score >= 1 for score in scores] if success_fn is None else _successes(scores, success_fn)
         prompt = templates.load("metric")
         texts = [
             ""
             if fine
-            else prompt.render(purpose=purpose, score=score, prediction=got, target=wanted, explanation=remark)
+            else prompt.render(
+                purpose=purpose,
+                score=score,
+                prediction=got,
+                target=None if wanted is None else _written(wanted),
+                explanation=remark,
+            )
             for fine, score, (got, wanted), remark in zip(good, scores, pairs, remarks)
         ]
         return _scored(prediction, scores, texts, count, reduction)
@@ -216,6 +256,33 @@ class _Deterministic(Evaluator):
     @staticmethod
     def jvp(ctx: Any, *edits: Variable | None) -> Any:
         return _evaluated_again(_Deterministic, ctx, edits)
+
+
+async def _outcome(eval_fn: Callable[..., Any], purpose: str, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+    """What the user's function says of one entry: the score and the remark on it."""
+    try:
+        if inspect.iscoroutinefunction(eval_fn):
+            outcome = await eval_fn(*arguments)
+        else:  # user code, perhaps slow: off the event loop
+            outcome = await asyncio.to_thread(eval_fn, *arguments)
+            if inspect.isawaitable(outcome):  # an object whose __call__ is async, a partial of one
+                outcome = await outcome
+    except Exception as error:
+        if not isinstance(error, TextgradError):
+            error.add_note(_asked(purpose, arguments))
+        raise
+    score, remark = outcome if isinstance(outcome, tuple) else (outcome, "")
+    if not isinstance(score, int | float) or not math.isfinite(score):
+        raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
+    return score, remark
+
+
+async def _caught(call: Awaitable[Any]) -> Any:
+    """What a call gives, or what it raises: also what would end the event loop if a task raised it."""
+    try:
+        return await call
+    except BaseException as error:
+        return error
 
 
 def _asked(purpose: str, arguments: tuple[Any, ...]) -> str:
@@ -281,10 +348,10 @@ def deterministic_evaluator(
     """Score a prediction with a Python function, which runs in a thread (or on the loop when it is ``async def``).
 
     Args:
-        prediction: a text, or a batch of texts.
+        prediction: a text, or a batch of texts: a Variable whose data is a list, or a list of Variables.
         target: what it is compared with; None for a function that takes the prediction alone.
         eval_fn: ``eval_fn(prediction, target)`` gives a number (1 is full marks), or a pair of the number and a text
-            that says what is wrong. Called once for each entry of a batch.
+            that says what is wrong. Called once for each entry of a batch, for all of them at the same time.
         eval_fn_purpose: what the function checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``. One written for afnio,
             which takes a list of scores (and raises TypeError for a number), is first asked about all scores of a
@@ -302,5 +369,6 @@ def deterministic_evaluator(
         >>> score.data
         True
     """
+    prediction = _one_batch(prediction)
     score, explanation = _Deterministic.apply(prediction, target, eval_fn, eval_fn_purpose, success_fn, reduction_fn)
     return score, explanation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from textgrad_engine.ops.chat_completion import ChatCompletion, ask
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import Evaluator, Reduction, all_succeed, feedback_of, is_success, reduced, roles_of
 from textgrad_engine.ops.feedback import object_schema
-from textgrad_engine.ops.messages import ChatSettings, answer_form, plan_of
+from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form, plan_of
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
 from textgrad_engine.ops.sizes import common_size
 
@@ -176,16 +177,13 @@ def judge(
         ValueError: batches differ in size.
     """
     names = list(inputs or {})
+    prompt = templates.load("judge")
+    plan = _judge_plan(prompt, tuple(names), *scale)
+    settings = ChatSettings(model=model, config=_VERDICT_FORM, purpose="judge", role="answer of the judge")
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
-        shown = dict(zip(("prediction", "instructions", "target"), values)) | {"inputs": dict(zip(names, values[3:]))}
-
-        def render(data: dict[str, Any]) -> str:
-            given = [{"name": name, "text": str(text)} for name, text in data["inputs"].items()]
-            return templates.load("judge").render(**{**data, "inputs": given}, low=scale[0], high=scale[1])
-
-        user = Compute.apply(render, shown, "request to the judge")
-        answer = ask("judge", user, _VERDICT_FORM, purpose="judge", role="answer of the judge", model=model)
+        given = [_as_text(name, value) for name, value in zip(("target", *names), values[2:])]
+        answer = ChatCompletion.apply(settings, plan, prompt.system, *values[:2], *given)
         return _verdict(values[0], answer, _Scale(*scale, success_fn), eval_mode)
 
     if not eval_mode:
@@ -195,6 +193,34 @@ def judge(
     if size is None:
         return one(values)
     return _of_batch(each_entry(size, values, one, "judge"), reduction_fn, success_fn, eval_mode)
+
+
+@functools.lru_cache(maxsize=64, typed=True)  # a scale to 1.0 is written otherwise than one to 1
+def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, high: float) -> Plan:
+    """The messages to a judge; their values are the system message, prediction, instructions, target, and the inputs.
+
+    Args:
+        prompt: what it is told.
+        names: the names of the inputs.
+        low: the lowest score.
+        high: the highest.
+    """
+
+    def render(data: list[Any]) -> str:
+        given = [{"name": name, "text": str(text)} for name, text in zip(names, data[3:])]
+        prediction, instructions, target = data[:3]
+        return prompt.render(
+            instructions=instructions, low=low, high=high, prediction=prediction, target=target, inputs=given
+        )
+
+    values = enumerate(("prediction", "instructions", "target", *names), 1)
+    user = Rendered(render, tuple([(name, at) for at, name in values]))
+    return Plan((("system", (Hole(0),)), ("user", (user,))), ())
+
+
+def _as_text(name: str, value: Any) -> Any:
+    """What a judge is shown, as it is where it is a text, a number or a Variable; else as text with what is in it."""
+    return value if isinstance(value, Variable | str | int | float | None) else Compute.apply(str, value, name)
 
 
 def lm_judge_evaluator(
@@ -214,7 +240,8 @@ def lm_judge_evaluator(
     Args:
         model: the judge; None stands for the one of `use_models`.
         messages: what the judge is told; their ``{prediction}``, ``{target}`` and ``{…}`` of `inputs` are filled in.
-            They should ask for a JSON object with "score" and "explanation".
+            The target may be left out; the prediction is either filled in, or stands in a message as it is. They
+            should ask for a JSON object with "score" and "explanation".
         prediction: the text to judge, or a batch of texts.
         target: a reference answer; for a batch one for all, or one for each entry.
         inputs: further values for slots; for a batch as `target`.
@@ -227,12 +254,21 @@ def lm_judge_evaluator(
         (score, explanation), both pending.
 
     Raises:
-        ValueError: batches differ in size, or a message is malformed.
+        ValueError: batches differ in size, or a message is malformed; raised where the score is read, and before the
+            judge is asked: no message shows the prediction, or has a slot for an input.
     """
     if not eval_mode:
         prediction, target = _cut_off(prediction), _cut_off(target)
     slots = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
-    settings = ChatSettings(model=model, config=_VERDICT_FORM, purpose="judge", role="answer of the judge")
+    settings = ChatSettings(
+        model=model,
+        config=_VERDICT_FORM,
+        purpose="judge",
+        role="answer of the judge",
+        strict=True,
+        optional=("target",),
+        spelled_out=("prediction",),
+    )
     plan, holes = plan_of(messages, slots)
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:

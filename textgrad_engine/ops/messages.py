@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
 
-__all__ = ["ChatSettings", "Hole", "Plan", "answer_form", "plan_of"]
+__all__ = ["ChatSettings", "Hole", "Plan", "Rendered", "answer_form", "plan_of", "text_of"]
 
 
 _REMEMBERED = 20_000
@@ -28,6 +28,8 @@ class ChatSettings:
         purpose: why it is asked.
         role: the role of the answer.
         strict: an input that no message has a slot for is an error.
+        optional: the inputs of which it is none.
+        spelled_out: those of which it is none where a message holds their text all the same.
         silence: the answer when the gate of a call is empty, without asking anybody.
         sample: which sample of equal requests is wanted; see `llm.repeat`.
         of: the settings that these are another sample of; None for the first one.
@@ -39,6 +41,8 @@ class ChatSettings:
     purpose: Purpose = "forward"
     role: str = ""
     strict: bool = False
+    optional: tuple[str, ...] = ()
+    spelled_out: tuple[str, ...] = ()
     silence: str = ""
     sample: int = 0
     of: ChatSettings | None = None
@@ -67,11 +71,30 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
+class Rendered:
+    """A text in a message that a prompt's template makes of several values, instead of slots in a text.
+
+    Attributes:
+        render: makes it; gets the data of the values, in order.
+        values: the name and the position of each.
+    """
+
+    render: Callable[[list[Any]], str]
+    values: tuple[tuple[str, int], ...]
+
+    def text(self, data: Sequence[Any]) -> str:
+        """The text, with the data of all values of the call."""
+        return self.render([data[at] for _, at in self.values])
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Messages with holes; a leaf to all that takes containers apart, since it holds no values.
 
     Attributes:
-        messages: for each message its role and its content: holes for texts, and content parts (dicts with holes).
+        messages: for each message its role and its content: holes for texts, and content parts (dicts with holes). The
+            text of a text part is a hole, too, and slots in it are filled as in any other text. Or the content is one
+            text that is `Rendered`.
         inputs: for each slot its name and the position of its value.
         gate: the position of a text that must not be empty for the call to be made; None for none.
         holes: the positions of the texts in the messages, in order.
@@ -90,8 +113,8 @@ class Plan:
     no_variables_inside: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        holes = tuple([part.at for _, parts in self.messages for part in parts if type(part) is Hole])
-        object.__setattr__(self, "holes", holes)
+        texts = [text_of(part) for _, parts in self.messages for part in parts]
+        object.__setattr__(self, "holes", tuple([text.at for text in texts if text is not None]))
 
     def request(self, data: Sequence[Any], settings: ChatSettings) -> Request:
         """The request, with the data of all values.
@@ -103,7 +126,7 @@ class Plan:
             self._refuse_batches(data)
         filled = self._filled_with(data)
         if settings.strict:
-            self.check_inputs(data)
+            self._check_inputs(data, filled, settings)
         messages = []
         for number, (role, parts) in enumerate(self.messages):
             content = self._content(parts, data, filled)
@@ -115,15 +138,16 @@ class Plan:
             messages.append(message)
         return Request(messages=tuple(messages), config=settings.config, purpose=settings.purpose)
 
-    def check_inputs(self, data: Sequence[Any]) -> None:
-        """Check that every input has a slot somewhere.
-
-        Raises:
-            ValueError: one has none.
-        """
+    def _check_inputs(self, data: Sequence[Any], filled: dict[str, str], settings: ChatSettings) -> None:
         texts = [str(data[at]) for at in self.holes]
         slots = dict.fromkeys(slot for text in texts for slot in templates.slots_of(text))
-        if unused := [name for name, _ in self.inputs if name not in slots]:
+        unused = [name for name, _ in self.inputs if name not in slots and name not in settings.optional]
+        if unused and settings.spelled_out:
+            said = [leaf for _, parts in self.messages for leaf in pytree.leaves(self._content(parts, data, filled))]
+            texts = [leaf for leaf in said if isinstance(leaf, str)]
+            here = [name for name in settings.spelled_out if any(filled[name] in text for text in texts)]
+            unused = [name for name in unused if name not in here]
+        if unused:
             raise ValueError(
                 f"a value was given for {unused[0]!r}, and no message has the slot {{{unused[0]}}}; "
                 f"they have {list(slots)}"
@@ -141,8 +165,11 @@ class Plan:
         """A name, for errors, and the position of each value: of the inputs, and of what is in the messages."""
         named = [(f"the value of {{{name}}}", index) for name, index in self.inputs]
         for role, parts in self.messages:
-            holes = [leaf for part in parts for leaf in pytree.leaves(part) if isinstance(leaf, Hole)]
-            named.extend([(f"the {role} message", hole.at) for hole in holes])
+            for leaf in [leaf for part in parts for leaf in pytree.leaves(part)]:
+                if isinstance(leaf, Hole):
+                    named.append((f"the {role} message", leaf.at))
+                elif isinstance(leaf, Rendered):
+                    named += leaf.values
         return named
 
     def texts(self, data: Sequence[Any]) -> list[str]:
@@ -153,8 +180,7 @@ class Plan:
             if len(parts) == 1 and type(parts[0]) is Hole:
                 texts.append(_filled(data[parts[0].at], filled))
             else:
-                shown = [_filled(data[p.at], filled) if isinstance(p, Hole) else _shown_part(p, data) for p in parts]
-                texts.append("".join(shown))
+                texts.append("".join([_shown_part(part, data, filled) for part in parts]))
         return texts
 
     def _filled_with(self, data: Sequence[Any]) -> dict[str, str]:
@@ -167,10 +193,14 @@ class Plan:
         if len(parts) == 1 and type(parts[0]) is Hole:
             text = data[parts[0].at]
             return text if not filled and type(text) is str else _filled(text, filled)
+        if len(parts) == 1 and type(parts[0]) is Rendered:
+            return parts[0].text(data)
         if all(isinstance(part, Hole) for part in parts):
             return "".join([_filled(data[part.at], filled) for part in parts])
         return [
-            {"type": "text", "text": _filled(data[part.at], filled)} if isinstance(part, Hole) else _put(part, data)
+            {"type": "text", "text": _filled(data[part.at], filled)}
+            if isinstance(part, Hole)
+            else _put(part, data, filled)
             for part in parts
         ]
 
@@ -180,22 +210,30 @@ def _filled(text: Any, values: dict[str, str]) -> str:
     return templates.fill(text, values) if values and "{" in text else text
 
 
-def _shown_part(part: Mapping[str, Any], data: Sequence[Any]) -> str:
-    """A content part for a reader: text as it is, an image by its name."""
-    if part.get("type") == "text":
-        return str(_put(part.get("text", ""), data))
-    return f"[{part.get('type', 'part')}]"
-
-
-def _put(part: Any, data: Sequence[Any]) -> Any:
-    """A content part with its holes filled."""
+def text_of(part: Any) -> Hole | None:
+    """Where the text of a piece of content is: of a text, or of a text part; None for any other part."""
     if isinstance(part, Hole):
-        return data[part.at]
-    if isinstance(part, dict):
-        return {key: _put(value, data) for key, value in part.items()}
-    if isinstance(part, list | tuple):
-        return [_put(value, data) for value in part]
-    return part
+        return part
+    if isinstance(part, Rendered):
+        return None
+    text = part.get("text") if part.get("type") == "text" else None
+    return text if isinstance(text, Hole) else None
+
+
+def _shown_part(part: Any, data: Sequence[Any], filled: dict[str, str]) -> str:
+    """A piece of content for a reader: text as it is sent, an image by its name."""
+    if isinstance(part, Rendered):
+        return part.text(data)
+    text = text_of(part)
+    return f"[{part.get('type', 'part')}]" if text is None else _filled(data[text.at], filled)
+
+
+def _put(part: Mapping[str, Any], data: Sequence[Any], filled: dict[str, str]) -> dict[str, Any]:
+    """A content part with its holes filled, and the slots of its text."""
+    put: dict[str, Any] = pytree.map_leaves(lambda leaf: data[leaf.at] if isinstance(leaf, Hole) else leaf, part)
+    if (text := text_of(part)) is not None:
+        put["text"] = _filled(data[text.at], filled)
+    return put
 
 
 def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
@@ -212,9 +250,15 @@ def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) ->
         return Hole(len(values) - 1)
 
     def part(piece: Any) -> Any:
-        if isinstance(piece, dict):
-            return pytree.map_leaves(lambda leaf: hole(leaf) if isinstance(leaf, Variable) else leaf, piece)
-        return hole(piece)
+        if not isinstance(piece, dict):
+            return hole(piece)
+        is_text = piece.get("type") == "text"
+        return {
+            key: hole(value)
+            if is_text and key == "text" and isinstance(value, str)
+            else pytree.map_leaves(lambda leaf: hole(leaf) if isinstance(leaf, Variable) else leaf, value)
+            for key, value in piece.items()
+        }
 
     if isinstance(messages, str | Mapping | Variable):
         raise TypeError(

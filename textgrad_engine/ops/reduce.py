@@ -14,6 +14,7 @@ from textgrad_engine.llm.context import room_of
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Purpose
 from textgrad_engine.llm.roles import model_for
+from textgrad_engine.llm.schema import integer
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.feedback import object_schema
@@ -225,7 +226,7 @@ def merged_items(answer: str) -> list[Merged]:
     """
     try:
         items = json.loads(answer)["items"]
-        return [(item["text"].strip(), list(dict.fromkeys(item["numbers"]))) for item in items]
+        return [(item["text"].strip(), list(dict.fromkeys(map(integer, item["numbers"])))) for item in items]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedResponse(f"the answer holds no merged feedback ({error!r}): {answer!r:.200}") from error
 

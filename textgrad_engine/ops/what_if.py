@@ -39,7 +39,8 @@ def what_if(
         answer: what the model answered.
         ask: `chat_completion.ask`, handed in because that file stands above this one.
     """
-    case = case_of(plan, values, [edit is not None for edit in edits], answer, [])
+    edited = [edit is not None for edit in edits]
+    case = case_of(plan, values, edited, answer, [], lambda number: id(edits[number]))
     given = [edits[part.position] for part in case.questions.parts]
     if not given:  # only what decides whether the model is asked is edited, and that says nothing to it
         return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.errors import ContractError
+from textgrad_engine.llm.schema import integer
 from textgrad_engine.optim.cells import Cell, Evidence, Gone, Origin, cells_of, text_of
 
 __all__ = [
@@ -93,8 +94,8 @@ def edits_from(body: dict[str, Any], *, lines: int, feedback: int, max_edits: in
     edits = []
     touched: set[int] = set()
     for entry in body["edits"]:
-        numbers = tuple(dict.fromkeys(n for n in entry["feedback"] if 1 <= n <= feedback))
-        edit = Edit(entry["op"], entry["line"], entry["text"].strip("\n"), entry["reason"].strip(), numbers)
+        numbers = tuple(dict.fromkeys(integer(n) for n in entry["feedback"] if 1 <= n <= feedback))
+        edit = Edit(entry["op"], integer(entry["line"]), entry["text"].strip("\n"), entry["reason"].strip(), numbers)
         lowest = 0 if edit.op == "add" else 1
         if not lowest <= edit.line <= lines:
             raise ContractError(f"there is no line {edit.line} to {edit.op}; the text has lines {lowest} to {lines}")
