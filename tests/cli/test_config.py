@@ -202,6 +202,10 @@ PROBLEMS = {
         change('"{ticket}"', '"{ticket} {queue}"'),
         r":5: \[program\] user shows the model {queue}",
     ),
+    "the answer is shown by the system prompt": (
+        change('"Sort the ticket."', '"Sort the ticket. {queue}"'),
+        r":4: \[program\] system shows the model {queue}",
+    ),
     "two metrics": (change('"exact_match"', '"judge"\nfunction = "m:f"'), r":15: \[metric\] has name and function"),
     "judge without words": (change('"exact_match"', '"judge"'), r":13: \[metric\] judge wants instructions = "),
     "judge with blank words": (
@@ -499,6 +503,41 @@ def test_a_class_that_cannot_be_used_is_explained(code: str, message: str, tmp_p
     """An error of the user's module is shown with its place, and the config's line that names it."""
     with pytest.raises(ConfigError, match=message):
         load_config(project(tmp_path, CLASS, program__py=code))
+
+
+@pytest.mark.parametrize("named", ["ticket, queue", "ticket, queue=None", "ticket, *, queue=''"])
+def test_a_class_that_is_shown_the_answer_is_refused(named: str, tmp_path: Path) -> None:
+    """As a template is; a parameter with a default would be filled, too."""
+    code = f"class Triage:\n    def forward(self, {named}): ...\n"
+    with pytest.raises(
+        ConfigError, match=r":4: \[program\] class = .*forward names queue, the answer by \[data\] target"
+    ):
+        load_config(project(tmp_path, CLASS, program__py=code))
+    judged = CLASS.replace('target = "queue"\n', "").replace('"exact_match"', '"judge"\ninstructions = "Is it right?"')
+    load_config(project(tmp_path, judged, program__py=code.replace("queue=None", "target=None").replace("queue", "x")))
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [('["new", "vip"]', "a list, which would be a batch"), ("[]", "a list"), ('{"a": 1}', "an object")],
+)
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (change('"{ticket}"', '"{ticket} {labels}"'), r"5: \[program\] user"),
+        (change('"Sort the ticket."', '"Sort. {labels}"'), r"4: \[program\] system"),
+    ],
+)
+def test_what_is_no_text_in_a_slots_column_is_refused(
+    value: str, why: str, text: str, line: str, tmp_path: Path
+) -> None:
+    """With the data's line and the config's: it would turn one example into several calls."""
+    train = f'{{"ticket": "slow", "labels": "old", "queue": "a"}}\n{{"ticket": "b", "labels": {value}, "queue": "c"}}\n'
+    config = load_config(project(tmp_path, text, train__jsonl=train))
+    with pytest.raises(
+        DataError, match=rf"train\.jsonl:2: column 'labels' holds {why}.*config\.toml:{line} asks for it"
+    ):
+        read_data(config)
 
 
 def test_a_metric_function_is_imported(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from textgrad_engine.data.load import load, missing_file, read_text
 from textgrad_engine.data.split import overlaps
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.templates import SLOT_NAMES, not_slots, slots_of
+from textgrad_engine.train.calling import no_text
 
 __all__ = ["Config", "check_columns", "load_config", "read_data"]
 
@@ -143,14 +144,27 @@ class Config(Section):
 
     def input_columns(self) -> tuple[str, ...]:
         """The columns that the program wants: the slots of ``user``, or what the class's `forward` names."""
+        return self._columns()[0]
+
+    @property
+    def may_lack_target(self) -> bool:
+        """Whether the metric can do without targets: a judge, unless the file says which column holds them."""
+        return self.metric.kind == "judge" and self.data.target == "target"
+
+    def _columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The columns that the program wants, and those that it is given where the data has them."""
         if self.program.user is not None:
-            return slots_of(self.program.user)
+            wanted = slots_of(self.program.user)
+            return wanted, tuple(name for name in slots_of(self.system_text() or "") if name not in wanted)
         forward = getattr(self.program_class(), "forward", None)
         if not callable(forward):
             self.fail(f"[program] class = {self.program.class_!r} has no method forward; add one", "program", "class")
-        named = list(inspect.signature(forward).parameters.values())[1:]
         kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        return tuple(each.name for each in named if each.kind in kinds and each.default is each.empty)
+        named = [each for each in list(inspect.signature(forward).parameters.values())[1:] if each.kind in kinds]
+        return (
+            tuple(each.name for each in named if each.default is each.empty),
+            tuple(each.name for each in named if each.default is not each.empty),
+        )
 
     def resolved(self) -> dict[str, Any]:
         """Every setting as plain JSON values, defaults included; `of` reads them back. Paths count from `folder`."""
@@ -284,14 +298,14 @@ def check_columns(config: Config, dataset: Dataset) -> None:
     """Check that every row has the columns that the program and the metric need.
 
     Raises:
-        DataError: a row lacks one; the message names the data's file and line, and the config's line that needs it.
+        DataError: a row lacks one, or has what is no text for a slot; the message names the data's file and line, and
+            the config's line that needs it.
     """
-    wanted = [
-        (name, "program", "user" if config.program.user is not None else "class") for name in config.input_columns()
-    ]
+    required, optional = config._columns()
+    slots = config.program.user is not None
+    wanted = [(name, "program", "user" if slots else "class") for name in required]
     target = config.data.target
-    # A judge can do without a reference answer, unless the config or the data speaks of one.
-    if config.metric.kind != "judge" or target != "target" or target in dataset.columns:
+    if not config.may_lack_target or target in dataset.columns:
         wanted.append((target, "data", "target"))
     if config.data.clusters is not None:
         wanted.append((config.data.clusters, "data", "clusters"))
@@ -299,16 +313,24 @@ def check_columns(config: Config, dataset: Dataset) -> None:
         try:
             dataset.require(column)
         except DataError as error:
-            line = line_of(config._lines, (section, key))
-            raise DataError(
-                f"{error} ({place(config.path, line, config._lines)}[{section}] {key} asks for it)"
-            ) from None
+            raise DataError(f"{error} ({_asked_by(config, section, key)})") from None
+    for column in (*required, *optional) if slots else ():
+        for index, row in enumerate(dataset):
+            if why := no_text(row.get(column)):
+                key = "user" if column in required else config.program.system_key
+                raise DataError(
+                    f"{dataset.where(index)}: column {column!r} holds {why} ({_asked_by(config, 'program', key)})"
+                )
+
+
+def _asked_by(config: Config, section: str, key: str) -> str:
+    """The config's line that needs a column, in words."""
+    return f"{place(config.path, line_of(config._lines, (section, key)), config._lines)}[{section}] {key} asks for it"
 
 
 def _check_braces(config: Config, dataset: Dataset) -> None:
     """Refuse a prompt with a column in braces that the model would be shown as it stands."""
-    key = "system" if config.program.system_file is None else "system_file"
-    for name, text in (("user", config.program.user), (key, config.system_text())):
+    for name, text in (("user", config.program.user), (config.program.system_key, config.system_text())):
         if found := not_slots(text or "", dataset.columns):
             config.fail(
                 f"[program] {name} has {{{found[0]}}}, and the column {found[0]!r} of {dataset.path} cannot fill it: "
@@ -345,7 +367,15 @@ def _check_program(config: Config) -> None:
     if program.class_ is not None:
         if texts:
             config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
-        config.input_columns()
+        required, optional = config._columns()
+        target = config.data.target
+        if target in required or (target in optional and not config.may_lack_target):
+            config.fail(
+                f"[program] class = {program.class_!r}: its forward names {target}, the answer by [data] target; take "
+                "it out",
+                "program",
+                "class",
+            )
         return
     if "system" in texts and "system_file" in texts:
         config.fail("[program] has system and system_file; take one of them out", "program", "system_file")
@@ -361,13 +391,13 @@ def _check_program(config: Config) -> None:
             "program",
             "user",
         )
-    if config.data.target in slots:
+    required, optional = config._columns()
+    target = config.data.target
+    if target in (*required, *optional):
+        key = "user" if target in required else program.system_key
         config.fail(
-            f"[program] user shows the model {{{config.data.target}}}, the answer by [data] target; take it out",
-            "program",
-            "user",
+            f"[program] {key} shows the model {{{target}}}, the answer by [data] target; take it out", "program", key
         )
-    config.system_text()
 
 
 def _check_files(config: Config) -> None:

@@ -41,6 +41,11 @@ class Program(Section):
     user: str | None = None
     class_: str | None = Field(default=None, alias="class")
 
+    @property
+    def system_key(self) -> str:
+        """The key that gives the system prompt."""
+        return "system" if self.system_file is None else "system_file"
+
 
 class Data(Section):
     """The files of examples, the column that holds the answer, and the one that says which belong together, if any."""

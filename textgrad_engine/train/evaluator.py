@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
@@ -12,11 +13,11 @@ from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.train.calling import (
     check_examples,
-    fields_named_by,
+    inputs_and_target,
     lacking,
+    refusing_batches,
     run_on,
     run_scored,
-    target_for,
     with_fields,
 )
 from textgrad_engine.train.comparison import Comparison, compare
@@ -63,7 +64,8 @@ def evaluate(
         The scores, in dataset order.
 
     Raises:
-        DataError: the dataset is empty, or an example lacks a field.
+        DataError: the dataset is empty; an example lacks a field, has a list for a slot, or shows the program its
+            target; or a prediction is a batch and its target is not.
         ValueError: `repeats` is less than 1.
         TypeError: the dataset is no sequence of dicts, or the loss is no number (a TextLoss, for instance).
         ModelError: the key is wrong, the budget is spent, the run was stopped, or more than half went unanswered.
@@ -88,8 +90,8 @@ def evaluate(
         raise ValueError(f"each example is run at least once, got repeats={repeats}")
     names = ids_of(dataset)
     groups = () if clusters is None else clusters_of(dataset, clusters)
-    pick, target_of, score = fields_named_by(program), target_for(loss, target), with_fields(loss)
-    given = [(pick(row, name), target_of(row, name)) for row, name in zip(dataset, names)]  # before anything is paid
+    read, score, refuse = inputs_and_target(program, loss, target), with_fields(loss), refusing_batches(loss)
+    given = [read(row, name) for row, name in zip(dataset, names)]  # before anything is paid
 
     def start(number: int) -> tuple[tuple[Variable, Stopwatch], Variable]:
         sample, position = divmod(number, len(given))
@@ -101,7 +103,11 @@ def evaluate(
 
     tell = None if on_score is None else lambda number: on_score(number % len(given))
     results = run_scored(start, len(given) * repeats, concurrency, tell)
-    found = [scored(prediction, value, watch if timed else None) for (prediction, watch), value in results]
+    found = []
+    for number, ((prediction, watch), value) in enumerate(results):
+        position = number % len(given)
+        check = partial(refuse, names[position], prediction, given[position][1])
+        found.append(scored(prediction, value, watch if timed else None, check))
     return evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss))
 
 
@@ -114,13 +120,16 @@ class Scored(NamedTuple):
     latency: float | None = None
 
 
-def scored(prediction: Variable, loss: Variable, watch: Stopwatch | None = None) -> Scored:
+def scored(
+    prediction: Variable, loss: Variable, watch: Stopwatch | None = None, check: Callable[[], None] = lambda: None
+) -> Scored:
     """Wait for an example and read what came of it.
 
     Args:
         prediction: what the program said.
         loss: its score.
         watch: ran while the example was begun; None where nobody wants to know how long it took.
+        check: refuses what would make the score mean something else.
 
     Raises:
         TypeError: the loss is no number.
@@ -128,6 +137,7 @@ def scored(prediction: Variable, loss: Variable, watch: Stopwatch | None = None)
     """
     try:
         score = as_score(loss)
+        check()
         return Scored(score, prediction.data, latency=None if watch is None else watch.seconds)
     except UNANSWERED as error:
         return Scored(None, failure=error)
