@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import Config, check_columns, load_config, read_data
-from textgrad_engine.cli.settings import Sampling
+from textgrad_engine.cli.settings import Budget, Sampling
 from textgrad_engine.cli.toml_lines import key_lines
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import ConfigError, DataError
@@ -594,11 +594,13 @@ def test_a_run_folder_keeps_every_setting(optimizer: str, tmp_path: Path) -> Non
 
 def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     """A model on the command line does every role, so that no call goes to the model it replaces."""
-    text = change("forward =", 'base_url = "http://localhost:1/v1"\njudge = "simulated/tickets"\nforward =')
-    config = load_config(project(tmp_path, text))
+    own = 'base_url = "http://localhost:1/v1"\njudge = "simulated/tickets"\ncontext = 900\napi = "chat"\nforward ='
+    config = load_config(project(tmp_path, change("forward =", own)))
     changed = config.with_overrides(model="m", budget=0, seed=0, max_epochs=9, max_steps=8, batch_size=7)
     assert changed.models.roles() == {"forward": "m"}
-    assert changed.models.base_url == "http://localhost:1/v1"
+    assert (changed.models.base_url, changed.models.api) == ("http://localhost:1/v1", "chat")
+    assert (config.models.context, changed.models.context) == (900, None)  # it belongs to the model that was replaced
+    assert runs.changed(config, model="m", base_url=None, limits=Budget()).models == changed.models
     assert changed.models.config == config.models.config
     assert (changed.budget.dollars, changed.seed) == (0, 0)
     assert changed.train.model_dump(exclude_none=True) == {

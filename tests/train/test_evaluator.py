@@ -21,6 +21,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm import Request, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train import Evaluation, compare, evaluate
+from textgrad_engine.train.evaluator import attempt
 
 PATIENCE = 60.0
 
@@ -47,6 +48,31 @@ def echo(failing: dict[str, Exception] | None = None, wrong: tuple[str, ...] = (
 
 def scores(model: Any, count: int, **options: Any) -> Evaluation:
     return evaluate(nn.ChatCompletion("{word}", model=model), rows(count), nn.ExactMatch(), **options)
+
+
+class Waits(nn.Module):
+    """Looks at its answer before it gives it."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{word}", model=model)
+
+    def forward(self, word: str) -> str:
+        return str(self.chat(word=word))
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_was_answered_before_the_budget_was_spent_is_not_lost(waits: bool) -> None:
+    """More than half may be missing then, as nobody asked for them; those that failed by themselves are counted."""
+    model = resolve(echo({"1": ContentFiltered("no")}))
+    program = Waits(model) if waits else nn.ChatCompletion("{word}", model=model)
+    with tg.budget(calls=3):
+        found, ended = attempt(program, rows(8), nn.ExactMatch())
+    assert isinstance(ended, BudgetExceeded)
+    assert found is not None
+    assert (found.answered, found.unanswered, found.bounds) == ((1.0, 1.0), 6, (0.25, 1.0))
+    with tg.budget(calls=3), pytest.raises(BudgetExceeded):
+        evaluate(program, rows(8), nn.ExactMatch())
 
 
 class Twice(nn.Module):

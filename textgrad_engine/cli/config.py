@@ -199,8 +199,7 @@ class Config(Section):
         """
         values = self.resolved()
         if model is not None:
-            kept = {key: value for key, value in values["models"].items() if key in _OF_THE_ENDPOINT}
-            values["models"] = {**kept, "forward": model}
+            values["models"] = self.models.of(model).model_dump(mode="json", exclude_none=True)
         for section, key, value in (
             ("models", "base_url", base_url),
             ("budget", "dollars", budget),
@@ -479,8 +478,5 @@ def _check_train(config: Config) -> None:
                 key,
             )
 
-
-_OF_THE_ENDPOINT = ("base_url", "api", "config", "requests_per_minute", "tokens_per_minute")
-"""The keys of [models] that hold for whatever model is named."""
 
 _CHECKS = (_check_endpoint, _check_files, _check_metric, _check_program, _check_train)

@@ -110,6 +110,11 @@ class Models(Section):
     context: int | None = Field(default=None, ge=1)
     config: Sampling = Sampling()
 
+    def of(self, name: str) -> Models:
+        """Another model in every role: what the endpoint is and takes stays, a context belongs to the models of now."""
+        gone = dict.fromkeys(("backward", "optimizer", "judge", "context"))
+        return self.model_copy(update={**gone, "forward": name})
+
     def roles(self) -> dict[str, str]:
         """The names that are given, by role, for `use_models`."""
         names = {"forward": self.forward, "backward": self.backward, "optimizer": self.optimizer, "judge": self.judge}

@@ -23,6 +23,7 @@ __all__ = [
     "inputs_of",
     "lacking",
     "no_text",
+    "not_to_be_had",
     "refusing_batches",
     "run_on",
     "run_scored",
@@ -314,22 +315,21 @@ def run_on(
         prediction = as_variable(program(**fields))
         return prediction, score(prediction, wanted, fields)
     except UNANSWERED as error:
-        lost = _lost(error)
-        return lost, lost
+        return not_to_be_had(error)
     except Exception as error:
         if not isinstance(error, TextgradError):
             error.add_note(f"while running the program on example {name!r}")
         raise
 
 
-def _lost(error: Exception) -> Variable:
-    """A value that is not to be had."""
+def not_to_be_had(error: Exception) -> tuple[Variable, Variable]:
+    """The prediction and the loss of an example whose program raised an error: both raise it where they are read."""
 
     async def fail() -> tuple[Any, ...]:
         raise error
 
     (value,) = Variable._of_call(dispatch.submit(fail, label="an example"), ("",))
-    return value
+    return value, value
 
 
 def _needs_two(function: Callable[..., Any]) -> bool:

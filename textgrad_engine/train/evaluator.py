@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.data import ids_of
-from textgrad_engine.errors import UNANSWERED, DataError
+from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.train.calling import (
     check_examples,
     inputs_and_target,
     lacking,
+    not_to_be_had,
     refusing_batches,
     run_on,
     run_scored,
@@ -25,10 +26,13 @@ from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.statistics import item_means
 
-__all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
+__all__ = ["Attempt", "Comparison", "Evaluation", "attempt", "compare", "evaluate"]
 
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""
+
+_ENDED = (BudgetExceeded, Stopped, CallCancelled)
+"""What ends an evaluation before every example was asked about."""
 
 
 def evaluate(
@@ -78,6 +82,66 @@ def evaluate(
         >>> evaluate(program, rows, nn.ExactMatch()).scores
         (1.0, 0.0)
     """
+    evaluation, ended = attempt(
+        program,
+        dataset,
+        loss,
+        concurrency,
+        target=target,
+        repeats=repeats,
+        clusters=clusters,
+        timed=timed,
+        on_score=on_score,
+    )
+    if ended is not None:
+        raise ended
+    assert evaluation is not None
+    return evaluation
+
+
+class Attempt(NamedTuple):
+    """An evaluation that may have ended before its end.
+
+    Attributes:
+        evaluation: what was answered; None where nothing was.
+        ended: the spent budget or the stop that ended it; None where every example was asked about.
+    """
+
+    evaluation: Evaluation | None
+    ended: Exception | None
+
+
+def attempt(
+    program: Callable[..., Any],
+    dataset: Sequence[dict[str, Any]],
+    loss: Callable[..., Variable],
+    concurrency: int | None = None,
+    *,
+    target: str = "target",
+    repeats: int = 1,
+    clusters: str | None = None,
+    timed: bool = False,
+    on_score: Callable[[int], None] | None = None,
+) -> Attempt:
+    """`evaluate`, with what was answered until then where the budget is spent or the run is stopped.
+
+    Args:
+        program: this and all others are as for `evaluate`.
+        dataset: the examples.
+        loss: the score.
+        concurrency: of examples.
+        target: the field.
+        repeats: of each example.
+        clusters: the field, or None.
+        timed: whether to note times.
+        on_score: told about scores.
+
+    Raises:
+        DataError: as for `evaluate`, and so are the others.
+        ValueError: of `repeats`.
+        TypeError: of the dataset or the loss.
+        ModelError: the key is wrong, or more than half of what was asked went unanswered.
+    """
     if callable(dataset) and not callable(loss):
         raise TypeError(
             "evaluate: the examples come before the loss, as in evaluate(program, dataset, loss); got "
@@ -98,7 +162,10 @@ def evaluate(
         fields, wanted = given[position]
         watch = Stopwatch()
         with example(names[position]), no_grad(), repeat(sample), watch.running() if timed else nullcontext():
-            prediction, found = run_on(names[position], program, fields, score, wanted)
+            try:
+                prediction, found = run_on(names[position], program, fields, score, wanted)
+            except _ENDED as error:  # of a program that waits for an answer
+                prediction, found = not_to_be_had(error)
             return (prediction, watch), found
 
     tell = None if on_score is None else lambda number: on_score(number % len(given))
@@ -107,8 +174,11 @@ def evaluate(
     for number, ((prediction, watch), value) in enumerate(results):
         position = number % len(given)
         check = partial(refuse, names[position], prediction, given[position][1])
-        found.append(scored(prediction, value, watch if timed else None, check))
-    return evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss))
+        found.append(_scored_until(prediction, value, watch if timed else None, check))
+    ended = next((each.failure for each in found if isinstance(each.failure, _ENDED)), None)
+    if all(each.score is None for each in found) and ended is not None:
+        return Attempt(None, ended)
+    return Attempt(evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss)), ended)
 
 
 class Scored(NamedTuple):
@@ -143,16 +213,25 @@ def scored(
         return Scored(None, failure=error)
 
 
+def _scored_until(prediction: Variable, loss: Variable, watch: Stopwatch | None, check: Callable[[], None]) -> Scored:
+    """`scored`, where a spent budget and a stop are failures of the example."""
+    try:
+        return scored(prediction, loss, watch, check)
+    except _ENDED as error:
+        return Scored(None, failure=error)
+
+
 def refuse_if_mostly_lost(found: Sequence[Scored], what: str = "examples") -> None:
-    """Raise the first failure when so many went unanswered that nothing can be said.
+    """Raise the first failure when so many of those that were asked went unanswered that nothing can be said.
 
     Args:
         found: what came of each.
         what: what they are, for the note on the error.
     """
-    failures = [each.failure for each in found if each.failure is not None]
-    if len(failures) > MOST_UNANSWERED * len(found):
-        failures[0].add_note(f"{len(failures)} of {len(found)} {what} went unanswered; this is the first error")
+    asked = [each for each in found if not isinstance(each.failure, _ENDED)]
+    failures = [each.failure for each in asked if each.failure is not None]
+    if len(failures) > MOST_UNANSWERED * len(asked):
+        failures[0].add_note(f"{len(failures)} of {len(asked)} {what} went unanswered; this is the first error")
         raise failures[0]
 
 
