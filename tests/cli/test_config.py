@@ -17,6 +17,7 @@ from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import Config, check_columns, load_config, read_data
 from textgrad_engine.cli.settings import Budget, Sampling
 from textgrad_engine.cli.toml_lines import key_lines
+from textgrad_engine.cli.user_code import path_restored
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.request import GenerateConfig
@@ -461,16 +462,18 @@ class Triage:
 
 
 def test_a_class_is_found_beside_the_config(tmp_path: Path) -> None:
-    """Its neighbours can be imported; two projects with a program.py each get their own; the path is left alone."""
+    """Its neighbours can be imported; two projects with a program.py each get their own; the path ends as it was."""
     before = list(sys.path)
     found = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         folder = project(tmp_path / name, CLASS, program__py=TRIAGE, helper__py="WORD = 1")
-        config = load_config(folder)
-        assert config.input_columns() == ("ticket", "mood")
-        found.append(config.program_class())
-        assert load_config(folder).program_class() is found[-1]
+        with path_restored():
+            config = load_config(folder)
+            assert config.input_columns() == ("ticket", "mood")
+            found.append(config.program_class())
+            assert load_config(folder).program_class() is found[-1]
+            assert sys.path == [*before, str(folder.resolve())]
         del sys.modules["helper"]
     assert found[0] is not found[1]
     assert sys.path == before

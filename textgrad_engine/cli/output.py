@@ -12,7 +12,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from textgrad_engine.cli.user_code import line_of_user
+from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.train.interrupt import finishing_on_interrupt
 
@@ -96,7 +96,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with finishing_on_interrupt(_answer):
+            with finishing_on_interrupt(_answer), path_restored():
                 return function(*args, **kwargs)
         except CommandFailed as failed:
             _end(failed.error, failed.code)
