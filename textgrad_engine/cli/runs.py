@@ -15,7 +15,7 @@ from textgrad_engine.cli.settings import Budget
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.words import plural
-from textgrad_engine.store import Run
+from textgrad_engine.store import Run, read_run
 from textgrad_engine.store.records import dumps
 
 __all__ = [
@@ -161,12 +161,27 @@ def left_in(path: Path) -> str:
     """What a run that was ended at once has left in its folder, in words."""
     if (path / "result.json").is_file():
         return f"all of the run is in {path}, and `show {path}` prints the result"
-    if begun(path):
+    if _answered(path):
         return (
             f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
             f"`show {path}` prints what is known"
         )
-    return f"nothing was asked, so there is nothing in {path} to go on with"
+    return f"nothing was {'answered' if begun(path) else 'asked'}, so there is nothing in {path} to go on with"
+
+
+def _answered(path: Path) -> bool:
+    """Whether a run has paid for anything, or found it in the cache."""
+    if not begun(path):
+        return False
+    try:
+        return any("text" in entry or _tokens(entry) for entry in read_run(path).completions())
+    except RunError:  # whatever it is that cannot be read now
+        return True
+
+
+def _tokens(entry: Mapping[str, Any]) -> int:
+    """What a call without a finished answer was charged for all the same."""
+    return int(entry.get("usage", {}).get("output_tokens", 0))
 
 
 def how_it_ended(run: Run) -> str:
