@@ -187,7 +187,7 @@ def test_a_mistake_of_the_library_keeps_its_traceback(cli: Any, small: Any, monk
 
 
 def test_an_endpoint_that_refuses_the_key_is_exit_code_1(cli: Any, small: Any, tmp_path: Path) -> None:
-    """An error while running is told apart from a wrong config; nothing was paid for, and it is not said that something was."""
+    """An error while running is told apart from a wrong config; what is said of the folder is so."""
     with LoopbackServer(TicketsModel(seed=0), api_key="right") as server:
         result = cli("train", small(), "--base-url", server.base_url, "--run-dir", tmp_path / "run")
     assert result.exit_code == 1
