@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import Config, check_columns, load_config, read_data
-from textgrad_engine.cli.settings import Sampling
+from textgrad_engine.cli.settings import Budget, Sampling
 from textgrad_engine.cli.toml_lines import key_lines
+from textgrad_engine.cli.user_code import path_restored
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.request import GenerateConfig
@@ -201,6 +202,10 @@ PROBLEMS = {
     "the answer is shown": (
         change('"{ticket}"', '"{ticket} {queue}"'),
         r":5: \[program\] user shows the model {queue}",
+    ),
+    "the answer is shown by the system prompt": (
+        change('"Sort the ticket."', '"Sort the ticket. {queue}"'),
+        r":4: \[program\] system shows the model {queue}",
     ),
     "two metrics": (change('"exact_match"', '"judge"\nfunction = "m:f"'), r":15: \[metric\] has name and function"),
     "judge without words": (change('"exact_match"', '"judge"'), r":13: \[metric\] judge wants instructions = "),
@@ -462,16 +467,18 @@ class Triage:
 
 
 def test_a_class_is_found_beside_the_config(tmp_path: Path) -> None:
-    """Its neighbours can be imported; two projects with a program.py each get their own; the path is left alone."""
+    """Its neighbours can be imported; two projects with a program.py each get their own; the path ends as it was."""
     before = list(sys.path)
     found = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         folder = project(tmp_path / name, CLASS, program__py=TRIAGE, helper__py="WORD = 1")
-        config = load_config(folder)
-        assert config.input_columns() == ("ticket", "mood")
-        found.append(config.program_class())
-        assert load_config(folder).program_class() is found[-1]
+        with path_restored():
+            config = load_config(folder)
+            assert config.input_columns() == ("ticket", "mood")
+            found.append(config.program_class())
+            assert load_config(folder).program_class() is found[-1]
+            assert sys.path == [*before, str(folder.resolve())]
         del sys.modules["helper"]
     assert found[0] is not found[1]
     assert sys.path == before
@@ -504,6 +511,41 @@ def test_a_class_that_cannot_be_used_is_explained(code: str, message: str, tmp_p
     """An error of the user's module is shown with its place, and the config's line that names it."""
     with pytest.raises(ConfigError, match=message):
         load_config(project(tmp_path, CLASS, program__py=code))
+
+
+@pytest.mark.parametrize("named", ["ticket, queue", "ticket, queue=None", "ticket, *, queue=''"])
+def test_a_class_that_is_shown_the_answer_is_refused(named: str, tmp_path: Path) -> None:
+    """As a template is; a parameter with a default would be filled, too."""
+    code = f"class Triage:\n    def forward(self, {named}): ...\n"
+    with pytest.raises(
+        ConfigError, match=r":4: \[program\] class = .*forward names queue, the answer by \[data\] target"
+    ):
+        load_config(project(tmp_path, CLASS, program__py=code))
+    judged = CLASS.replace('target = "queue"\n', "").replace('"exact_match"', '"judge"\ninstructions = "Is it right?"')
+    load_config(project(tmp_path, judged, program__py=code.replace("queue=None", "target=None").replace("queue", "x")))
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [('["new", "vip"]', "a list, which would be a batch"), ("[]", "a list"), ('{"a": 1}', "an object")],
+)
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (change('"{ticket}"', '"{ticket} {labels}"'), r"5: \[program\] user"),
+        (change('"Sort the ticket."', '"Sort. {labels}"'), r"4: \[program\] system"),
+    ],
+)
+def test_what_is_no_text_in_a_slots_column_is_refused(
+    value: str, why: str, text: str, line: str, tmp_path: Path
+) -> None:
+    """With the data's line and the config's: it would turn one example into several calls."""
+    train = f'{{"ticket": "slow", "labels": "old", "queue": "a"}}\n{{"ticket": "b", "labels": {value}, "queue": "c"}}\n'
+    config = load_config(project(tmp_path, text, train__jsonl=train))
+    with pytest.raises(
+        DataError, match=rf"train\.jsonl:2: column 'labels' holds {why}.*config\.toml:{line} asks for it"
+    ):
+        read_data(config)
 
 
 def test_a_metric_function_is_imported(tmp_path: Path) -> None:
@@ -560,11 +602,13 @@ def test_a_run_folder_keeps_every_setting(optimizer: str, tmp_path: Path) -> Non
 
 def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     """A model on the command line does every role, so that no call goes to the model it replaces."""
-    text = change("forward =", 'base_url = "http://localhost:1/v1"\njudge = "simulated/tickets"\nforward =')
-    config = load_config(project(tmp_path, text))
+    own = 'base_url = "http://localhost:1/v1"\njudge = "simulated/tickets"\ncontext = 900\napi = "chat"\nforward ='
+    config = load_config(project(tmp_path, change("forward =", own)))
     changed = config.with_overrides(model="m", budget=0, seed=0, max_epochs=9, max_steps=8, batch_size=7)
     assert changed.models.roles() == {"forward": "m"}
-    assert changed.models.base_url == "http://localhost:1/v1"
+    assert (changed.models.base_url, changed.models.api) == ("http://localhost:1/v1", "chat")
+    assert (config.models.context, changed.models.context) == (900, None)  # it belongs to the model that was replaced
+    assert runs.changed(config, model="m", base_url=None, limits=Budget()).models == changed.models
     assert changed.models.config == config.models.config
     assert (changed.budget.dollars, changed.seed) == (0, 0)
     assert changed.train.model_dump(exclude_none=True) == {

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from textgrad_engine.cli import evaluate
+from textgrad_engine.errors import RunError
 from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.store import write_shrunk
 from textgrad_engine.testing import LoopbackServer
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
@@ -85,7 +88,10 @@ def test_each_opening_of_the_test_split_is_counted(cli: Any, run: Path) -> None:
     assert "opened 3 times so far" in cli("eval", run, "--data", TICKETS / "test.jsonl").stdout
     assert "opened" not in cli("eval", run, "--data", TICKETS / "train.jsonl").stdout
     entries = [json.loads(line) for line in (run / "evals.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [entry["split"] for entry in entries] == ["test", "test", "train"]
+    assert [(entry["event"], entry["split"]) for entry in entries] == [
+        (event, split) for split in ("test", "test", "train") for event in ("EvaluationStarted", "EvaluationEnded")
+    ]
+    assert [entry["status"] for entry in entries[1::2]] == ["finished"] * 3
 
 
 def test_the_report_counts_the_openings_too(cli: Any, run: Path) -> None:
@@ -149,12 +155,74 @@ def test_another_model_can_be_asked(cli: Any, run: Path, figures: Any) -> None:
     assert "unknown" in result.stdout
 
 
-def test_a_spent_budget_is_exit_code_3(cli: Any, run: Path) -> None:
-    """The run's hard limits hold here too."""
+def test_the_budget_of_the_run_was_the_runs(cli: Any, run: Path) -> None:
+    """What training could spend says nothing of what an evaluation costs."""
     body = json.loads((run / "config.json").read_text(encoding="utf-8"))
     body["config"]["budget"]["calls"] = 10
     (run / "config.json").write_text(json.dumps(body), encoding="utf-8")
     result = cli("eval", run)
-    assert result.exit_code == 3
-    assert "the budget of 10 calls" in result.stderr
+    assert result.exit_code == 0, result.output
+    assert "its [budget] was the run's" in " ".join(cli("eval", "--help").stdout.split())
+
+
+def test_a_spent_budget_scores_what_was_answered(cli: Any, run: Path) -> None:
+    """Exit code 3, with the mean of what was paid for and its bounds; the look at the test split is counted."""
+    body = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    # The worst case of a call, which the budget must have room for.
+    body["config"]["models"]["config"]["max_tokens"] = 60
+    (run / "config.json").write_text(json.dumps(body), encoding="utf-8")
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        asked = ("eval", run, "--model", "gpt-5-mini", "--base-url", server.base_url, "--budget")
+        result = cli(*asked, "0.004", "--json")
+        document = json.loads(result.stdout)
+        assert (result.exit_code, document["status"]) == (3, "budget")
+        assert 0 < document["unanswered"] < 113
+        assert document["unanswered"] + server.requests == 113
+        low, high = document["bounds"]
+        assert low < document["mean"] < high
+        assert f"; {server.requests} of 113 examples got a score" in result.stderr
+        assert "the budget of 0.004 dollars" in result.stderr
+        assert "opened 3 times so far" in cli(*asked, "0.004").stdout
+        started, ended = (run / "evals.jsonl").read_text(encoding="utf-8").splitlines()[:2]
+        assert (json.loads(started)["event"], json.loads(ended)["mean"]) == ("EvaluationStarted", document["mean"])
+        nothing = cli(*asked, "0.000001")
+    assert (nothing.exit_code, nothing.stdout) == (2, "")
+    assert "the budget of" in nothing.stderr
+
+
+def test_what_cannot_be_recorded_is_not_paid_for(cli: Any, run: Path) -> None:
+    """A run folder that cannot be written is found out beforehand."""
+    (run / "evals.jsonl").mkdir()
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        result = cli("eval", run, "--model", "m", "--base-url", server.base_url)
+        assert (result.exit_code, server.requests) == (2, 0)
+    assert "the run folder cannot be written" in result.stderr
+
+
+def test_what_can_be_recorded_no_longer_is_printed(cli: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk may be full at the end; the result is paid for."""
+
+    def append(folder: Path, entry: dict[str, Any]) -> None:
+        if "mean" in entry:
+            raise RunError("the run folder cannot be written: no space left")
+
+    monkeypatch.setattr(evaluate, "append_evaluation", append)
+    result = cli("eval", run, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["examples"] == 113
+    assert "no space left" in result.stderr
+
+
+def test_the_short_prompt_can_be_evaluated(cli: Any, run: Path, figures: Any) -> None:
+    """What shrink wrote, by a name of its own in the record; without it there is nothing to evaluate."""
+    lost = cli("eval", run, "--shrunk")
+    assert lost.exit_code == 2
+    assert "there is no short prompt" in lost.stderr
     assert not (run / "evals.jsonl").exists()
+    short = json.loads((run / "result.json").read_text(encoding="utf-8"))["seed"]
+    write_shrunk(run, short, {"after": short})
+    document = json.loads(cli("eval", run, "--shrunk", "--json").stdout)
+    assert (document["prompt"], document["test_openings"]) == ("shrunk", 2)
+    assert document["mean"] == figures(run)["seed_test"] != figures(run)["best_test"]
+    assert "shrunk prompt on" in cli("eval", run, "--shrunk").stdout
+    assert cli("eval", run, "--shrunk", "--seed-prompt").exit_code == 2

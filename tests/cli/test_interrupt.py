@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,15 +116,24 @@ def test_twice_ends_at_once(tmp_path: Path, optimizer: str) -> None:
     assert read_run(run).usage().calls == seed_scores
 
 
-def test_an_evaluation_that_is_interrupted_has_no_score(trained: tuple[Path, object], tmp_path: Path) -> None:
-    """Half of an evaluation is no number, and is not counted."""
+def test_an_evaluation_that_is_interrupted_scores_what_was_answered(
+    trained: tuple[Path, object], tmp_path: Path
+) -> None:
+    """What was paid for is told, with what the rest could make of it, and the look at the test split is counted."""
+    run = trained[0].parent / tmp_path.name
+    shutil.copytree(trained[0], run)
     with (
         LoopbackServer(TicketsModel(seed=0), latency=1.0) as server,
-        start(tmp_path, "eval", str(trained[0]), "--base-url", server.base_url) as process,
+        start(tmp_path, "eval", str(run), "--base-url", server.base_url, "--json") as process,
     ):
         wait_for_a_question(server, process)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
-    assert stdout == ""
-    assert "interrupted: the evaluation is not complete" in stderr
+    document = json.loads(stdout)
+    answered = 113 - document["unanswered"]
+    assert 0 < answered == document["usage"]["calls"] < 113
+    assert (document["status"], document["test_openings"]) == ("interrupted", 2)
+    assert document["bounds"][0] < document["bounds"][1]
+    assert f"interrupted; {answered} of 113 examples got a score" in stderr
+    assert [entry["event"] for entry in read_run(run).evals] == ["EvaluationStarted", "EvaluationEnded"]

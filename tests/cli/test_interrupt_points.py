@@ -102,6 +102,8 @@ def true_to_the_folder(said: str, run: Path, cli: Callable[..., Any]) -> None:
     elif f"interrupted; all of the run is in {run}" in last:
         whole(run)
         assert (shown.exit_code, "verdict" in shown.stdout) == (0, True)
+    elif f"interrupted; nothing was answered, so there is nothing in {run} to go on with" in last:
+        assert read_run(run).usage().calls == 0
     else:
         assert f"interrupted; what was paid for until then is in {run}, with the best prompt so far" in last
         assert not (run / "result.json").exists()

@@ -10,6 +10,12 @@ from typing import Any
 
 import pytest
 
+from textgrad_engine.cli import shrink
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.store import check_shrunk
+from textgrad_engine.testing import LoopbackServer
+
 
 @pytest.fixture
 def run(trained: tuple[Path, Any], tmp_path: Path) -> Callable[[], Path]:
@@ -70,6 +76,41 @@ def test_a_spent_budget(cli: Any, run: Any) -> None:
     result = cli("shrink", path, "--quiet")
     assert result.exit_code == 3
     assert (path / "shrunk_prompt.txt").is_file()
+
+
+def test_what_cannot_be_written_is_not_paid_for(cli: Any, run: Any) -> None:
+    """A run folder that cannot be written is found out beforehand; one that can be stays as it was until the end."""
+    path = run()
+    (path / "shrunk").touch()
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        result = cli("shrink", path, "--model", "m", "--base-url", server.base_url)
+        assert (result.exit_code, server.requests) == (2, 0)
+    assert "the run folder cannot be written" in result.stderr
+    (path / "shrunk").unlink()
+    before = sorted(path.iterdir())
+    check_shrunk(path)
+    assert sorted(path.iterdir()) == before
+
+
+def test_what_can_be_written_no_longer_is_printed(cli: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk may be full at the end; the short prompt is paid for."""
+
+    def write(folder: Path, texts: Any, about: Any) -> Path:
+        raise RunError("the run folder cannot be written: no space left")
+
+    monkeypatch.setattr(shrink, "write_shrunk", write)
+    result = cli("shrink", run(), "--max-tries", "1", "--allowance", "10")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["after"].keys() == {"system"}
+    assert "no space left" in result.stderr
+
+
+def test_help_says_what_there_is_after_an_interruption(cli: Any) -> None:
+    """Nothing, other than of a run; and that the run's limits hold."""
+    said = " ".join(cli("shrink", "--help").stdout.split())
+    assert "130 interrupted (nothing was written)" in said
+    assert "limits of the config's [budget] hold here" in said
+    assert "eval RUN --shrunk" in said
 
 
 def test_json(cli: Any, run: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -150,11 +151,32 @@ def test_an_error_of_the_users_own_code_is_a_message(
     assert result.exit_code == code
     assert f"error: {folder / 'broken.py'}{said}" in result.stderr
     assert "with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown" in result.stderr
-    assert (f"what was paid for until then is in {tmp_path / 'run'}" in result.stderr) is (code == 1)
+    assert (f"what was paid for until then is in {tmp_path / 'run'}" in result.stderr) is (which == "metric")
+    nothing = f"nothing was answered, so there is nothing in {tmp_path / 'run'} to go on with"
+    assert (nothing in result.stderr) is (which == "program")
     assert "Traceback" not in result.stderr
     monkeypatch.setenv("TEXTGRAD_DEBUG", "1")
     with pytest.raises((ZeroDivisionError, TypeError, KeyError)):
         cli("train", folder, "--run-dir", tmp_path / "again")
+
+
+METRIC_THAT_IMPORTS_LATER = """\
+def score(prediction, target):
+    import helper_of_this_metric
+    return helper_of_this_metric.score(prediction, target)
+"""
+
+
+def test_user_code_can_import_its_neighbours_while_it_runs(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Not only while it is imported; afterwards the path is as it was."""
+    folder = small(('name = "exact_match"', 'function = "later:score"\npurpose = "equality"'), rows=4)
+    (folder / "later.py").write_text(METRIC_THAT_IMPORTS_LATER, encoding="utf-8")
+    helper = "def score(prediction, target):\n    return float(prediction == target)\n"
+    (folder / "helper_of_this_metric.py").write_text(helper, encoding="utf-8")
+    before = list(sys.path)
+    result = cli("train", folder, "--run-dir", tmp_path / "run")
+    assert result.exit_code == 0, result.stderr
+    assert sys.path == before
 
 
 def test_a_mistake_of_the_library_keeps_its_traceback(cli: Any, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,12 +187,13 @@ def test_a_mistake_of_the_library_keeps_its_traceback(cli: Any, small: Any, monk
 
 
 def test_an_endpoint_that_refuses_the_key_is_exit_code_1(cli: Any, small: Any, tmp_path: Path) -> None:
-    """An error while running is told apart from a wrong config, and says where what was paid for is."""
+    """An error while running is told apart from a wrong config; what is said of the folder is so."""
     with LoopbackServer(TicketsModel(seed=0), api_key="right") as server:
         result = cli("train", small(), "--base-url", server.base_url, "--run-dir", tmp_path / "run")
     assert result.exit_code == 1
     assert "Incorrect API key" in result.stderr
-    assert f"is in {tmp_path / 'run'}" in result.stderr
+    assert f"nothing was answered, so there is nothing in {tmp_path / 'run'} to go on with" in result.stderr
+    assert "was paid for" not in result.stderr
     assert "Traceback" not in result.output
 
 

@@ -10,7 +10,14 @@ from textgrad_engine import Variable, nn
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
-from textgrad_engine.train.calling import check_examples, fields_named_by, run_scored, run_together, target_for
+from textgrad_engine.train.calling import (
+    check_examples,
+    fields_named_by,
+    inputs_and_target,
+    run_scored,
+    run_together,
+    target_for,
+)
 
 PATIENCE = 60.0
 
@@ -47,6 +54,31 @@ def test_a_program_gets_the_fields_it_names_and_no_others() -> None:
     assert fields_named_by(Program())({**row, "tone": "dry"}, "1") == {"ticket": "x", "tone": "dry"}
     assert fields_named_by(Program())({**row, "tone": None}, "1") == {"ticket": "x"}
     assert fields_named_by(lambda ticket: ticket)(row, "1") == {"ticket": "x"}
+
+
+@pytest.mark.parametrize(("value", "why"), [(["new", "vip"], "a list"), ([], "a list"), ({"a": 1}, "an object")])
+def test_what_is_no_text_does_not_fill_a_slot(value: Any, why: str) -> None:
+    """A list would be a batch, of which each call sees one entry; a program of a class may join it as it likes."""
+    chat = nn.ChatCompletion("{question} {contexts}", system="Answer. {hint}")
+    row = {"question": "q", "contexts": "none"}
+    for field in ("contexts", "hint"):
+        with pytest.raises(DataError, match=f"example 't1': the field '{field}' holds {why}, which .* one"):
+            fields_named_by(chat)({**row, field: value}, "t1")
+    assert fields_named_by(lambda contexts: "")({**row, "contexts": value}, "t1") == {"contexts": value}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [lambda ticket, queue: "", lambda ticket, queue=None: "", nn.ChatCompletion("{ticket} {queue}")],
+    ids=["required", "default", "slot"],
+)
+def test_a_program_is_not_shown_the_target(program: Any) -> None:
+    """Else every score is that of copying the answer. Where nothing holds a target, nothing is given away."""
+    row = {"ticket": "x", "queue": "billing"}
+    with pytest.raises(DataError, match="example 't1': the program is shown 'queue', and that field holds the target"):
+        inputs_and_target(program, nn.ExactMatch(), "queue")(row, "t1")
+    judged = inputs_and_target(lambda ticket, target=None: "", nn.Judge("Is it polite?"), "target")
+    assert judged(row, "t1") == ({"ticket": "x"}, None)
 
 
 @pytest.mark.parametrize("loss", [nn.ExactMatch(), lambda prediction, target: prediction])

@@ -21,6 +21,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm import Request, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train import Evaluation, compare, evaluate
+from textgrad_engine.train.evaluator import attempt
 
 PATIENCE = 60.0
 
@@ -47,6 +48,64 @@ def echo(failing: dict[str, Exception] | None = None, wrong: tuple[str, ...] = (
 
 def scores(model: Any, count: int, **options: Any) -> Evaluation:
     return evaluate(nn.ChatCompletion("{word}", model=model), rows(count), nn.ExactMatch(), **options)
+
+
+class Waits(nn.Module):
+    """Looks at its answer before it gives it."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{word}", model=model)
+
+    def forward(self, word: str) -> str:
+        return str(self.chat(word=word))
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_was_answered_before_the_budget_was_spent_is_not_lost(waits: bool) -> None:
+    """More than half may be missing then, as nobody asked for them; those that failed by themselves are counted."""
+    model = resolve(echo({"1": ContentFiltered("no")}))
+    program = Waits(model) if waits else nn.ChatCompletion("{word}", model=model)
+    with tg.budget(calls=3):
+        found, ended = attempt(program, rows(8), nn.ExactMatch())
+    assert isinstance(ended, BudgetExceeded)
+    assert found is not None
+    assert (found.answered, found.unanswered, found.bounds) == ((1.0, 1.0), 6, (0.25, 1.0))
+    with tg.budget(calls=3), pytest.raises(BudgetExceeded):
+        evaluate(program, rows(8), nn.ExactMatch())
+
+
+class Twice(nn.Module):
+    """Says a word and its capitals, as a batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Say.", role="system prompt"), model=echo())
+
+    def forward(self, word: str) -> Variable:
+        return self.chat(word=[word, word.upper()])
+
+
+@pytest.mark.parametrize("loss", [nn.ExactMatch(), nn.Metric(lambda said, wanted: 1.0, "anything")])
+def test_a_batch_of_predictions_for_one_target_is_refused(loss: Any) -> None:
+    """Its scores would be added up, and the mean would be above the highest score."""
+    given = [{"id": "t1", "word": "a", "target": "a"}]
+    with pytest.raises(DataError, match="example 't1': the program gave a batch of 2 predictions for one target"):
+        evaluate(Twice(), given, loss)
+    with pytest.raises(DataError, match="example 't1': the program gave a batch of 2 predictions"):
+        tg.train.Objective(Twice(), loss, given).scores(("Say.",), [0])
+
+
+def test_a_batch_of_predictions_may_have_a_target_for_each() -> None:
+    """Or a loss of its own, which says what a batch is worth."""
+    given = [{"word": "a", "target": ["a", "A"]}, {"word": "b", "target": ["b", "b"]}]
+    assert evaluate(Twice(), given, nn.ExactMatch()).scores == (2.0, 1.0)
+    plain = [{"word": "a", "target": "a"}]
+
+    def either(said: Variable, wanted: str) -> Variable:
+        return tg.ops.exact_match_evaluator(said, wanted, reduction_fn=max)[0]
+
+    assert evaluate(Twice(), plain, either).scores == (1.0,)
 
 
 def test_arguments_in_the_order_of_fit_are_told_apart() -> None:

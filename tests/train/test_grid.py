@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import func, nn, use_models
+from textgrad_engine import Variable, func, nn, ops, use_models
 from textgrad_engine.errors import EmptyResponse
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.usage import CallRecord, observe
@@ -157,8 +157,8 @@ def test_a_lost_answer_costs_one_score(grids: list[int]) -> None:
 
 
 def test_what_is_no_text_is_run_one_by_one(grids: list[int]) -> None:
-    """A number or a list of a field is given to the program as it is."""
-    rows = [{"id": "a", "word": ["ant"], "target": "ANT"}]
+    """A number in a field is given to the program as it is."""
+    rows = [{"id": "a", "word": 7, "target": "ANT"}]
     objective = Objective(plain(), nn.ExactMatch(), rows)
     with use_models(forward=FunctionModel(lambda request: "ANT")):
         assert objective.matrix(CANDIDATES, [0]) == [[1.0]] * 3
@@ -167,7 +167,10 @@ def test_what_is_no_text_is_run_one_by_one(grids: list[int]) -> None:
 
 def test_batches_inside_the_program_keep_their_numbers(grids: list[int]) -> None:
     """An inner batch is numbered behind the example's name, as without the grid."""
-    loss = nn.Metric(lambda said, wanted: float(said == [wanted, wanted]), "equality of both")
+
+    def loss(prediction: Variable, wanted: str) -> Variable:
+        return ops.exact_match_evaluator(prediction, wanted, reduction_fn=min)[0]
+
     together, alone = Seen(Parts(), loss), Seen(Parts(), loss, concurrency=4)
     assert grids == [3]
     assert together.scores == alone.scores

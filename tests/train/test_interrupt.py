@@ -34,6 +34,19 @@ def test_the_handler_of_before_is_put_back() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    """A program that a script started in the background is not stopped by a Ctrl-C that was meant for another."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with finishing_on_interrupt(), stopping_on_interrupt() as stop:
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            signal.raise_signal(signal.SIGINT)
+            assert not stop.is_set
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_after_the_signal_nothing_more_is_sent() -> None:
     """Calls that are dispatched afterwards fail at once."""
     model = FunctionModel(lambda request: "x")

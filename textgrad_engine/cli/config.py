@@ -36,6 +36,7 @@ from textgrad_engine.data.load import load, missing_file, read_text
 from textgrad_engine.data.split import overlaps
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.templates import SLOT_NAMES, not_slots, slots_of
+from textgrad_engine.train.calling import no_text
 
 __all__ = ["Config", "check_columns", "load_config", "read_data"]
 
@@ -143,14 +144,27 @@ class Config(Section):
 
     def input_columns(self) -> tuple[str, ...]:
         """The columns that the program wants: the slots of ``user``, or what the class's `forward` names."""
+        return self._columns()[0]
+
+    @property
+    def may_lack_target(self) -> bool:
+        """Whether the metric can do without targets: a judge, unless the file says which column holds them."""
+        return self.metric.kind == "judge" and self.data.target == "target"
+
+    def _columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The columns that the program wants, and those that it is given where the data has them."""
         if self.program.user is not None:
-            return slots_of(self.program.user)
+            wanted = slots_of(self.program.user)
+            return wanted, tuple(name for name in slots_of(self.system_text() or "") if name not in wanted)
         forward = getattr(self.program_class(), "forward", None)
         if not callable(forward):
             self.fail(f"[program] class = {self.program.class_!r} has no method forward; add one", "program", "class")
-        named = list(inspect.signature(forward).parameters.values())[1:]
         kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        return tuple(each.name for each in named if each.kind in kinds and each.default is each.empty)
+        named = [each for each in list(inspect.signature(forward).parameters.values())[1:] if each.kind in kinds]
+        return (
+            tuple(each.name for each in named if each.default is each.empty),
+            tuple(each.name for each in named if each.default is not each.empty),
+        )
 
     def resolved(self) -> dict[str, Any]:
         """Every setting as plain JSON values, defaults included; `of` reads them back. Paths count from `folder`."""
@@ -185,8 +199,7 @@ class Config(Section):
         """
         values = self.resolved()
         if model is not None:
-            kept = {key: value for key, value in values["models"].items() if key in _OF_THE_ENDPOINT}
-            values["models"] = {**kept, "forward": model}
+            values["models"] = self.models.of(model).model_dump(mode="json", exclude_none=True)
         for section, key, value in (
             ("models", "base_url", base_url),
             ("budget", "dollars", budget),
@@ -284,15 +297,14 @@ def check_columns(config: Config, dataset: Dataset) -> None:
     """Check that every row has the columns that the program and the metric need.
 
     Raises:
-        DataError: a row lacks one, or has a target that exact match cannot compare; the message names the data's file
-            and line, and the config's line that needs it.
+        DataError: a row lacks one, or has what is no text for a slot, or a target that exact match cannot compare; the
+            message names the data's file and line, and the config's line that needs it.
     """
-    wanted = [
-        (name, "program", "user" if config.program.user is not None else "class") for name in config.input_columns()
-    ]
+    required, optional = config._columns()
+    slots = config.program.user is not None
+    wanted = [(name, "program", "user" if slots else "class") for name in required]
     target = config.data.target
-    # A judge can do without a reference answer, unless the config or the data speaks of one.
-    if config.metric.kind != "judge" or target != "target" or target in dataset.columns:
+    if not config.may_lack_target or target in dataset.columns:
         wanted.append((target, "data", "target"))
     if config.data.clusters is not None:
         wanted.append((config.data.clusters, "data", "clusters"))
@@ -300,10 +312,14 @@ def check_columns(config: Config, dataset: Dataset) -> None:
         try:
             dataset.require(column)
         except DataError as error:
-            line = line_of(config._lines, (section, key))
-            raise DataError(
-                f"{error} ({place(config.path, line, config._lines)}[{section}] {key} asks for it)"
-            ) from None
+            raise DataError(f"{error} ({_asked_by(config, section, key)})") from None
+    for column in (*required, *optional) if slots else ():
+        for index, row in enumerate(dataset):
+            if why := no_text(row.get(column)):
+                key = "user" if column in required else config.program.system_key
+                raise DataError(
+                    f"{dataset.where(index)}: column {column!r} holds {why} ({_asked_by(config, 'program', key)})"
+                )
     if config.metric.kind == "exact_match":
         _check_texts(config, dataset)
 
@@ -313,19 +329,21 @@ def _check_texts(config: Config, dataset: Dataset) -> None:
     column = config.data.target
     for index, row in enumerate(dataset):
         if isinstance(row[column], dict | list):
-            line = line_of(config._lines, ("data", "target"))
             kind = "a list" if isinstance(row[column], list) else "an object"
             raise DataError(
-                f"{dataset.where(index)}: column {column!r} is {kind} in this row, and exact match compares "
-                "texts: write it as text, or give a [metric] function of your own "
-                f"({place(config.path, line, config._lines)}[data] target names the column)"
+                f"{dataset.where(index)}: column {column!r} is {kind} in this row, and exact match compares texts: "
+                f"write it as text, or give a [metric] function of your own ({_asked_by(config, 'data', 'target')})"
             )
+
+
+def _asked_by(config: Config, section: str, key: str) -> str:
+    """The config's line that needs a column, in words."""
+    return f"{place(config.path, line_of(config._lines, (section, key)), config._lines)}[{section}] {key} asks for it"
 
 
 def _check_braces(config: Config, dataset: Dataset) -> None:
     """Refuse a prompt with a column in braces that the model would be shown as it stands."""
-    key = "system" if config.program.system_file is None else "system_file"
-    for name, text in (("user", config.program.user), (key, config.system_text())):
+    for name, text in (("user", config.program.user), (config.program.system_key, config.system_text())):
         if found := not_slots(text or "", dataset.columns):
             config.fail(
                 f"[program] {name} has {{{found[0]}}}, and the column {found[0]!r} of {dataset.path} cannot fill it: "
@@ -362,7 +380,15 @@ def _check_program(config: Config) -> None:
     if program.class_ is not None:
         if texts:
             config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
-        config.input_columns()
+        required, optional = config._columns()
+        target = config.data.target
+        if target in required or (target in optional and not config.may_lack_target):
+            config.fail(
+                f"[program] class = {program.class_!r}: its forward names {target}, the answer by [data] target; take "
+                "it out",
+                "program",
+                "class",
+            )
         return
     if "system" in texts and "system_file" in texts:
         config.fail("[program] has system and system_file; take one of them out", "program", "system_file")
@@ -378,13 +404,13 @@ def _check_program(config: Config) -> None:
             "program",
             "user",
         )
-    if config.data.target in slots:
+    required, optional = config._columns()
+    target = config.data.target
+    if target in (*required, *optional):
+        key = "user" if target in required else program.system_key
         config.fail(
-            f"[program] user shows the model {{{config.data.target}}}, the answer by [data] target; take it out",
-            "program",
-            "user",
+            f"[program] {key} shows the model {{{target}}}, the answer by [data] target; take it out", "program", key
         )
-    config.system_text()
 
 
 def _check_files(config: Config) -> None:
@@ -466,8 +492,5 @@ def _check_train(config: Config) -> None:
                 key,
             )
 
-
-_OF_THE_ENDPOINT = ("base_url", "api", "config", "requests_per_minute", "tokens_per_minute")
-"""The keys of [models] that hold for whatever model is named."""
 
 _CHECKS = (_check_endpoint, _check_files, _check_metric, _check_program, _check_train)

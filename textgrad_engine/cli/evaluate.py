@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import textwrap
@@ -16,10 +17,11 @@ from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, check_columns
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, ModelName, Quiet, RunPath
-from textgrad_engine.cli.output import INTERRUPTED, checking, command, complain, width, write
+from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, checking, command, complain, width, write
 from textgrad_engine.cli.progress import score_bar
+from textgrad_engine.cli.settings import Budget
 from textgrad_engine.data import Dataset, load
-from textgrad_engine.errors import CallCancelled, RunError, Stopped
+from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
@@ -28,7 +30,7 @@ from textgrad_engine.report.view import lost, size
 from textgrad_engine.report.words import count, duration, interval, money, plural, score
 from textgrad_engine.store import Run, append_evaluation, read_run
 from textgrad_engine.train import Evaluation
-from textgrad_engine.train import evaluate as scored
+from textgrad_engine.train.evaluator import attempt
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 
 __all__ = ["evaluate"]
@@ -48,6 +50,9 @@ def evaluate(
     seed_prompt: Annotated[
         bool, typer.Option("--seed-prompt", help="Evaluate the prompt as it was before the run, not the best one.")
     ] = False,
+    shrunk: Annotated[
+        bool, typer.Option("--shrunk", help="Evaluate the short prompt that shrink wrote, not the best one.")
+    ] = False,
     repeats: Annotated[
         int,
         typer.Option("--repeats", metavar="N", min=1, help="Run each example so often; its score is the mean."),
@@ -66,22 +71,37 @@ def evaluate(
 ) -> None:
     """Evaluate the best prompt of a run: mean score with its 95% interval.
 
-    Models, metric and seed are those of the run's config. Each time the test split is opened, that is counted.
+    Models, metric and seed are those of the run's config; its [budget] was the run's, and does not hold here: --budget
+    does. Each time the test split is opened, that is counted. Where the budget is spent, or after Ctrl-C, the score is
+    that of what was answered, with what the rest could make of it.
     """
     with checking():
         found = read_run(run)
-        config = runs.config_of(found, found.seed if seed_prompt else found.best)
-        config = runs.changed(config, model=model, base_url=base_url, budget=budget)
+        prompt, texts = _texts(found, seed_prompt=seed_prompt, shrunk=shrunk)
+        config = runs.changed(
+            runs.config_of(found, texts), model=model, base_url=base_url, limits=Budget(dollars=budget)
+        )
         path, dataset = _dataset(config, data)
         if clusters is not None:
             dataset.require(clusters)
         elif config.data.clusters in dataset.columns:
             clusters = config.data.clusters
         program = build.make_program(config)
-        load_texts(program, found.seed if seed_prompt else found.best, found)
+        load_texts(program, texts, found)
         metric = build.make_metric(config)
         models = build.make_models(config, model)
         build.check_prices(config, models, budget)
+        with build.prompts_of(config):
+            pass
+        about = {
+            "data": str(path) if data is not None else config.data.test,
+            "split": runs.split_of(found, dataset),
+            "digest": runs.digest_of(dataset),
+            "prompt": prompt,
+            "models": config.models.roles(),
+            "seed": config.seed,
+        }
+        append_evaluation(found.path, {"event": runs.EVALUATION_STARTED, **about})
     began = time.monotonic()
     with (
         build.surroundings(config, models),
@@ -89,34 +109,48 @@ def evaluate(
         score_bar(len(dataset) * repeats, quiet or as_json) as on_score,
         stopping_on_interrupt(),
     ):
-        try:
-            evaluation = scored(
-                program,
-                dataset,
-                metric,
-                target=config.data.target,
-                repeats=repeats,
-                clusters=clusters,
-                on_score=on_score,
-            )
-        except (Stopped, CallCancelled):
-            complain("interrupted: the evaluation is not complete, so there is no score")
-            raise typer.Exit(INTERRUPTED) from None
-    split = runs.split_of(found, dataset)
+        evaluation, ended = attempt(
+            program,
+            dataset,
+            metric,
+            target=config.data.target,
+            repeats=repeats,
+            clusters=clusters,
+            on_score=on_score,
+        )
+    spent = isinstance(ended, BudgetExceeded)
     entry = {
-        "data": str(path) if data is not None else config.data.test,
-        "split": split,
-        "digest": runs.digest_of(dataset),
-        "prompt": "seed" if seed_prompt else "best",
-        "models": config.models.roles(),
-        "seed": config.seed,
+        **about,
+        "status": "finished" if ended is None else "budget" if spent else "interrupted",
         **(evaluation_as_json(evaluation) or {}),
         "usage": usage_as_json(used.total),
         "seconds": round(time.monotonic() - began, 3),
     }
-    openings = runs.openings(found) + 1 if split == "test" else None
-    append_evaluation(found.path, entry)
-    _print(found, entry, evaluation, used.total, openings, quiet=quiet, as_json=as_json)
+    openings = runs.openings(found) + 1 if entry["split"] == "test" else None
+    with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same
+        stack.callback(append_evaluation, found.path, {"event": runs.EVALUATION_ENDED, **entry})
+        if evaluation is not None:
+            _print(found, entry, evaluation, used.total, openings, quiet=quiet, as_json=as_json)
+    if ended is None:
+        return
+    if spent and evaluation is None:
+        raise ended
+    answered = 0 if evaluation is None else len(evaluation.answered)
+    complain(f"{ended if spent else 'interrupted'}; {answered} of {plural(len(dataset), 'example')} got a score")
+    raise typer.Exit(BUDGET_SPENT if spent else INTERRUPTED)
+
+
+def _texts(run: Run, *, seed_prompt: bool, shrunk: bool) -> tuple[str, dict[str, str]]:
+    """Which texts of a run are evaluated, in a word, and the texts by name.
+
+    Raises:
+        RunError: two were asked for, or they are not there.
+    """
+    if seed_prompt and shrunk:
+        raise RunError("--seed-prompt and --shrunk name two prompts; leave one of them out")
+    if shrunk:
+        return "shrunk", run.shrunk()
+    return ("seed", run.seed) if seed_prompt else ("best", run.best)
 
 
 def load_texts(program: Module, texts: Mapping[str, str], run: Run) -> None:
@@ -203,7 +237,7 @@ def _remarks(entry: dict[str, Any], evaluation: Evaluation, openings: int | None
             f"The test split was opened {plural(openings, 'time')} so far, by the run and by eval. The more often one "
             "looks at it and then chooses, the more its score flatters."
         )
-    elif entry["split"] and entry["prompt"] == "best":
+    elif entry["split"] and entry["prompt"] != "seed":
         remarks.append(f"The run worked with its {_SPLITS[entry['split']]} split, so this score flatters the prompt.")
     for remark in remarks:
         yield ""

@@ -8,25 +8,37 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import estimate, evaluate, show, shrink, train
-from textgrad_engine.cli.output import EPILOG
+from textgrad_engine.cli.output import epilog
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="textgrad-engine",
     help="Make LLM prompts better from examples, and prove it on held-out data.",
-    epilog=EPILOG,
+    epilog=epilog(),
     no_args_is_help=True,
     rich_markup_mode="markdown",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("train", epilog=EPILOG)(train.train)
-app.command("eval", epilog=EPILOG)(evaluate.evaluate)
-app.command("estimate", epilog=EPILOG)(estimate.estimate)
-app.command("show", epilog=EPILOG)(show.show)
-app.command("shrink", epilog=EPILOG)(shrink.shrink)
+app.command("train", epilog=epilog())(train.train)
+app.command(
+    "eval",
+    epilog=epilog(
+        "the score of what was answered was printed",
+        "the score of what was answered was printed, unless Ctrl-C was pressed twice",
+    ),
+)(evaluate.evaluate)
+app.command("estimate", epilog=epilog())(estimate.estimate)
+app.command("show", epilog=epilog())(show.show)
+app.command(
+    "shrink",
+    epilog=epilog(
+        "what was found until then was printed and written; nothing was if the whole prompt could not be validated",
+        "nothing was written",
+    ),
+)(shrink.shrink)
 
 
 def _version(wanted: bool) -> None:

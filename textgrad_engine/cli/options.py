@@ -43,7 +43,7 @@ ModelName = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="Use this model for everything, e.g. openai/gpt-5-mini, instead of the config's models.",
+        help="Use this model for everything, e.g. openai/gpt-5-mini, instead of the config's models and their context.",
     ),
 ]
 OptimizerName = Annotated[

@@ -12,13 +12,12 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from textgrad_engine.cli.user_code import line_of_user
+from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.train.interrupt import finishing_on_interrupt
 
 __all__ = [
     "BUDGET_SPENT",
-    "EPILOG",
     "FAILED",
     "FINISHING",
     "INTERRUPTED",
@@ -30,6 +29,7 @@ __all__ = [
     "colors",
     "command",
     "complain",
+    "epilog",
     "say",
     "width",
     "write",
@@ -41,12 +41,23 @@ WRONG = 2
 BUDGET_SPENT = 3
 INTERRUPTED = 130
 
-EPILOG = (
-    "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data, or a budget "
-    "without room for one call (nothing was paid for); "
-    "3 the budget was spent (the result so far was printed); 130 interrupted (the result so far was printed, unless "
-    "Ctrl-C was pressed twice)."
-)
+
+def epilog(
+    spent: str = "the result so far was printed",
+    interrupted: str = "the result so far was printed, unless Ctrl-C was pressed twice",
+) -> str:
+    """What the help of a command says of its exit codes.
+
+    Args:
+        spent: what there is when the budget was spent.
+        interrupted: what there is after Ctrl-C.
+    """
+    return (
+        "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data, or a budget "
+        f"without room for one call (nothing was paid for); 3 the budget was spent ({spent}); 130 interrupted "
+        f"({interrupted})."
+    )
+
 
 STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
 FINISHING = "finishing: nothing is asked any more; Ctrl-C again ends at once"
@@ -85,12 +96,12 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with finishing_on_interrupt(_answer):
+            with finishing_on_interrupt(_answer), path_restored():
                 return function(*args, **kwargs)
         except CommandFailed as failed:
             _end(failed.error, failed.code)
         except TextgradError as error:
-            _end(error, BUDGET_SPENT if isinstance(error, BudgetExceeded) else FAILED)
+            _end(error, _code_of(error))
         except KeyboardInterrupt as error:
             complain("; ".join(["interrupted", *getattr(error, "__notes__", ())]))
             raise typer.Exit(INTERRUPTED) from None
@@ -100,6 +111,12 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             _end(error, FAILED)
 
     return run
+
+
+def _code_of(error: TextgradError) -> int:
+    if isinstance(error, BudgetExceeded):
+        return WRONG if error.too_small else BUDGET_SPENT
+    return FAILED
 
 
 def _answer(asking: bool) -> None:

@@ -11,14 +11,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.settings import Budget
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.words import plural
-from textgrad_engine.store import Run
+from textgrad_engine.store import Run, read_run
 from textgrad_engine.store.records import dumps
 
 __all__ = [
     "CONTROL",
+    "EVALUATION_ENDED",
+    "EVALUATION_STARTED",
     "begun",
     "best_files",
     "changed",
@@ -33,6 +36,9 @@ __all__ = [
     "split_of",
     "summary",
 ]
+
+EVALUATION_STARTED, EVALUATION_ENDED = "EvaluationStarted", "EvaluationEnded"
+"""The two lines that an evaluation has in ``evals.jsonl``; of one that was killed there is only the first."""
 
 CONTROL = "a control: the optimizer got no feedback"
 
@@ -110,14 +116,13 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
     return config
 
 
-def changed(config: Config, *, model: str | None, base_url: str | None, budget: float | None) -> Config:
-    """The config with what the command line says."""
+def changed(config: Config, *, model: str | None, base_url: str | None, limits: Budget) -> Config:
+    """The config with what the command line says, and with these limits in place of its own."""
     models = config.models
     if model is not None:
-        models = models.model_copy(update={"forward": model, "backward": None, "optimizer": None, "judge": None})
+        models = models.of(model)
     if base_url is not None:
         models = models.model_copy(update={"base_url": base_url})
-    limits = config.budget if budget is None else config.budget.model_copy(update={"dollars": budget})
     return config.model_copy(update={"models": models, "budget": limits})
 
 
@@ -135,10 +140,10 @@ def split_of(run: Run, dataset: Dataset) -> str | None:
 
 
 def openings(run: Run) -> int:
-    """How often the run's test split was looked at: by the run itself, and by evaluations since."""
+    """How often the run's test split was looked at: by the run itself, and by evaluations since, ended or not."""
     own = any(event.get("event") == "PhaseStarted" and event.get("phase") == "test" for event in run.events)
     return max(int(own), 0 if run.result is None else run.result.openings) + sum(
-        1 for entry in run.evals if entry.get("split") == "test"
+        1 for entry in run.evals if entry.get("split") == "test" and entry.get("event") != EVALUATION_ENDED
     )
 
 
@@ -156,12 +161,27 @@ def left_in(path: Path) -> str:
     """What a run that was ended at once has left in its folder, in words."""
     if (path / "result.json").is_file():
         return f"all of the run is in {path}, and `show {path}` prints the result"
-    if begun(path):
+    if _answered(path):
         return (
             f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
             f"`show {path}` prints what is known"
         )
-    return f"nothing was asked, so there is nothing in {path} to go on with"
+    return f"nothing was {'answered' if begun(path) else 'asked'}, so there is nothing in {path} to go on with"
+
+
+def _answered(path: Path) -> bool:
+    """Whether a run has paid for anything, or found it in the cache."""
+    if not begun(path):
+        return False
+    try:
+        return any("text" in entry or _tokens(entry) for entry in read_run(path).completions())
+    except RunError:  # whatever it is that cannot be read now
+        return True
+
+
+def _tokens(entry: Mapping[str, Any]) -> int:
+    """What a call without a finished answer was charged for all the same."""
+    return int(entry.get("usage", {}).get("output_tokens", 0))
 
 
 def how_it_ended(run: Run) -> str:

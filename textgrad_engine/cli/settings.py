@@ -41,6 +41,11 @@ class Program(Section):
     user: str | None = None
     class_: str | None = Field(default=None, alias="class")
 
+    @property
+    def system_key(self) -> str:
+        """The key that gives the system prompt."""
+        return "system" if self.system_file is None else "system_file"
+
 
 class Data(Section):
     """The files of examples, the column that holds the answer, and the one that says which belong together, if any."""
@@ -104,6 +109,11 @@ class Models(Section):
     tokens_per_minute: float | None = Field(default=None, ge=1)
     context: int | None = Field(default=None, ge=1)
     config: Sampling = Sampling()
+
+    def of(self, name: str) -> Models:
+        """Another model in every role: what the endpoint is and takes stays, a context belongs to the models of now."""
+        gone = dict.fromkeys(("backward", "optimizer", "judge", "context"))
+        return self.model_copy(update={**gone, "forward": name})
 
     def roles(self) -> dict[str, str]:
         """The names that are given, by role, for `use_models`."""

@@ -22,7 +22,7 @@ from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.shrunk import render_shrunk
 from textgrad_engine.report.words import money, plural, score
-from textgrad_engine.store import Run, read_run, write_shrunk
+from textgrad_engine.store import Run, check_shrunk, read_run, write_shrunk
 from textgrad_engine.train import ShrinkResult
 from textgrad_engine.train import shrink as shortened
 from textgrad_engine.train.interrupt import stopping_on_interrupt
@@ -49,7 +49,8 @@ def shrink(
     """Find the shortest prompt that is not worse on validation, and write it beside the run's best one.
 
     Lines are left out, and what is left is raced against the whole prompt; the run's best prompt stays as it is. The
-    test split is not opened; `eval` with the short prompt as a config's system_file tells how good it is there.
+    limits of the config's [budget] hold here, too, counted from the start. The test split is not opened;
+    `eval RUN --shrunk` tells how good the short prompt is there.
     """
     with checking():
         found = read_run(run)
@@ -57,7 +58,9 @@ def shrink(
             raise RunError(
                 f"{run} has no result, as the run {runs.how_it_ended(found)}; only finished runs can be shrunk"
             )
-        config = runs.changed(runs.config_of(found, found.best), model=model, base_url=base_url, budget=budget)
+        config = runs.config_of(found, found.best)
+        limits = config.budget if budget is None else config.budget.model_copy(update={"dollars": budget})
+        config = runs.changed(config, model=model, base_url=base_url, limits=limits)
         val = _validation(config, found)
         program = build.make_program(config)
         load_texts(program, found.best, found)
@@ -65,6 +68,7 @@ def shrink(
         contracts = _contracts(config, found)
         models = build.make_models(config, model)
         build.check_prices(config, models, budget)
+        check_shrunk(found.path)
     began = time.monotonic()
     parameters = dict(program.named_parameters())
     with (
@@ -91,7 +95,11 @@ def shrink(
             complain("interrupted: the prompt was not shrunk, and nothing was written")
             raise typer.Exit(INTERRUPTED) from None
     about = _document(result, round(time.monotonic() - began, 3))
-    place = write_shrunk(found.path, result.after, about)
+    try:
+        place = write_shrunk(found.path, result.after, about)
+    except RunError:  # it is paid for, so it is printed all the same
+        write(json.dumps({"run": str(run), "file": None, **about}, ensure_ascii=False, indent=2))
+        raise
     if as_json:
         write(json.dumps({"run": str(run), "file": str(place), **about}, ensure_ascii=False, indent=2))
     elif quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
@@ -10,12 +11,13 @@ import re
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from textgrad_engine.data.dataset import suggest
 
-__all__ = ["import_beside", "line_of_user"]
+__all__ = ["import_beside", "line_of_user", "path_restored"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OTHERS = tuple([os.path.join(folder, "") for folder in (_PACKAGE, *map(sysconfig.get_path, ("stdlib", "platstdlib")))])
@@ -35,7 +37,8 @@ def import_beside(spec: str, folder: Path) -> Any:
     places = (folder / f"{top}.py", folder / top / "__init__.py")
     file = next((place.resolve() for place in places if place.is_file()), None)
     _folders.add(os.path.join(folder.resolve(), ""))
-    sys.path.insert(0, str(folder.resolve()))  # so that the module can import its neighbours
+    beside = str(folder.resolve())
+    sys.path.insert(0, beside)  # so that the module can import its neighbours
     try:
         if file is not None:
             # A name of its own, so that the program.py of two configs in one process do not meet.
@@ -50,11 +53,23 @@ def import_beside(spec: str, folder: Path) -> Any:
             raise ImportError(f"there is no module {error.name!r}, neither in {folder} nor installed") from None
         raise
     finally:
-        sys.path.remove(str(folder.resolve()))
+        sys.path.remove(beside)
+        if beside not in sys.path:  # what it imports when it runs comes from there, too; `path_restored` ends that
+            sys.path.append(beside)
     if not hasattr(module, attribute):
         public = [each for each in vars(module) if not each.startswith("_")]
         raise ImportError(f"{module.__file__} has no {attribute!r}{suggest(attribute, public)}")
     return getattr(module, attribute)
+
+
+@contextlib.contextmanager
+def path_restored() -> Iterator[None]:
+    """Inside the block, code that configs name can import its neighbours; afterwards `sys.path` is as it was."""
+    before = list(sys.path)
+    try:
+        yield
+    finally:
+        sys.path[:] = before
 
 
 def line_of_user(error: BaseException) -> str:

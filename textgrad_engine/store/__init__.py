@@ -1,6 +1,6 @@
 """The run folder: what happened, what was paid for, and the best texts. Importing this lets the Trainer write one."""
 
-from textgrad_engine.store.journal import RunFolder, append_evaluation, write_atomically, write_shrunk
+from textgrad_engine.store.journal import RunFolder, append_evaluation, check_shrunk, write_atomically, write_shrunk
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import (
     FORMAT,
@@ -16,6 +16,7 @@ __all__ = [
     "Run",
     "RunFolder",
     "append_evaluation",
+    "check_shrunk",
     "evaluation_from_json",
     "evaluation_to_json",
     "read_run",

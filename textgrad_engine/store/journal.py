@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import tempfile
 import threading
 import time
 import weakref
@@ -36,7 +37,7 @@ from textgrad_engine.train.events import (
     StepEnded,
 )
 
-__all__ = ["RunFolder", "append_evaluation", "write_atomically", "write_shrunk"]
+__all__ = ["RunFolder", "append_evaluation", "check_shrunk", "write_atomically", "write_shrunk"]
 
 
 class RunFolder:
@@ -169,7 +170,7 @@ def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
 
     Args:
         folder: the run folder.
-        entry: what was evaluated and what came of it, as plain JSON values.
+        entry: that an evaluation was begun, on what, or what came of it, as plain JSON values.
 
     Raises:
         RunError: it cannot be written.
@@ -177,6 +178,27 @@ def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
     try:
         with (folder / "evals.jsonl").open("ab", buffering=0) as file:
             append_line(file.fileno(), dumps({**entry, "time": timestamp(time.time())}))
+    except OSError as error:
+        raise _unwritable(error, folder) from error
+
+
+def check_shrunk(folder: Path) -> None:
+    """Check that shortened texts can be written beside the best ones of a run; what is there stays as it is.
+
+    Args:
+        folder: the run folder.
+
+    Raises:
+        RunError: they cannot be written.
+    """
+    new = not (folder / "shrunk").exists()
+    try:
+        (folder / "shrunk").mkdir(exist_ok=True)
+        for place in (folder, folder / "shrunk"):
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        if new:
+            (folder / "shrunk").rmdir()
     except OSError as error:
         raise _unwritable(error, folder) from error
 

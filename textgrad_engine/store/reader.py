@@ -57,6 +57,21 @@ class Run:
         """
         return _read_lines(self.path / "completions.jsonl", [])
 
+    def shrunk(self) -> dict[str, str]:
+        """The short texts by name, which `textgrad-engine shrink` wrote.
+
+        Raises:
+            RunError: there are none, or their file was damaged.
+        """
+        path = self.path / "shrink.json"
+        body = _json(path)
+        if body is None:
+            raise RunError(f"{self.path}: there is no short prompt; `textgrad-engine shrink {self.path}` makes one")
+        texts = body.get("after")
+        if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+            raise RunError(f"{path}: was damaged, as it holds no texts; restore it, or shrink the run again")
+        return dict(texts)
+
     def usage(self) -> Usage:
         """What the completions on record used, those of a killed run too.
 

@@ -12,15 +12,19 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
-from textgrad_engine.nn import Metric
+from textgrad_engine.nn import ExactMatch, Judge, Metric
 
 __all__ = [
     "Score",
     "as_variable",
     "check_examples",
     "fields_named_by",
+    "inputs_and_target",
     "inputs_of",
     "lacking",
+    "no_text",
+    "not_to_be_had",
+    "refusing_batches",
     "run_on",
     "run_scored",
     "run_together",
@@ -30,6 +34,43 @@ __all__ = [
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def inputs_and_target(
+    program: Callable[..., Any], loss: Callable[..., Any], target: str
+) -> Callable[[dict[str, Any], str], tuple[dict[str, Any], Any]]:
+    """How an example becomes what a program is called with, and the target that its loss is called with.
+
+    Args:
+        program: as for `fields_named_by`.
+        loss: as for `target_for`.
+        target: the name of the target's field.
+
+    Returns:
+        A function of an example and its id.
+
+    Raises:
+        DataError: (from the function) as for `fields_named_by` and `target_for`; or the program would be shown the
+            target.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> read = inputs_and_target(nn.ChatCompletion("{ticket}"), nn.ExactMatch(), "queue")
+        >>> read({"ticket": "no signal", "queue": "technical"}, "train:1")
+        ({'ticket': 'no signal'}, 'technical')
+    """
+    pick, target_of = fields_named_by(program), target_for(loss, target)
+
+    def read(example: dict[str, Any], name: str) -> tuple[dict[str, Any], Any]:
+        fields, wanted = pick(example, name), target_of(example, name)
+        if wanted is not None and target in fields:
+            raise DataError(
+                f"example {name!r}: the program is shown {target!r}, and that field holds the target, so it would be "
+                f"given the answer; take {target!r} out of the program's forward or template, or name another target"
+            )
+        return fields, wanted
+
+    return read
 
 
 def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], str], dict[str, Any]]:
@@ -43,18 +84,37 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         A function of an example and its id. A field that is null and that forward has a default for is left out.
 
     Raises:
-        DataError: (from the function) the example lacks a field that forward has no default for.
+        DataError: (from the function) the example lacks a field that forward has no default for, or has for a slot
+            what is no text.
     """
     required, optional = inputs_of(program)
+    slots = _slots_of(program)
 
     def pick(example: dict[str, Any], name: str) -> dict[str, Any]:
         for field in required:
             if example.get(field) is None:
                 raise DataError(lacking(example, name, field, ", which the program's forward names"))
         given = [*required, *(field for field in optional if example.get(field) is not None)]
+        for field in given:
+            if field in slots and (why := no_text(example[field])):
+                raise DataError(f"example {name!r}: the field {field!r} holds {why}")
         return {field: example[field] for field in given}
 
     return pick
+
+
+def no_text(value: Any) -> str:
+    """What a value is that cannot fill a slot, with the repair; "" for one that can.
+
+    Example:
+        >>> no_text(["new", "vip"]), no_text("new, vip")
+        ('a list, which would be a batch of calls; join it to one text', '')
+    """
+    if isinstance(value, list):
+        return "a list, which would be a batch of calls; join it to one text"
+    if isinstance(value, Mapping):
+        return "an object, which is no text; write it as one"
+    return ""
 
 
 def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
@@ -72,10 +132,19 @@ def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     required = [p.name for p in named if p.default is p.empty]
     optional = [p.name for p in named if p.default is not p.empty]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        required.extend(getattr(program, "slots", ()))
-        optional.extend(getattr(program, "optional_slots", ()))
+    slots = _slots_of(program)
+    required.extend([name for name, needed in slots.items() if needed])
+    optional.extend([name for name, needed in slots.items() if not needed])
     return required, optional
+
+
+def _slots_of(program: Callable[..., Any]) -> dict[str, bool]:
+    """The slots that a program takes as keywords of any name, and whether it needs each."""
+    parameters = inspect.signature(getattr(program, "forward", program)).parameters.values()
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return {}
+    optional = dict.fromkeys(getattr(program, "optional_slots", ()), False)
+    return {**dict.fromkeys(getattr(program, "slots", ()), True), **optional}
 
 
 def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
@@ -161,6 +230,39 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
     return pick
 
 
+def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Variable, Any], None]:
+    """What refuses a prediction that is a batch: the scores of its entries would be added up to the example's score.
+
+    Each entry may have a target of its own. A loss other than those of `nn` makes one score of a batch as it likes.
+
+    Args:
+        loss: a Module or any callable.
+
+    Returns:
+        A function of an example's id, its prediction, which is waited for, and its target.
+
+    Raises:
+        DataError: (from the function) it is a batch, and the target is none of as many entries.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> refusing_batches(nn.ExactMatch())("train:1", Variable(["new", "old"]), ["new", "vip"])
+    """
+    adds = isinstance(loss, ExactMatch | Metric | Judge)
+
+    def refuse(name: str, prediction: Variable, wanted: Any) -> None:
+        said = prediction.data
+        if not adds or not isinstance(said, list) or (isinstance(wanted, list) and len(wanted) == len(said)):
+            return
+        raise DataError(
+            f"example {name!r}: the program gave a batch of {len(said)} predictions for one target, and their scores "
+            "would be added up; have it give one text (a list that a ChatCompletion is called with is a batch: join "
+            "it), or give the example a list of as many targets"
+        )
+
+    return refuse
+
+
 def as_variable(value: Any) -> Variable:
     """A program's prediction as a Variable, which a loss is called with."""
     return value if isinstance(value, Variable) else Variable(value, role="prediction")
@@ -213,22 +315,21 @@ def run_on(
         prediction = as_variable(program(**fields))
         return prediction, score(prediction, wanted, fields)
     except UNANSWERED as error:
-        lost = _lost(error)
-        return lost, lost
+        return not_to_be_had(error)
     except Exception as error:
         if not isinstance(error, TextgradError):
             error.add_note(f"while running the program on example {name!r}")
         raise
 
 
-def _lost(error: Exception) -> Variable:
-    """A value that is not to be had."""
+def not_to_be_had(error: Exception) -> tuple[Variable, Variable]:
+    """The prediction and the loss of an example whose program raised an error: both raise it where they are read."""
 
     async def fail() -> tuple[Any, ...]:
         raise error
 
     (value,) = Variable._of_call(dispatch.submit(fail, label="an example"), ("",))
-    return value
+    return value, value
 
 
 def _needs_two(function: Callable[..., Any]) -> bool:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.data import ids_of
-from textgrad_engine.errors import UNANSWERED, DataError
+from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.train.calling import (
     check_examples,
-    fields_named_by,
+    inputs_and_target,
     lacking,
+    not_to_be_had,
+    refusing_batches,
     run_on,
     run_scored,
-    target_for,
     with_fields,
 )
 from textgrad_engine.train.comparison import Comparison, compare
@@ -25,10 +27,13 @@ from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
 
-__all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
+__all__ = ["Attempt", "Comparison", "Evaluation", "attempt", "compare", "evaluate"]
 
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""
+
+_ENDED = (BudgetExceeded, Stopped, CallCancelled)
+"""What ends an evaluation before every example was asked about."""
 
 
 def evaluate(
@@ -65,7 +70,8 @@ def evaluate(
         The scores, in dataset order.
 
     Raises:
-        DataError: the dataset is empty, or an example lacks a field.
+        DataError: the dataset is empty; an example lacks a field, has a list for a slot, or shows the program its
+            target; or a prediction is a batch and its target is not.
         ValueError: `repeats` is less than 1.
         TypeError: the dataset is no sequence of dicts, or the loss is no number (a TextLoss, for instance).
         ModelError: the key is wrong, the budget is spent, the run was stopped, or more than half went unanswered.
@@ -77,6 +83,66 @@ def evaluate(
         >>> rows = [{"question": "2 + 2?", "target": "4"}, {"question": "3 + 3?", "target": "6"}]
         >>> evaluate(program, rows, nn.ExactMatch()).scores
         (1.0, 0.0)
+    """
+    evaluation, ended = attempt(
+        program,
+        dataset,
+        loss,
+        concurrency,
+        target=target,
+        repeats=repeats,
+        clusters=clusters,
+        timed=timed,
+        on_score=on_score,
+    )
+    if ended is not None:
+        raise ended
+    assert evaluation is not None
+    return evaluation
+
+
+class Attempt(NamedTuple):
+    """An evaluation that may have ended before its end.
+
+    Attributes:
+        evaluation: what was answered; None where nothing was.
+        ended: the spent budget or the stop that ended it; None where every example was asked about.
+    """
+
+    evaluation: Evaluation | None
+    ended: Exception | None
+
+
+def attempt(
+    program: Callable[..., Any],
+    dataset: Sequence[dict[str, Any]],
+    loss: Callable[..., Variable],
+    concurrency: int | None = None,
+    *,
+    target: str = "target",
+    repeats: int = 1,
+    clusters: str | None = None,
+    timed: bool = False,
+    on_score: Callable[[int], None] | None = None,
+) -> Attempt:
+    """`evaluate`, with what was answered until then where the budget is spent or the run is stopped.
+
+    Args:
+        program: this and all others are as for `evaluate`.
+        dataset: the examples.
+        loss: the score.
+        concurrency: of examples.
+        target: the field.
+        repeats: of each example.
+        clusters: the field, or None.
+        timed: whether to note times.
+        on_score: told about scores.
+
+    Raises:
+        DataError: as for `evaluate`, and so are the others.
+        ValueError: of `repeats`.
+        TypeError: of the dataset or the loss.
+        ModelError: the key is wrong, or more than half of what was asked went unanswered.
     """
     if callable(dataset) and not callable(loss):
         raise TypeError(
@@ -90,21 +156,31 @@ def evaluate(
         raise ValueError(f"each example is run at least once, got repeats={repeats}")
     names = ids_of(dataset)
     groups = clusters_of_equals(program, dataset) if clusters is None else clusters_of(dataset, clusters)
-    pick, target_of, score = fields_named_by(program), target_for(loss, target), with_fields(loss)
-    given = [(pick(row, name), target_of(row, name)) for row, name in zip(dataset, names)]  # before anything is paid
+    read, score, refuse = inputs_and_target(program, loss, target), with_fields(loss), refusing_batches(loss)
+    given = [read(row, name) for row, name in zip(dataset, names)]  # before anything is paid
 
     def start(number: int) -> tuple[tuple[Variable, Stopwatch], Variable]:
         sample, position = divmod(number, len(given))
         fields, wanted = given[position]
         watch = Stopwatch()
         with example(names[position]), no_grad(), repeat(sample), watch.running() if timed else nullcontext():
-            prediction, found = run_on(names[position], program, fields, score, wanted)
+            try:
+                prediction, found = run_on(names[position], program, fields, score, wanted)
+            except _ENDED as error:  # of a program that waits for an answer
+                prediction, found = not_to_be_had(error)
             return (prediction, watch), found
 
     tell = None if on_score is None else lambda number: on_score(number % len(given))
     results = run_scored(start, len(given) * repeats, concurrency, tell)
-    found = [scored(prediction, value, watch if timed else None) for (prediction, watch), value in results]
-    return evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss))
+    found = []
+    for number, ((prediction, watch), value) in enumerate(results):
+        position = number % len(given)
+        check = partial(refuse, names[position], prediction, given[position][1])
+        found.append(_scored_until(prediction, value, watch if timed else None, check))
+    ended = next((each.failure for each in found if isinstance(each.failure, _ENDED)), None)
+    if all(each.score is None for each in found) and ended is not None:
+        return Attempt(None, ended)
+    return Attempt(evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss)), ended)
 
 
 class Scored(NamedTuple):
@@ -116,13 +192,16 @@ class Scored(NamedTuple):
     latency: float | None = None
 
 
-def scored(prediction: Variable, loss: Variable, watch: Stopwatch | None = None) -> Scored:
+def scored(
+    prediction: Variable, loss: Variable, watch: Stopwatch | None = None, check: Callable[[], None] = lambda: None
+) -> Scored:
     """Wait for an example and read what came of it.
 
     Args:
         prediction: what the program said.
         loss: its score.
         watch: ran while the example was begun; None where nobody wants to know how long it took.
+        check: refuses what would make the score mean something else.
 
     Raises:
         TypeError: the loss is no number.
@@ -130,21 +209,31 @@ def scored(prediction: Variable, loss: Variable, watch: Stopwatch | None = None)
     """
     try:
         score = as_score(loss)
+        check()
         return Scored(score, prediction.data, latency=None if watch is None else watch.seconds)
     except UNANSWERED as error:
         return Scored(None, failure=error)
 
 
+def _scored_until(prediction: Variable, loss: Variable, watch: Stopwatch | None, check: Callable[[], None]) -> Scored:
+    """`scored`, where a spent budget and a stop are failures of the example."""
+    try:
+        return scored(prediction, loss, watch, check)
+    except _ENDED as error:
+        return Scored(None, failure=error)
+
+
 def refuse_if_mostly_lost(found: Sequence[Scored], what: str = "examples") -> None:
-    """Raise the first failure when so many went unanswered that nothing can be said.
+    """Raise the first failure when so many of those that were asked went unanswered that nothing can be said.
 
     Args:
         found: what came of each.
         what: what they are, for the note on the error.
     """
-    failures = [each.failure for each in found if each.failure is not None]
-    if len(failures) > MOST_UNANSWERED * len(found):
-        failures[0].add_note(f"{len(failures)} of {len(found)} {what} went unanswered; this is the first error")
+    asked = [each for each in found if not isinstance(each.failure, _ENDED)]
+    failures = [each.failure for each in asked if each.failure is not None]
+    if len(failures) > MOST_UNANSWERED * len(asked):
+        failures[0].add_note(f"{len(failures)} of {len(asked)} {what} went unanswered; this is the first error")
         raise failures[0]
 
 

@@ -7,6 +7,7 @@ NOTE [What Ctrl-C does]
        written and printed.
     The second one is a `KeyboardInterrupt` anywhere, and gives up the answers that are under way. One that came in 2
     counts in 3. A block inside another hears what the outer one hears, so that between two of them nobody else does.
+    Where the program ignores SIGINT it goes on doing so.
     The handler takes no lock and starts no thread: the code that it interrupts may hold one, or be starting one.
 """
 
@@ -140,8 +141,10 @@ def _listening() -> Iterator[_Listener]:
     token = _current.set(listener)
     heard = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if heard else None
+    if before is signal.SIG_IGN:  # who started the program wants it to go on, as a shell does with one behind "&"
+        before = None
     try:
-        if before is not None:  # None stands for a handler that was not set from Python, and cannot be put back
+        if before is not None:  # None stands also for a handler that was not set from Python, and cannot be put back
             signal.signal(signal.SIGINT, listener)
         yield listener
     finally:

@@ -23,7 +23,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim.demos import Demo, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.optim.words import words_of
-from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for, with_fields
+from textgrad_engine.train.calling import inputs_and_target, refusing_batches, run_on, run_scored, with_fields
 from textgrad_engine.train.evaluator import (
     Evaluation,
     Scored,
@@ -116,13 +116,14 @@ class Objective:
         named = named_in(program, parameters)
         self.names = tuple(named)
         self.parameters: tuple[Variable, ...] = tuple(named.values())
-        pick, target_of = fields_named_by(program), target_for(loss, target)
+        read = inputs_and_target(program, loss, target)
+        self._refuse = refusing_batches(loss)
         self._rows: dict[Split, list[tuple[str, dict[str, Any], Any]]] = {}
         for split, rows in (("train", train), ("val", train if val is None else val)):
             if len(rows) == 0:
                 raise DataError(f"the {split} set is empty")
             self._rows[split] = [  # type: ignore[index]
-                (name, pick(row, name), target_of(row, name)) for row, name in zip(rows, ids_of(rows))
+                (name, *read(row, name)) for row, name in zip(rows, ids_of(rows))
             ]
         proven = train if val is None else val
         self._guarded = None if guards is None else guards.on(proven, self.scale)
@@ -260,7 +261,10 @@ class Objective:
         if roots := [loss for _, loss in results if loss.requires_grad]:
             with forgiving(functools.partial(note_lost, problems)):
                 backward(roots)
-        every = [scored(prediction, loss, watch) for (prediction, watch), loss in results]
+        every = [
+            self._scored("train", position, prediction, loss, watch)
+            for position, ((prediction, watch), loss) in zip(positions, results)
+        ]
         self._leads_back = self._leads_back or bool(roots)
         if not self._leads_back:
             refuse_if_cut_off([found.score for found in every])
@@ -417,7 +421,7 @@ class Objective:
             failures: list[Exception] = []
             for key in keys:  # each by itself: what was answered stays known when others could not be asked
                 try:
-                    missing[key].set_result(scored(*started[key]))
+                    missing[key].set_result(self._scored(key[1], key[2], *started[key]))
                 except Exception as error:
                     failures.append(error)
             if failures:
@@ -431,6 +435,12 @@ class Objective:
                         self._own.pop((_proposal.get()[0], key), None)
                         future.set_exception(error)
             raise
+
+    def _scored(
+        self, split: Split, position: int, prediction: Variable, loss: Variable, watch: Stopwatch | None
+    ) -> Scored:
+        name, _, wanted = self._rows[split][position]
+        return scored(prediction, loss, watch, functools.partial(self._refuse, name, prediction, wanted))
 
     def _started(self, keys: list[_Key], on_score: Callable[[int], None] | None) -> list[_Begun]:
         """The predictions and losses of examples, each run by itself."""

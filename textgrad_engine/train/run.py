@@ -23,7 +23,7 @@ from textgrad_engine.optim import TGD, Optimizer, Origin
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.sparing import spared_in_words
-from textgrad_engine.train.calling import fields_named_by, run_on, run_scored, target_for, with_fields
+from textgrad_engine.train.calling import inputs_and_target, run_on, run_scored, with_fields
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
 from textgrad_engine.train.ending import Ending
@@ -91,7 +91,7 @@ class Run:
         self.test = None if test is None else SealedTest(test)
         self.overlaps = warn_of_overlaps(program, loader.dataset, val, test)
         self.train_ids = ids_of(loader.dataset)
-        self.pick, self.target_of = fields_named_by(program), target_for(loss, trainer.target)
+        self.read = inputs_and_target(program, loss, trainer.target)
         self.trained = {name: p for name, p in program.named_parameters() if p.requires_grad}
         self.objective = Objective(
             program,
@@ -353,7 +353,7 @@ class Run:
             def start(position: int) -> tuple[None, Variable]:
                 row, name = rows[position], names[position]
                 with example(name):
-                    fields, wanted = self.pick(row, name), self.target_of(row, name)
+                    fields, wanted = self.read(row, name)
                     return None, run_on(name, self.program, fields, self.score, wanted)[1]
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())

@@ -16,7 +16,7 @@ from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
-from textgrad_engine.train.calling import check_examples, fields_named_by, target_for
+from textgrad_engine.train.calling import check_examples, inputs_and_target
 from textgrad_engine.train.evaluator import clusters_of, scale_of
 from textgrad_engine.train.events import (
     Callback,
@@ -154,8 +154,8 @@ class Trainer:
             test: looked at once, at the end, for a figure that selection has not flattered.
 
         Raises:
-            DataError: a set is empty, an example lacks a field, or one that the guards name is not there; before
-                anything is asked.
+            DataError: a set is empty, an example lacks a field, has a list for a slot or shows the program its target,
+                or one that the guards name is not there; before anything is asked.
             ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
             TypeError: a set is no sequence of dicts, or the loss gives no score (a TextLoss).
             RunError: the run folder is in use.
@@ -210,11 +210,10 @@ class Trainer:
                 "the Trainer selects by a score, and a TextLoss gives words only. Score with nn.ExactMatch, nn.Metric "
                 "or nn.Judge; a TextLoss goes with a loop of your own."
             )
-        pick, target_of = fields_named_by(program), target_for(loss, self.target)
+        read = inputs_and_target(program, loss, self.target)
         for rows in sets:
             for row, name in zip(rows, ids_of(rows)):
-                pick(row, name)
-                target_of(row, name)
+                read(row, name)
 
     def _loader(self, train: Examples) -> DataLoader[dict[str, Any]]:
         return DataLoader(train, batch_size=min(self.batch_size, len(train)), shuffle=True, seed=self.seed)
