@@ -374,12 +374,30 @@ def test_feedback_says_where_it_came_from():
 
 
 def test_the_start_of_a_pass_carries_nothing_from_pass_to_pass():
-    """The seed is shared by all passes, so nobody may write on it."""
-    prompt = leaf()
-    with tg.autograd.example("first"):
-        ops.sum([Loss.apply(prompt, "x")]).backward()
-    assert tg.autograd.gradient.SEED.source is None
-    assert tg.autograd.gradient.SEED.grad == []
+    """A hook that writes on it in one pass changes nothing in the next."""
+    prompt, seen = leaf(), []
+
+    def rewrite(gradient):
+        seen.append((gradient.data, gradient.role, [(item.data, item.source) for item in gradient.grad]))
+        for item in gradient.grad:
+            item.data, item.role = "[checked]", "checked"
+
+    for name in ("first", "second"):
+        with tg.autograd.example(name):
+            total = ops.sum([Loss.apply(prompt, "x")])
+        total.register_hook(rewrite)
+        total.backward()
+    assert seen[0] == seen[1] == ("", "the start of a backward pass", [("", None)])
+
+
+def test_the_start_of_a_pass_is_no_feedback_on_a_retained_result():
+    """It has no words; what is said about the result has."""
+    loss = Loss.apply(leaf(), "x")
+    loss.retain_grad()
+    loss.backward(retain_graph=True)
+    assert loss.grad == []
+    loss.backward("too strict")
+    assert texts(loss.grad) == ["too strict"]
 
 
 def test_abackward_does_not_block_the_users_loop():

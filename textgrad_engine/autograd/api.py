@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.engine import run_backward
-from textgrad_engine.autograd.gradient import SEED, Items, as_items, in_words, texts_for
+from textgrad_engine.autograd.gradient import Items, as_items, in_words, start, texts_for
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
@@ -157,7 +157,7 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
     """
     if gradient is None:
         _check_starts_by_itself(root)
-        return [SEED]
+        return [start()]
     if isinstance(gradient, (list, tuple)) and in_words(gradient) and isinstance(first_data(root), list):
         return [Variable(texts_for(first_data(root), gradient, root), role=f"feedback on the {root.role or 'batch'}")]
     return as_items(gradient, call)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
+from textgrad_engine.autograd.value import Start
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
 
 __all__ = [
-    "SEED",
+    "START",
+    "Gradient",
     "Items",
-    "PartSeed",
     "as_items",
     "combine",
     "in_words",
     "is_seed",
     "is_start",
+    "start",
+    "started",
     "texts_for",
     "uncombined",
     "without_zeros",
@@ -27,45 +31,81 @@ __all__ = [
 Items: TypeAlias = list[Variable]
 
 
-class _Start(Variable):
-    """The start of a pass: it has no words, and is no zero."""
-
-    __slots__ = ()
-
-    def _says_nothing(self) -> bool:
-        return False
+START = Start()
 
 
-SEED = _Start("", role="the start of a backward pass")
-"""The gradient that a loss begins with: it says nothing, and is no zero (as a tensor's is one)."""
+def start(data: Any = START) -> Variable:
+    """The gradient that a loss begins with: it says nothing, and is no zero.
 
-
-class PartSeed(_Start):
-    """The start of a pass at some entries of a batch of losses.
-
-    Attributes:
-        entries: for each entry what it begins with; empty where no pass begins.
+    Args:
+        data: `START`; for a batch of losses a list with it for each entry that a pass begins at, and "" for the others.
     """
-
-    __slots__ = ("entries",)
-
-    def __init__(self, entries: Sequence[Items]) -> None:
-        super().__init__([""] * len(entries), role=SEED.role)
-        self.entries = tuple(entries)
+    return Variable(data, role="the start of a backward pass")
 
 
 def is_start(item: Variable) -> bool:
     """Whether an item is the start of a pass rather than words; inside `vmap`, for any example."""
     if item._layer is None:
-        return isinstance(item, _Start)
+        data = item._data
+        return type(data) is Start or (type(data) is list and _starts_in(data))
     return isinstance(item._inner, list) and any(is_start(part) for part in item._parts())
+
+
+def _starts_in(entries: list[Any]) -> bool:
+    return any(type(entry) is Start or (type(entry) is list and _starts_in(entry)) for entry in entries)
+
+
+def started(starts: Sequence[Any]) -> Any:
+    """One for the data of several starts of a pass at the same place; "" where there is none."""
+    if any(type(data) is Start for data in starts):
+        return START
+    batches = [data for data in starts if type(data) is list]
+    return [started(entries) for entries in zip(*batches, strict=True)] if batches else ""
 
 
 def is_seed(gradient: Variable) -> bool:
     """Whether a gradient is only the start of a pass, with no words in it."""
-    return is_start(gradient) or (
-        gradient._combined and bool(gradient.grad) and all(is_start(item) for item in gradient.grad)
-    )
+    if is_start(gradient):
+        return True
+    items = gradient.grad if isinstance(gradient, Gradient) and not gradient._version else []
+    return bool(items) and all(is_start(item) for item in items)
+
+
+class Gradient(Variable):
+    """A list of feedback items as one Variable: `data` their texts in order, `grad` the items.
+
+    A copy of it has copies of the items, with where they came from. When its data was edited, it is a text like any
+    other: the items are what it was.
+    """
+
+    __slots__ = ()
+
+    def clone(self) -> Variable:
+        """A copy of each item; feedback on it flows back to them."""
+        return super().clone() if self._version else self._of([item._alias() for item in self.grad])
+
+    def detach(self) -> Variable:
+        """A copy of each item, cut off from the graph and from all transforms."""
+        return super().detach() if self._version else self._of([item.detach() for item in self.grad])
+
+    def _of(self, items: Items) -> Variable:
+        other = combine(items)
+        other._role = self._role
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        other = memo[id(self)] = copy.copy(self)
+        return other
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        _, (_, *made_of), _ = super().__reduce_ex__(protocol)  # refuses what has a graph
+        return (Variable, tuple(made_of)) if self._version else (_new_gradient, (self.grad, self.role))
+
+
+def _new_gradient(items: Items, role: str) -> Variable:
+    other = combine([item.detach() for item in items])
+    other.role = role
+    return other
 
 
 def without_zeros(items: Items) -> Items:
@@ -108,32 +148,30 @@ def combine(items: Items) -> Variable:
             whole: Variable = _Join.apply(
                 items
             )  # also of one: in a batch, examples may have different numbers of items
-            whole._role = role
-            return _held(whole, items)
+            whole._role, whole._grad = role, items
+            whole.__class__ = Gradient
+            return whole
     if len(items) == 1:
         item = items[0]
-        whole = Variable(item._data if item._call is None else item.data, role)
+        whole = Gradient(item._data if item._call is None else item.data, role)
     else:
-        whole = Variable(_text(items), role)
-    whole._grad, whole._combined = items, True
+        whole = Gradient(_text(items), role)
+    whole._grad = items
     return whole
 
 
-def uncombined(items: Items) -> Variable:
+def uncombined(items: Items) -> Gradient:
     """One Variable that only holds the items, for rules that look at nothing else."""
-    return _held(Variable(""), items)
-
-
-def _held(whole: Variable, items: Items) -> Variable:
+    whole = Gradient("")
     whole._grad = items
-    whole._combined = True
     return whole
 
 
 def _text(items: Items) -> Any:
+    starts = [item for item in items if is_start(item)]
+    if len(starts) == len(items):
+        return started([item.data for item in starts])
     items = [item for item in items if not is_start(item)]
-    if not items:
-        return ""
     if len(items) == 1:
         return items[0].data
     if all(isinstance(item.data, list) for item in items):  # batches are joined entry by entry
@@ -149,7 +187,8 @@ def as_items(gradient: Any, giver: str) -> Items:
     """The items of what a rule, a hook or a user gives as a gradient.
 
     Args:
-        gradient: None, a text, a Variable, a combined gradient (whose items are taken), or a list of these.
+        gradient: None, a text, a Variable, a `Gradient` (whose items are taken, unless its text was edited), or a list
+            of these.
         giver: who gave it, for the message.
 
     Raises:
@@ -158,7 +197,9 @@ def as_items(gradient: Any, giver: str) -> Items:
     if gradient is None:
         return []
     if isinstance(gradient, Variable):
-        return list(gradient.grad) if gradient._combined else [gradient]
+        if not isinstance(gradient, Gradient):
+            return [gradient]
+        return [gradient._alias()] if gradient._version else list(gradient.grad)
     if isinstance(gradient, str):
         return [Variable(gradient, role="feedback")]
     if isinstance(gradient, list | tuple):

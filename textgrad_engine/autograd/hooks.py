@@ -135,7 +135,7 @@ class MultiGradHook:
     def _first(self, state: _Arrivals, arrived: Sequence[Items], example: tuple[int, ...]) -> None:
         if example not in state.told:
             state.told.add(example)
-            self.function(combine(arrived[0]))
+            self.function(*_shown(arrived))
 
     def _all(self, arrived: Sequence[Items], example: tuple[int, ...]) -> None:
         self.function(list(_shown(arrived)))
@@ -200,14 +200,22 @@ def on_gradient(work: Pass, edge: GradientEdge, hooks: dict[int, Any], items: It
 
 
 def _on_variable(hook: Any, arrived: Sequence[Items], example: tuple[int, ...]) -> Sequence[Items] | None:
-    whole = combine(arrived[0])
-    changed = hook(whole)
-    return None if changed is None else [without_zeros(as_items(_of_batch(whole, changed), "a hook"))]
+    shown = _shown(arrived)
+    changed = hook(*shown)
+    if changed is None:
+        return _as_left(shown, arrived)
+    return [without_zeros(as_items(_of_batch(shown[0], changed), "a hook"))]
 
 
-def _of_batch(whole: Variable, changed: Any) -> Any:
+def _as_left(shown: Sequence[Variable | None], before: Sequence[Items]) -> list[Items] | None:
+    """What a hook that returned nothing has made of gradients in place; None where it left them as they were."""
+    left = [as_items(gradient, "a hook") for gradient in shown]
+    return None if left == [*before] else [without_zeros(items) for items in left]
+
+
+def _of_batch(whole: Variable | None, changed: Any) -> Any:
     """What a hook on a batch gave; a list of texts is one item, with a text for each entry, as in `backward`."""
-    if isinstance(changed, list | tuple) and in_words(changed) and whole._layer is None:
+    if isinstance(changed, list | tuple) and in_words(changed) and whole is not None and whole._layer is None:
         data = whole.data
         return Variable(texts_for(data, changed, whole), role=whole.role) if isinstance(data, list) else changed
     return changed
@@ -221,8 +229,11 @@ def before_rule(node: FunctionNode, arrived: Sequence[Items]) -> Sequence[Items]
 
 
 def _on_node(node: FunctionNode, hook: Any, arrived: Sequence[Items], example: tuple[int, ...]) -> Any:
-    changed = hook(_shown(arrived))
-    return None if changed is None else _replaced(node, "prehook", changed, len(arrived), "outputs")
+    shown = _shown(arrived)
+    changed = hook(shown)
+    if changed is None:
+        return _as_left(shown, arrived)
+    return _replaced(node, "prehook", changed, len(arrived), "outputs")
 
 
 def after_rule(node: FunctionNode, returned: Sequence[Items], arrived: Sequence[Items]) -> Sequence[Items]:
@@ -235,8 +246,12 @@ def after_rule(node: FunctionNode, returned: Sequence[Items], arrived: Sequence[
 def _behind_node(
     node: FunctionNode, hook: Any, returned: Sequence[Items], arrived: Sequence[Items], example: tuple[int, ...]
 ) -> Any:
-    changed = hook(_shown([without_zeros(items) for items in returned]), _shown(arrived))
-    return None if changed is None else _replaced(node, "hook", changed, len(returned), "inputs that are Variables")
+    said = [without_zeros(items) for items in returned]
+    shown = _shown(said)
+    changed = hook(shown, _shown(arrived))
+    if changed is None:
+        return _as_left(shown, said)
+    return _replaced(node, "hook", changed, len(returned), "inputs that are Variables")
 
 
 def after_accumulation(leaves: list[tuple[Variable, Items]]) -> None:
@@ -246,7 +261,7 @@ def after_accumulation(leaves: list[tuple[Variable, Items]]) -> None:
         for hook in tuple((variable._post_hooks or {}).values()):
             try:
                 if type(hook) is LeafNodeHook:
-                    hook.hook((), (combine(items),))
+                    hook.hook((), _shown([items]))
                 else:
                     hook(variable)
             except Exception as error:  # raised below: other leaves' hooks must not depend on this one's
@@ -263,7 +278,8 @@ def _hooks_of(node: FunctionNode, kind: int) -> tuple[Any, ...]:
 
 
 def _shown(gradients: Sequence[Items]) -> tuple[Variable | None, ...]:
-    return tuple([combine(items) if items else None for items in gradients])
+    """What a hook sees of gradients; the lists of items are its own."""
+    return tuple([combine(list(items)) if items else None for items in gradients])
 
 
 def _replaced(node: FunctionNode, kind: str, changed: Any, count: int, what: str) -> list[Items]:

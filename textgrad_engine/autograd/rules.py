@@ -176,8 +176,7 @@ class RuleCall:
             if not wanted or grad is None:
                 found.append([])
                 continue
-            plain = type(grad) is Variable and not grad._combined
-            items = [grad] if plain else as_items(grad, f"{self.node.function.__name__}.backward")
+            items = [grad] if type(grad) is Variable else as_items(grad, f"{self.node.function.__name__}.backward")
             found.append(items)
             for item in items:
                 if (item.source is None or not item.source.node) and not is_start(item):

@@ -44,7 +44,7 @@ def write(
                 arrived = prehooked.get(node, visit.arrived)
                 for number, kept in node.retained.items():
                     if (variable := kept()) is not None:
-                        variable._grad = [*variable.grad, *arrived[number]]
+                        variable._grad = [*variable.grad, *[item for item in arrived[number] if not is_start(item)]]
             if not retain_graph and visit.needed and node.ctx is not None:
                 node.ctx._freed = True
                 node.ctx = None
