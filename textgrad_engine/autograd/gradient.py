@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
+from textgrad_engine.autograd.graph import Source
 from textgrad_engine.autograd.value import Start
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
@@ -15,10 +16,12 @@ from textgrad_engine.errors import AutogradError
 __all__ = [
     "START",
     "Gradient",
+    "Intake",
     "Items",
     "as_items",
     "combine",
     "in_words",
+    "inherited",
     "is_seed",
     "is_start",
     "start",
@@ -207,6 +210,51 @@ def as_items(gradient: Any, giver: str) -> Items:
     raise TypeError(
         f"{giver} gave {type(gradient).__name__} as a gradient: {gradient!r:.60}. Give a Variable, a text or None."
     )
+
+
+class Intake:
+    """Makes what a rule or a hook gave the items of a pass: each an object at one place, of this pass alone.
+
+    So whoever gave it may give it again, and what is written on an item (`source`, an edit) is written on it alone.
+    What had arrived is handed through as it is, the first time.
+
+    Args:
+        arrived: the items that the rule or the hook was shown.
+    """
+
+    __slots__ = ("_arrived", "_placed")
+
+    def __init__(self, arrived: Sequence[Items]) -> None:
+        self._arrived = {id(item) for items in arrived for item in items}
+        self._placed: set[int] = set()
+
+    def take(self, given: Items) -> Items:
+        """The items for one place."""
+        found = []
+        for item in given:
+            if id(item) not in self._arrived or id(item) in self._placed:
+                found.append(entered(item))
+            else:
+                self._placed.add(id(item))
+                found.append(item)
+        return found
+
+    def hands_through(self, item: Variable) -> bool:
+        """Whether an item is one that had arrived."""
+        return id(item) in self._arrived
+
+
+def entered(item: Variable) -> Variable:
+    """A Variable as an item of a pass: an object of its own, with its place in the graph where that is recorded."""
+    return item._alias() if item._layer is not None or GRAD_ENABLED.get() else item.detach()
+
+
+def inherited(items: Items) -> Source | None:
+    """Where feedback came from that stands for these items; None where they do not say."""
+    sources = [item.source for item in items if item.source is not None]
+    if len(items) == 1 or not sources:
+        return sources[0] if sources else None
+    return Source.joined(sources, "hook", items)
 
 
 def in_words(gradient: Any) -> bool:

@@ -27,7 +27,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from textgrad_engine.autograd.function import Function
-from textgrad_engine.autograd.gradient import Items, as_items, combine, in_words, texts_for, without_zeros
+from textgrad_engine.autograd.gradient import (
+    Intake,
+    Items,
+    as_items,
+    combine,
+    in_words,
+    inherited,
+    is_start,
+    texts_for,
+    without_zeros,
+)
 from textgrad_engine.autograd.graph import (
     POST,
     PRE,
@@ -204,13 +214,24 @@ def _on_variable(hook: Any, arrived: Sequence[Items], example: tuple[int, ...]) 
     changed = hook(*shown)
     if changed is None:
         return _as_left(shown, arrived)
-    return [without_zeros(as_items(_of_batch(shown[0], changed), "a hook"))]
+    return [_said_instead(Intake(arrived), _of_batch(shown[0], changed), "a hook", arrived[0])]
+
+
+def _said_instead(intake: Intake, changed: Any, giver: str, before: Items) -> Items:
+    """What a hook gave as items that go on instead of others; what is new comes from where these came from."""
+    items = without_zeros(intake.take(as_items(changed, giver)))
+    for item in items:
+        if item.source is None and not is_start(item):
+            item.source = inherited(before)
+    return items
 
 
 def _as_left(shown: Sequence[Variable | None], before: Sequence[Items]) -> list[Items] | None:
     """What a hook that returned nothing has made of gradients in place; None where it left them as they were."""
-    left = [as_items(gradient, "a hook") for gradient in shown]
-    return None if left == [*before] else [without_zeros(items) for items in left]
+    if [as_items(gradient, "a hook") for gradient in shown] == [*before]:
+        return None
+    intake = Intake(before)
+    return [_said_instead(intake, gradient, "a hook", items) for gradient, items in zip(shown, before)]
 
 
 def _of_batch(whole: Variable | None, changed: Any) -> Any:
@@ -233,7 +254,7 @@ def _on_node(node: FunctionNode, hook: Any, arrived: Sequence[Items], example: t
     changed = hook(shown)
     if changed is None:
         return _as_left(shown, arrived)
-    return _replaced(node, "prehook", changed, len(arrived), "outputs")
+    return _replaced(node, "prehook", changed, arrived, "outputs")
 
 
 def after_rule(node: FunctionNode, returned: Sequence[Items], arrived: Sequence[Items]) -> Sequence[Items]:
@@ -251,7 +272,7 @@ def _behind_node(
     changed = hook(shown, _shown(arrived))
     if changed is None:
         return _as_left(shown, said)
-    return _replaced(node, "hook", changed, len(returned), "inputs that are Variables")
+    return _replaced(node, "hook", changed, said, "inputs that are Variables")
 
 
 def after_accumulation(leaves: list[tuple[Variable, Items]]) -> None:
@@ -282,7 +303,8 @@ def _shown(gradients: Sequence[Items]) -> tuple[Variable | None, ...]:
     return tuple([combine(list(items)) if items else None for items in gradients])
 
 
-def _replaced(node: FunctionNode, kind: str, changed: Any, count: int, what: str) -> list[Items]:
+def _replaced(node: FunctionNode, kind: str, changed: Any, before: Sequence[Items], what: str) -> list[Items]:
+    count = len(before)
     given = (changed,) if count == 1 and not isinstance(changed, tuple) else changed
     if not isinstance(given, tuple) or len(given) != count:
         got = f"{len(given)} of them" if isinstance(given, tuple) else f"{type(given).__name__} {given!r:.40}"
@@ -290,4 +312,5 @@ def _replaced(node: FunctionNode, kind: str, changed: Any, count: int, what: str
             f"a {kind} of {node.name()} must return None or a tuple of {count} gradients, one for each of the node's "
             f"{what}; got {got}"
         )
-    return [without_zeros(as_items(gradient, f"a {kind} of {node.name()}")) for gradient in given]
+    intake, giver = Intake(before), f"a {kind} of {node.name()}"
+    return [_said_instead(intake, gradient, giver, items) for gradient, items in zip(given, before)]

@@ -20,7 +20,7 @@ from textgrad_engine.autograd.arguments import gradients_by_variable
 from textgrad_engine.autograd.context import Context, ExampleContexts
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.function import Function
-from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, uncombined, without_zeros
+from textgrad_engine.autograd.gradient import Intake, Items, as_items, combine, is_start, uncombined, without_zeros
 from textgrad_engine.autograd.graph import FunctionNode, Source
 from textgrad_engine.autograd.layers import LAYERS, Layer
 from textgrad_engine.autograd.variable import Variable
@@ -168,21 +168,33 @@ class RuleCall:
             found.append(as_one(items) if items or materialize else None)  # noqa: PERF401  it would cost a frame
         return found
 
-    def sorted(self, returned: Any) -> list[Items]:
-        """What the rule returned, as items for each edge."""
+    def sorted(self, returned: Any, *, fresh: bool = False) -> list[Items]:
+        """What the rule returned, as items for each edge, each with where it came from.
+
+        Args:
+            returned: what the rule returned.
+            fresh: the rule made the Variables in it for this call.
+        """
         found: list[Items] = []
-        source = None
+        source = intake = None
         for grad, wanted in zip(gradients_by_variable(self.node, returned), self.wanted):
             if not wanted or grad is None:
                 found.append([])
                 continue
-            items = [grad] if type(grad) is Variable else as_items(grad, f"{self.node.function.__name__}.backward")
+            if fresh and type(grad) is Variable:
+                items = [grad]
+            else:
+                if intake is None:
+                    intake = Intake(self.arrived)
+                items = intake.take(as_items(grad, f"{self.node.function.__name__}.backward"))
             found.append(items)
             for item in items:
                 if (item.source is None or not item.source.node) and not is_start(item):
                     source = source or self._source()
                     given = item.source  # an evaluator says its score
                     item.source = source if given is None else replace(source, score=given.score)
+                    if intake is not None and intake.hands_through(item):  # it was not made of what was said here
+                        item.source = replace(item.source, because=())
         return found
 
     def _source(self) -> Source:
@@ -202,7 +214,7 @@ def run_together(calls: Sequence[RuleCall]) -> list[list[Items]]:
     """Run the rules of several nodes of a Function that has one for many; for each node its items by edge."""
     ctxs = [call.ctx if call.needs is None else call.context() for call in calls]
     many = calls[0].node.function.backward_many(ctxs, [call.gradients() for call in calls])
-    return [call.sorted(returned) for call, returned in zip(calls, many, strict=True)]
+    return [call.sorted(returned, fresh=True) for call, returned in zip(calls, many, strict=True)]
 
 
 class Backward(Rule):
