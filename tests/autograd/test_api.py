@@ -675,3 +675,14 @@ def test_what_is_new_beside_feedback_that_is_handed_through_was_made_of_it():
     through, new = prompt.grad
     assert (through.data, through.source.because) == ("shorter", ())
     assert (new.data, new.source.because) == ("so shorter", (through,))
+
+
+def test_one_text_in_a_list_is_about_the_only_entry_of_a_batch():
+    """As in the method's form; for one text it is that text's gradient, as for each root of several."""
+    batch, single = tg.Variable(["one"], requires_grad=True), leaf()
+    tg.backward(batch + "!", ["shorter"])
+    (batch + "!").backward(["shorter"])
+    tg.backward([batch + "!"], [["shorter"]])
+    assert texts(batch.grad) == [["shorter"]] * 3
+    tg.backward(single + "!", ["shorter"])
+    assert texts(single.grad) == ["shorter"]

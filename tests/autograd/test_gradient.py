@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import textgrad_engine as tg
-from textgrad_engine import ops
+from textgrad_engine import func, ops
 from textgrad_engine.autograd import grad
 from textgrad_engine.autograd.gradient import as_items, combine, is_seed, start, without_zeros
 
@@ -63,6 +63,20 @@ def test_batches_are_joined_entry_by_entry():
     """The feedback on each entry of a batch stays with that entry."""
     whole = combine(items(["a", ""], ["b", "c"]))
     assert whole.data == ["a\nb", "c"]
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ([["a", ""], "both"], ["a\nboth", "both"]),
+        (["both", ["a", "b"], "again"], ["both\na\nagain", "both\nb\nagain"]),
+        ([[["a", "b"], ["c"]], ["row", ""], "all"], [["a\nrow\nall", "b\nrow\nall"], ["c\nall"]]),
+        (["one", [], "two"], "one\ntwo"),
+    ],
+)
+def test_lists_and_texts_about_one_batch_are_joined_entry_by_entry(said, wanted):
+    """A single text is about every entry; also in batches of batches."""
+    assert combine(items(*said)).data == wanted
 
 
 def test_a_single_item_keeps_its_role():
@@ -220,3 +234,78 @@ def test_what_a_hook_does_to_the_list_that_it_sees_is_not_done_to_the_pass():
     (one + two).backward("g")
     assert [item.data for item in one.grad] == ["f"]
     assert [item.data for item in two.grad] == ["f", "g"]
+
+
+class Number(tg.Function):
+    """A batch in, a batch out; its rule goes through the feedback entry by entry."""
+
+    @staticmethod
+    def forward(texts):
+        return tg.Variable([f"{n}. {text}" for n, text in enumerate(texts.data)])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return tg.Variable([f"(line) {text}" for text in grad_out.data])
+
+
+class NumberLater(Number):
+    """The same, dispatched."""
+
+    @staticmethod
+    async def forward(texts):
+        return Number.forward(texts)
+
+
+class Page(tg.Function):
+    """A batch in, a text out; its rule speaks of the batch as a whole."""
+
+    @staticmethod
+    def forward(ctx, texts):
+        return tg.Variable("/".join(texts.data))
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return f"page {grad_out.data}"
+
+
+@pytest.mark.parametrize("number", [Number, NumberLater])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_rule_gets_a_text_for_each_entry_of_a_batch(number, create_graph):
+    """Whether it was said of the batch at the start, by a rule behind it, or both; also where feedback is recorded."""
+    batch = tg.Variable(["one", "two"], requires_grad=True)
+    begin = tg.Variable("shorter", requires_grad=create_graph)
+    number.apply(batch).backward(begin, create_graph=create_graph)
+    Page.apply(number.apply(batch)).backward("long", create_graph=create_graph)
+    both = number.apply(batch)
+    tg.backward([both, Page.apply(both)], [["a", "b"], "long"], create_graph=create_graph)
+    assert [item.data for item in batch.grad] == [
+        ["(line) shorter"] * 2,
+        ["(line) page long"] * 2,
+        ["(line) a\npage long", "(line) b\npage long"],
+    ]
+
+
+def test_what_a_rule_gets_for_each_entry_has_a_graph():
+    """Feedback on the list is feedback on the text that was said of the whole."""
+
+    class Passing(Number):
+        @staticmethod
+        def backward(ctx, grad_out):
+            return grad_out + "!"
+
+    batch, said = tg.Variable(["one", "two"], requires_grad=True), tg.Variable("shorter", requires_grad=True)
+    Passing.apply(batch).backward(said, create_graph=True)
+    (item,) = batch.grad
+    assert item.data == ["shorter!", "shorter!"]
+    item.backward("be kinder")
+    assert [feedback.data for feedback in said.grad] == ["be kinder"]
+
+
+def test_a_rule_inside_a_transform_gets_a_text_for_each_entry():
+    """As outside."""
+    _, feedback = func.vjp(Number.apply, tg.Variable(["one", "two"]))
+    assert feedback("shorter")[0].data == ["(line) shorter"] * 2

@@ -123,7 +123,7 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
 def _roots(variables: Any, gradients: Any) -> Roots:
     roots = [variables] if isinstance(variables, Variable) else list(variables)
     if isinstance(variables, Variable) or gradients is None:
-        given = [gradients] * len(roots) if gradients is None else [_single(gradients)]
+        given = [gradients] * len(roots) if gradients is None else [_single(variables, gradients)]
     else:
         given = [gradients] if isinstance(gradients, str | Variable) else list(gradients)
     if len(given) != len(roots):
@@ -169,10 +169,11 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
     return [entered(item) for item in as_items(gradient, call)]
 
 
-def _single(gradients: Any) -> Any:
-    """One root's gradient, also when it comes as a sequence of one."""
+def _single(root: Any, gradients: Any) -> Any:
+    """One root's gradient, also when it comes as a sequence of one; one text for a batch is that of its only entry."""
     if isinstance(gradients, list | tuple) and len(gradients) == 1:
-        return gradients[0]
+        of_entry = isinstance(gradients[0], str) and isinstance(first_data(root), list)
+        return gradients if of_entry else gradients[0]
     return gradients
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import Source
-from textgrad_engine.autograd.value import Start
+from textgrad_engine.autograd.value import Start, shape_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
 
@@ -24,6 +24,7 @@ __all__ = [
     "inherited",
     "is_seed",
     "is_start",
+    "spread",
     "start",
     "started",
     "texts_for",
@@ -125,8 +126,8 @@ class _Join(Function):
     deferrable = True
 
     @staticmethod
-    def forward(items: list[Variable]) -> Variable:
-        return Variable(_text(items))
+    def forward(items: list[Variable], shape: Any) -> Variable:
+        return Variable(spread(_text(items), shape))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -134,31 +135,36 @@ class _Join(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
-        return ([grad_out] * ctx.count,)
+        return [grad_out] * ctx.count, None
 
     @staticmethod
-    def jvp(ctx: Any, edits: list[Variable | None]) -> Any:
-        return _Join.apply([edit for edit in edits if edit is not None])
+    def jvp(ctx: Any, edits: list[Variable | None], shape: None) -> Any:
+        return _Join.apply([edit for edit in edits if edit is not None], ctx.primals[1])
 
 
-def combine(items: Items) -> Variable:
-    """One Variable for a list of items: `data` their texts in order, `grad` the list; recorded if anything is."""
+def combine(items: Items, shape: Any = None) -> Variable:
+    """One Variable for a list of items: `data` their texts in order, `grad` the list; recorded if anything is.
+
+    Args:
+        items: the items.
+        shape: of a batch that they are about (see `shape_of`): a text is then about every entry.
+    """
     role = "feedback"
     if len(items) == 1:
         role = items[0].role if items[0]._role is None else items[0]._role
     for item in items:
         if item._layer is not None or (item._requires_grad and GRAD_ENABLED.get()):
-            whole: Variable = _Join.apply(
-                items
-            )  # also of one: in a batch, examples may have different numbers of items
+            # also of one: in a batch, examples may have different numbers of items
+            whole: Variable = _Join.apply(items, shape)
             whole._role, whole._grad = role, items
             whole.__class__ = Gradient
             return whole
     if len(items) == 1:
         item = items[0]
-        whole = Gradient(item._data if item._call is None else item.data, role)
+        data = item._data if item._call is None else item.data
     else:
-        whole = Gradient(_text(items), role)
+        data = _text(items)
+    whole = Gradient(data if shape is None else spread(data, shape), role)
     whole._grad = items
     return whole
 
@@ -175,15 +181,24 @@ def _text(items: Items) -> Any:
     if len(starts) == len(items):
         return started([item.data for item in starts])
     items = [item for item in items if not is_start(item)]
-    if len(items) == 1:
-        return items[0].data
-    if all(isinstance(item.data, list) for item in items):  # batches are joined entry by entry
-        return [_lines(parts) for parts in zip(*(item.data for item in items), strict=True)]
-    return _lines(item.data for item in items)
+    return items[0].data if len(items) == 1 else _joined([item.data for item in items])
 
 
-def _lines(parts: Any) -> str:
-    return "\n".join(str(part) for part in parts if part not in ("", []))
+def _joined(parts: Sequence[Any]) -> Any:
+    """Texts one below the other; with batches among them entry by entry, where a single text is about every entry."""
+    said = [part for part in parts if part not in ("", [])]
+    sizes = [len(part) for part in said if isinstance(part, list)]
+    if not sizes:
+        return "\n".join(map(str, said))
+    columns = [part if isinstance(part, list) else [part] * sizes[0] for part in said]
+    return [_joined(entries) for entries in zip(*columns, strict=True)]
+
+
+def spread(said: Any, shape: Any) -> Any:
+    """What is said about a batch, with a text for each entry: a single text is about all of them."""
+    if not isinstance(shape, list) or (isinstance(said, list) and len(said) != len(shape)):
+        return said
+    return [spread(part, entry) for part, entry in zip(said if isinstance(said, list) else [said] * len(shape), shape)]
 
 
 def as_items(gradient: Any, giver: str) -> Items:
@@ -265,7 +280,7 @@ def in_words(gradient: Any) -> bool:
 def texts_for(data: Any, texts: Any, root: Variable) -> Any:
     """Feedback on a batch in its shape; one text for a row is about every entry of the row."""
     if isinstance(texts, str):
-        return [texts_for(entry, texts, root) for entry in data] if isinstance(data, list) else texts
+        return spread(texts, shape_of(data))
     if not isinstance(data, list) or len(texts) != len(data):
         size = f"a batch of {len(data)} entries" if isinstance(data, list) else "a single value"
         raise AutogradError(

@@ -123,6 +123,9 @@ class SetUp(Rule):
         ctx.example = EXAMPLE.get()
         outs = self.outputs
         self.function.setup_context(ctx, self.inputs, outs[0] if self.single else outs)
+        for number, value in enumerate(outs):
+            if isinstance(value, Variable) and value._layer is None and type(value._data) is list:
+                ctx._note_batch(number, value._data)
         ctx._marked = frozenset([number for number, value in enumerate(outs) if ctx._is_constant(value, value)])
         return ctx, ctx._marked
 
@@ -164,6 +167,11 @@ class RuleCall:
         materialize = self.ctx._materialize
         as_one = uncombined if self.node.function.of_batch else combine  # text of a batch is text of each example
         found: list[Variable | None] = []
+        shapes = self.ctx._shapes
+        if shapes is not None and as_one is combine:
+            for number, items in enumerate(self.arrived):
+                found.append(combine(items, shapes.get(number)) if items or materialize else None)
+            return found
         for items in self.arrived:
             found.append(as_one(items) if items or materialize else None)  # noqa: PERF401  it would cost a frame
         return found

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["LoneEntry", "Scalar", "Start", "Value", "checked", "checked_entries"]
+__all__ = ["LoneEntry", "Scalar", "Start", "Value", "checked", "checked_entries", "shape_of"]
 
 Scalar: TypeAlias = str | int | float
 
@@ -219,6 +219,11 @@ def checked_entries(entries: list[Any]) -> list[Any]:
             _check_text(item)
         checked.append(item)
     return checked
+
+
+def shape_of(data: Any) -> Any:
+    """The shape of a batch: a list with None for each text, a shape for each batch in it; None for a single value."""
+    return [shape_of(entry) for entry in data] if isinstance(data, list) else None
 
 
 def _check_text(text: str) -> None:
