@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import threading
 import weakref
 
@@ -374,12 +375,30 @@ def test_feedback_says_where_it_came_from():
 
 
 def test_the_start_of_a_pass_carries_nothing_from_pass_to_pass():
-    """The seed is shared by all passes, so nobody may write on it."""
-    prompt = leaf()
-    with tg.autograd.example("first"):
-        ops.sum([Loss.apply(prompt, "x")]).backward()
-    assert tg.autograd.gradient.SEED.source is None
-    assert tg.autograd.gradient.SEED.grad == []
+    """A hook that writes on it in one pass changes nothing in the next."""
+    prompt, seen = leaf(), []
+
+    def rewrite(gradient):
+        seen.append((gradient.data, gradient.role, [(item.data, item.source) for item in gradient.grad]))
+        for item in gradient.grad:
+            item.data, item.role = "[checked]", "checked"
+
+    for name in ("first", "second"):
+        with tg.autograd.example(name):
+            total = ops.sum([Loss.apply(prompt, "x")])
+        total.register_hook(rewrite)
+        total.backward()
+    assert seen[0] == seen[1] == ("", "the start of a backward pass", [("", None)])
+
+
+def test_the_start_of_a_pass_is_no_feedback_on_a_retained_result():
+    """It has no words; what is said about the result has."""
+    loss = Loss.apply(leaf(), "x")
+    loss.retain_grad()
+    loss.backward(retain_graph=True)
+    assert loss.grad == []
+    loss.backward("too strict")
+    assert texts(loss.grad) == ["too strict"]
 
 
 def test_abackward_does_not_block_the_users_loop():
@@ -553,3 +572,117 @@ def test_feedback_on_batches_of_batches_has_their_shape():
     batch = tg.Variable([["a", "b"], ["c", "d"]], requires_grad=True)
     (batch + "!").backward([["one", ""], "row"])
     assert batch.grad[0].data == [["one", ""], ["row", "row"]]
+
+
+class Same(tg.Function):
+    """A rule that always says the same: one Variable, or a list or tuple of it."""
+
+    said = tg.Variable("Say it clearly.", role="feedback")
+
+    @staticmethod
+    def forward(ctx, text, form):
+        ctx.form = form
+        return tg.Variable(text.data)
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return ctx.form(Same.said), None
+
+
+@pytest.mark.parametrize(
+    "form", [lambda said: said, lambda said: [said], lambda said: tg.autograd.gradient.combine([said])]
+)
+def test_a_rule_may_return_the_same_variable_again_and_again(form):
+    """Each piece of feedback names its own example, and is an object of its own."""
+    prompt, top = leaf(), []
+    for name in ("t1", "t2"):
+        with tg.autograd.example(name):
+            top.append(Same.apply(prompt, form))
+    tg.backward(top, ["one", "two"])
+    with tg.autograd.example("t3"):
+        Same.apply(prompt, form).backward("three")
+    assert [item.source.example for item in prompt.grad] == ["t1", "t2", "t3"]
+    assert [cause.data for item in prompt.grad for cause in item.source.because] == ["one", "two", "three"]
+    prompt.grad[0].data = "edited"
+    assert texts(prompt.grad[1:]) == [Same.said.data] * 2 == ["Say it clearly."] * 2
+    assert Same.said.source is None
+
+
+@pytest.mark.parametrize("form", [lambda said: said, lambda said: [said]])
+def test_feedback_may_be_given_to_several_passes(form):
+    """What a pass writes on it is written on an item of its own; also where the feedback is a prompt itself."""
+    said, prompt = leaf("be brief"), leaf()
+    for name in ("t1", "t2"):
+        with tg.autograd.example(name):
+            (prompt + "!").backward(form(said))
+    assert [(item.data, item.source.example) for item in prompt.grad] == [("be brief", "t1"), ("be brief", "t2")]
+    assert said.source is None
+    assert not any(item.requires_grad for item in prompt.grad)
+
+
+def test_feedback_that_is_a_result_keeps_its_graph_only_where_that_is_recorded():
+    """As with tensors: without create_graph what lands in `.grad` has no history."""
+    prompt, critic = leaf(), leaf("shorter")
+    (prompt + "!").backward(critic + ", please")
+    (prompt + "!").backward(critic + ", please", create_graph=True)
+    plain, recorded = prompt.grad
+    assert plain.data == recorded.data == "shorter, please"
+    assert plain.is_leaf
+    assert not plain.requires_grad
+    recorded.backward("be kind")
+    assert texts(critic.grad) == ["be kind"]
+
+
+def test_feedback_that_reaches_several_places_is_an_item_of_its_own_at_each():
+    """Whoever edits one of them changes no other."""
+    a, b = leaf("a"), leaf("b")
+    top = a + b + a
+    top.retain_grad()
+    top.backward("x", retain_graph=True)
+    found = [*a.grad, *b.grad, *top.grad, *(item for gradient in grad(top, [a, b, top, top], "x") for item in gradient)]
+    assert len(set(map(id, found))) == len(found) == 9
+    assert {item.data for item in found} == {"x"}
+
+
+def test_feedback_that_is_handed_through_was_not_made_of_itself():
+    """Who walks the provenance comes to an end, and nothing is left to the garbage collector."""
+    prompt = leaf()
+    (ops.sum([prompt, prompt]) + "!").backward("too short")
+    assert [(item.source.node, item.source.because) for item in prompt.grad] == [("AddBackward", ())] * 2
+    gone = weakref.ref(prompt.grad[0])
+    gc.disable()
+    try:
+        prompt.grad = None
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_what_is_new_beside_feedback_that_is_handed_through_was_made_of_it():
+    """A rule may do both."""
+
+    class Both(tg.Function):
+        @staticmethod
+        def forward(ctx, text):
+            return tg.Variable(text.data)
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return [*grad_out.grad, f"so {grad_out.data}"]
+
+    prompt = leaf()
+    Both.apply(prompt).backward("shorter")
+    through, new = prompt.grad
+    assert (through.data, through.source.because) == ("shorter", ())
+    assert (new.data, new.source.because) == ("so shorter", (through,))
+
+
+def test_one_text_in_a_list_is_about_the_only_entry_of_a_batch():
+    """As in the method's form; for one text it is that text's gradient, as for each root of several."""
+    batch, single = tg.Variable(["one"], requires_grad=True), leaf()
+    tg.backward(batch + "!", ["shorter"])
+    (batch + "!").backward(["shorter"])
+    tg.backward([batch + "!"], [["shorter"]])
+    assert texts(batch.grad) == [["shorter"]] * 3
+    tg.backward(single + "!", ["shorter"])
+    assert texts(single.grad) == ["shorter"]

@@ -651,3 +651,29 @@ def test_feedback_that_went_to_the_wrong_case_of_a_shared_question_is_found(monk
     monkeypatch.setattr(ChatCompletion, "backward_many", staticmethod(lambda ctxs, grads: rule(ctxs, grads)[::-1]))
     with ops.feedback_batch_size(3), pytest.raises(AutogradError, match="fan-out accumulates in order"):
         gradcheck(lambda ticket: MODULE(ticket=ticket), A)
+
+
+class Half(tg.Function):
+    """A score in, a score out; the examples below break its rule, which is sound."""
+
+    @staticmethod
+    def forward(ctx: Any, score: Variable) -> Variable:
+        return Variable(score.data / 2, role="half")
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        return grad_out
+
+
+@pytest.mark.parametrize("rule", [lambda ctx, g: g, lambda ctx, g: g.clone(), lambda ctx, g: g.data])
+def test_a_rule_that_passes_the_start_of_a_pass_on(rule: Any) -> None:
+    """A clone of it, or its text, is the start as well."""
+    assert gradcheck(type("Sound", (Half,), {"backward": staticmethod(rule)}).apply, wanting(1.0))
+
+
+def test_a_rule_that_loses_the_start_of_a_pass() -> None:
+    """Words go through it; a loss in front of it would look satisfied, since the start has none."""
+    lossy = type("Lossy", (Half,), {"backward": staticmethod(lambda ctx, g: str(g.data))})
+    message = found(lossy.apply, wanting(1.0))
+    assert "a pass begins at a number" in message
+    assert "the start of a pass has no words" in message

@@ -527,3 +527,33 @@ def test_a_function_that_waits_is_no_function_to_transform():
     for transform in (func.grad, func.vmap):
         with pytest.raises(AutogradError, match="Transforms take a plain def"):
             transform(program)(["x"] if transform is func.vmap else "x")
+
+
+def test_what_a_hook_says_instead_comes_from_where_that_came_from():
+    """A text of its own, an edit, or a Variable that it gives again and again: no example loses its credit."""
+    constant = tg.Variable("politely", role="feedback")
+    for hook in (lambda g: f"politely: {g.data}", lambda g: constant, lambda g: g.__iadd__("!")):
+        prompt = leaf()
+        for name in ("t1", "t2"):
+            with tg.autograd.example(name):
+                middle = Pair.apply(prompt, leaf("b"))[0]
+            with prompt.register_hook(hook):
+                middle.backward("f")
+        assert [(item.source.example, item.source.node) for item in prompt.grad] == [
+            ("t1", "PairBackward"),
+            ("t2", "PairBackward"),
+        ]
+    assert constant.source is None
+
+
+def test_what_a_hook_says_instead_of_several_pieces_of_feedback_names_them_all():
+    """Their examples, and the pieces themselves."""
+    prompt, outs = leaf(), []
+    for name in ("t1", "t2"):
+        with tg.autograd.example(name):
+            outs.append(Pair.apply(prompt, leaf("b"))[0])
+    prompt.register_hook(lambda feedback: "be brief")
+    tg.backward(outs, ["f", "g"])
+    (item,) = prompt.grad
+    assert item.source.example == "t1, t2"
+    assert texts(item.source.because) == ["a(f|)", "a(g|)"]

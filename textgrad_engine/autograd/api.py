@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.engine import run_backward
-from textgrad_engine.autograd.gradient import SEED, Items, as_items, in_words, texts_for
+from textgrad_engine.autograd.grad_mode import set_grad_enabled
+from textgrad_engine.autograd.gradient import Items, as_items, entered, in_words, start, texts_for
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
@@ -49,7 +50,8 @@ def backward(
         >>> [item.data for item in draft.grad]
         ['shorter, please']
     """
-    roots = _roots(variables, grad_variables, create_graph)
+    with set_grad_enabled(create_graph):
+        roots = _roots(variables, grad_variables)
     captures = None
     if inputs is not None:
         targets = _targets(inputs, "backward(inputs=…)")
@@ -92,7 +94,8 @@ def grad(
     """
     targets = _targets(inputs, "grad")
     edges = [get_gradient_edge(target) if isinstance(target, Variable) else target for target in targets]
-    roots = _roots(outputs, grad_outputs, create_graph)
+    with set_grad_enabled(create_graph):
+        roots = _roots(outputs, grad_outputs)
     behind = _behind([GradientEdge(*root) for root in zip(roots.nodes, roots.outputs)])
     for position, (edge, target) in enumerate(zip(edges, targets)):
         if edge not in behind and not allow_unused:
@@ -102,7 +105,8 @@ def grad(
             )
     retain = create_graph if retain_graph is None else retain_graph
     found = run_backward(roots, retain_graph=retain, create_graph=create_graph, captures=edges, accumulate=False)
-    return tuple([found[edge] if edge in behind else None for edge in edges])
+    with set_grad_enabled(create_graph):
+        return tuple([[entered(item) for item in found[edge]] if edge in behind else None for edge in edges])
 
 
 def get_gradient_edge(variable: Variable) -> GradientEdge:
@@ -116,10 +120,10 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
     return variable._gradient_edge()
 
 
-def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
+def _roots(variables: Any, gradients: Any) -> Roots:
     roots = [variables] if isinstance(variables, Variable) else list(variables)
     if isinstance(variables, Variable) or gradients is None:
-        given = [gradients] * len(roots) if gradients is None else [_single(gradients)]
+        given = [gradients] * len(roots) if gradients is None else [_single(variables, gradients)]
     else:
         given = [gradients] if isinstance(gradients, str | Variable) else list(gradients)
     if len(given) != len(roots):
@@ -157,16 +161,19 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
     """
     if gradient is None:
         _check_starts_by_itself(root)
-        return [SEED]
+        return [start()]
     if isinstance(gradient, (list, tuple)) and in_words(gradient) and isinstance(first_data(root), list):
         return [Variable(texts_for(first_data(root), gradient, root), role=f"feedback on the {root.role or 'batch'}")]
-    return as_items(gradient, call)
+    if isinstance(gradient, str):
+        return as_items(gradient, call)
+    return [entered(item) for item in as_items(gradient, call)]
 
 
-def _single(gradients: Any) -> Any:
-    """One root's gradient, also when it comes as a sequence of one."""
+def _single(root: Any, gradients: Any) -> Any:
+    """One root's gradient, also when it comes as a sequence of one; one text for a batch is that of its only entry."""
     if isinstance(gradients, list | tuple) and len(gradients) == 1:
-        return gradients[0]
+        of_entry = isinstance(gradients[0], str) and isinstance(first_data(root), list)
+        return gradients if of_entry else gradients[0]
     return gradients
 
 

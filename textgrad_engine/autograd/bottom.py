@@ -66,6 +66,8 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         for number, out in enumerate(outs):
             if isinstance(out, Variable) and not ctx._is_constant(out, raws[number]):
                 out._requires_grad, out._grad_fn, out.output_nr = True, node, number
+                if type(out._data) is list:
+                    ctx._note_batch(number, out._data)
         ctx._seal(node, raws, outs)
         _newest[0] = ctx._node
     return outs[0] if single else outs

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from textgrad_engine.autograd.arguments import one_of
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
+from textgrad_engine.autograd.value import shape_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
@@ -43,6 +44,8 @@ class Context:
     _node: weakref.ref[FunctionNode] | None = None
     _marked: frozenset[int] = frozenset()
     """Inside a transform, the numbers of the outputs that were marked as not differentiable."""
+    _shapes: dict[int, Any] | None = None
+    """The shapes of the outputs that are batches, by number."""
     _parts: tuple[Context, ...] = ()
     """Of a call that is made for all examples of a batch, what its Function saved for each."""
 
@@ -161,6 +164,11 @@ class Context:
         self._node = weakref.ref(node)
         for part in self._parts:
             part._belongs_to(node)
+
+    def _note_batch(self, output: int, data: Any) -> None:
+        """An output is a batch: feedback on it is a list with a text for each entry."""
+        if any(self.needs_input_grad):  # else there will be none, and the context may be that of all such calls
+            self._shapes = {**(self._shapes or {}), output: shape_of(data)}
 
     def _seal(self, node: FunctionNode | None, raws: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
         """Outputs among what was saved are kept without their history, so that node and output form no cycle."""

@@ -16,8 +16,8 @@ NOTE [Rank]
 
 NOTE [Zero]
     A gradient is a list of feedback items; items whose text is empty are dropped when they arrive. A node all of whose
-    output gradients are empty lists is not run: it sends empty lists on. The gradient that a loss begins with (`SEED`)
-    has no text and is no zero.
+    output gradients are empty lists is not run: it sends empty lists on. The gradient that a loss begins with
+    (`start`) has no text and is no zero.
 
 NOTE [All or nothing]
     Leaves, retained gradients and captured ones are written when the last node is through, and the graph is freed then;

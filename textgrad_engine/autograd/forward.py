@@ -90,7 +90,10 @@ def _finish(
                 break
     values: tuple[Any, ...] = ()  # the data and the role of the first output, those of the second, and so on
     for number, value in enumerate(raws):
-        values += (value.data, value.role if named is None else named[number])
+        data = value.data
+        values += (data, value.role if named is None else named[number])
+        if type(data) is list:
+            ctx._note_batch(number, data)
     if ctx._saved:
         ctx._computed(values)
     return values

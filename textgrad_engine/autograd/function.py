@@ -132,7 +132,8 @@ class Function:
     def backward_many(ctxs: list[Any], grad_outputs: list[list[Variable | None]]) -> list[Any]:
         """`backward` for several nodes at once: for each node what its `backward` would return.
 
-        Nodes of a group come in graph order; how many of them share a call is the rule's own affair.
+        Nodes of a group come in graph order; how many of them share a call is the rule's own affair. The Variables that
+        it returns are made for this call, each for one place.
         """
         raise NotImplementedError("a Function with a backward_group needs a `backward_many`")
 

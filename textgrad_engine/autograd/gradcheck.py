@@ -56,7 +56,8 @@ def gradcheck(
     - the critic is shown the value of the input that it is asked about; without a critic, two gradients that differ
       only in the other input's value, which each of them shows instead of its own, are taken for crossed;
     - a result used twice accumulates in the order of its uses; interchangeable inputs get interchangeable feedback;
-    - empty feedback is a true zero, and asks nobody;
+    - empty feedback is a true zero, and asks nobody; the start of a pass at a number, which has no words either, is
+      none;
     - requests and gradients are the same, byte by byte, when it is repeated and in whatever order models answer;
     - closing tags, template braces and control characters, in feedback and in inputs, come through as they are: into
       each gradient, or into the request whose answer it is.
@@ -183,7 +184,7 @@ class _Checks:
             self.any_order,
         ]
         if not self.base.is_loss:  # a loss speaks for itself
-            every += [self.several_items, self.zero, self.hostile_feedback]
+            every += [self.several_items, self.zero, self.hostile_feedback, self.start]
         return [*every, self.hostile_inputs] if self.vary else every
 
     # tools
@@ -353,6 +354,20 @@ class _Checks:
         for number in self.numbers:
             if run.gradients[number]:
                 self.add("empty feedback makes no call", self.named(number), "no feedback", repr(run.text(number)))
+
+    def start(self) -> None:
+        """The start of a pass, which has no words, goes on behind a number, or words go on instead."""
+        try:
+            run = self.rehearsal.run(self.values, [_SAID], numbers_begin=True)
+        except Exception:  # a rule may refuse it: only silence is wrong
+            return
+        if run.is_loss and not any(run.gradients):
+            got = (
+                "none, as if a loss were satisfied. To pass the gradient on, return it (or a clone), and no text made "
+                "of it: the start of a pass has no words. (A loss that is satisfied sends nothing: check it on inputs "
+                "that it criticizes.)"
+            )
+            self.add("a pass begins at a number", "", "a gradient on an input", got)
 
     def repeated(self) -> None:
         """A second time is like the first."""

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
+from textgrad_engine.autograd.graph import Source
+from textgrad_engine.autograd.value import Start, shape_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
 
 __all__ = [
-    "SEED",
+    "START",
+    "Gradient",
+    "Intake",
     "Items",
-    "PartSeed",
     "as_items",
     "combine",
     "in_words",
+    "inherited",
     "is_seed",
     "is_start",
+    "spread",
+    "start",
+    "started",
     "texts_for",
     "uncombined",
     "without_zeros",
@@ -27,45 +35,81 @@ __all__ = [
 Items: TypeAlias = list[Variable]
 
 
-class _Start(Variable):
-    """The start of a pass: it has no words, and is no zero."""
-
-    __slots__ = ()
-
-    def _says_nothing(self) -> bool:
-        return False
+START = Start()
 
 
-SEED = _Start("", role="the start of a backward pass")
-"""The gradient that a loss begins with: it says nothing, and is no zero (as a tensor's is one)."""
+def start(data: Any = START) -> Variable:
+    """The gradient that a loss begins with: it says nothing, and is no zero.
 
-
-class PartSeed(_Start):
-    """The start of a pass at some entries of a batch of losses.
-
-    Attributes:
-        entries: for each entry what it begins with; empty where no pass begins.
+    Args:
+        data: `START`; for a batch of losses a list with it for each entry that a pass begins at, and "" for the others.
     """
-
-    __slots__ = ("entries",)
-
-    def __init__(self, entries: Sequence[Items]) -> None:
-        super().__init__([""] * len(entries), role=SEED.role)
-        self.entries = tuple(entries)
+    return Variable(data, role="the start of a backward pass")
 
 
 def is_start(item: Variable) -> bool:
     """Whether an item is the start of a pass rather than words; inside `vmap`, for any example."""
     if item._layer is None:
-        return isinstance(item, _Start)
+        data = item._data
+        return type(data) is Start or (type(data) is list and _starts_in(data))
     return isinstance(item._inner, list) and any(is_start(part) for part in item._parts())
+
+
+def _starts_in(entries: list[Any]) -> bool:
+    return any(type(entry) is Start or (type(entry) is list and _starts_in(entry)) for entry in entries)
+
+
+def started(starts: Sequence[Any]) -> Any:
+    """One for the data of several starts of a pass at the same place; "" where there is none."""
+    if any(type(data) is Start for data in starts):
+        return START
+    batches = [data for data in starts if type(data) is list]
+    return [started(entries) for entries in zip(*batches, strict=True)] if batches else ""
 
 
 def is_seed(gradient: Variable) -> bool:
     """Whether a gradient is only the start of a pass, with no words in it."""
-    return is_start(gradient) or (
-        gradient._combined and bool(gradient.grad) and all(is_start(item) for item in gradient.grad)
-    )
+    if is_start(gradient):
+        return True
+    items = gradient.grad if isinstance(gradient, Gradient) and not gradient._version else []
+    return bool(items) and all(is_start(item) for item in items)
+
+
+class Gradient(Variable):
+    """A list of feedback items as one Variable: `data` their texts in order, `grad` the items.
+
+    A copy of it has copies of the items, with where they came from. When its data was edited, it is a text like any
+    other: the items are what it was.
+    """
+
+    __slots__ = ()
+
+    def clone(self) -> Variable:
+        """A copy of each item; feedback on it flows back to them."""
+        return super().clone() if self._version else self._of([item._alias() for item in self.grad])
+
+    def detach(self) -> Variable:
+        """A copy of each item, cut off from the graph and from all transforms."""
+        return super().detach() if self._version else self._of([item.detach() for item in self.grad])
+
+    def _of(self, items: Items) -> Variable:
+        other = combine(items)
+        other._role = self._role
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        other = memo[id(self)] = copy.copy(self)
+        return other
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        _, (_, *made_of), _ = super().__reduce_ex__(protocol)  # refuses what has a graph
+        return (Variable, tuple(made_of)) if self._version else (_new_gradient, (self.grad, self.role))
+
+
+def _new_gradient(items: Items, role: str) -> Variable:
+    other = combine([item.detach() for item in items])
+    other.role = role
+    return other
 
 
 def without_zeros(items: Items) -> Items:
@@ -82,8 +126,8 @@ class _Join(Function):
     deferrable = True
 
     @staticmethod
-    def forward(items: list[Variable]) -> Variable:
-        return Variable(_text(items))
+    def forward(items: list[Variable], shape: Any) -> Variable:
+        return Variable(spread(_text(items), shape))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -91,65 +135,78 @@ class _Join(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
-        return ([grad_out] * ctx.count,)
+        return [grad_out] * ctx.count, None
 
     @staticmethod
-    def jvp(ctx: Any, edits: list[Variable | None]) -> Any:
-        return _Join.apply([edit for edit in edits if edit is not None])
+    def jvp(ctx: Any, edits: list[Variable | None], shape: None) -> Any:
+        return _Join.apply([edit for edit in edits if edit is not None], ctx.primals[1])
 
 
-def combine(items: Items) -> Variable:
-    """One Variable for a list of items: `data` their texts in order, `grad` the list; recorded if anything is."""
+def combine(items: Items, shape: Any = None) -> Variable:
+    """One Variable for a list of items: `data` their texts in order, `grad` the list; recorded if anything is.
+
+    Args:
+        items: the items.
+        shape: of a batch that they are about (see `shape_of`): a text is then about every entry.
+    """
     role = "feedback"
     if len(items) == 1:
         role = items[0].role if items[0]._role is None else items[0]._role
     for item in items:
         if item._layer is not None or (item._requires_grad and GRAD_ENABLED.get()):
-            whole: Variable = _Join.apply(
-                items
-            )  # also of one: in a batch, examples may have different numbers of items
-            whole._role = role
-            return _held(whole, items)
+            # also of one: in a batch, examples may have different numbers of items
+            whole: Variable = _Join.apply(items, shape)
+            whole._role, whole._grad = role, items
+            whole.__class__ = Gradient
+            return whole
     if len(items) == 1:
         item = items[0]
-        whole = Variable(item._data if item._call is None else item.data, role)
+        data = item._data if item._call is None else item.data
     else:
-        whole = Variable(_text(items), role)
-    whole._grad, whole._combined = items, True
+        data = _text(items)
+    whole = Gradient(data if shape is None else spread(data, shape), role)
+    whole._grad = items
     return whole
 
 
-def uncombined(items: Items) -> Variable:
+def uncombined(items: Items) -> Gradient:
     """One Variable that only holds the items, for rules that look at nothing else."""
-    return _held(Variable(""), items)
-
-
-def _held(whole: Variable, items: Items) -> Variable:
+    whole = Gradient("")
     whole._grad = items
-    whole._combined = True
     return whole
 
 
 def _text(items: Items) -> Any:
+    starts = [item for item in items if is_start(item)]
+    if len(starts) == len(items):
+        return started([item.data for item in starts])
     items = [item for item in items if not is_start(item)]
-    if not items:
-        return ""
-    if len(items) == 1:
-        return items[0].data
-    if all(isinstance(item.data, list) for item in items):  # batches are joined entry by entry
-        return [_lines(parts) for parts in zip(*(item.data for item in items), strict=True)]
-    return _lines(item.data for item in items)
+    return items[0].data if len(items) == 1 else _joined([item.data for item in items])
 
 
-def _lines(parts: Any) -> str:
-    return "\n".join(str(part) for part in parts if part not in ("", []))
+def _joined(parts: Sequence[Any]) -> Any:
+    """Texts one below the other; with batches among them entry by entry, where a single text is about every entry."""
+    said = [part for part in parts if part not in ("", [])]
+    sizes = [len(part) for part in said if isinstance(part, list)]
+    if not sizes:
+        return "\n".join(map(str, said))
+    columns = [part if isinstance(part, list) else [part] * sizes[0] for part in said]
+    return [_joined(entries) for entries in zip(*columns, strict=True)]
+
+
+def spread(said: Any, shape: Any) -> Any:
+    """What is said about a batch, with a text for each entry: a single text is about all of them."""
+    if not isinstance(shape, list) or (isinstance(said, list) and len(said) != len(shape)):
+        return said
+    return [spread(part, entry) for part, entry in zip(said if isinstance(said, list) else [said] * len(shape), shape)]
 
 
 def as_items(gradient: Any, giver: str) -> Items:
     """The items of what a rule, a hook or a user gives as a gradient.
 
     Args:
-        gradient: None, a text, a Variable, a combined gradient (whose items are taken), or a list of these.
+        gradient: None, a text, a Variable, a `Gradient` (whose items are taken, unless its text was edited), or a list
+            of these.
         giver: who gave it, for the message.
 
     Raises:
@@ -158,7 +215,9 @@ def as_items(gradient: Any, giver: str) -> Items:
     if gradient is None:
         return []
     if isinstance(gradient, Variable):
-        return list(gradient.grad) if gradient._combined else [gradient]
+        if not isinstance(gradient, Gradient):
+            return [gradient]
+        return [gradient._alias()] if gradient._version else list(gradient.grad)
     if isinstance(gradient, str):
         return [Variable(gradient, role="feedback")]
     if isinstance(gradient, list | tuple):
@@ -166,6 +225,51 @@ def as_items(gradient: Any, giver: str) -> Items:
     raise TypeError(
         f"{giver} gave {type(gradient).__name__} as a gradient: {gradient!r:.60}. Give a Variable, a text or None."
     )
+
+
+class Intake:
+    """Makes what a rule or a hook gave the items of a pass: each an object at one place, of this pass alone.
+
+    So whoever gave it may give it again, and what is written on an item (`source`, an edit) is written on it alone.
+    What had arrived is handed through as it is, the first time.
+
+    Args:
+        arrived: the items that the rule or the hook was shown.
+    """
+
+    __slots__ = ("_arrived", "_placed")
+
+    def __init__(self, arrived: Sequence[Items]) -> None:
+        self._arrived = {id(item) for items in arrived for item in items}
+        self._placed: set[int] = set()
+
+    def take(self, given: Items) -> Items:
+        """The items for one place."""
+        found = []
+        for item in given:
+            if id(item) not in self._arrived or id(item) in self._placed:
+                found.append(entered(item))
+            else:
+                self._placed.add(id(item))
+                found.append(item)
+        return found
+
+    def hands_through(self, item: Variable) -> bool:
+        """Whether an item is one that had arrived."""
+        return id(item) in self._arrived
+
+
+def entered(item: Variable) -> Variable:
+    """A Variable as an item of a pass: an object of its own, with its place in the graph where that is recorded."""
+    return item._alias() if item._layer is not None or GRAD_ENABLED.get() else item.detach()
+
+
+def inherited(items: Items) -> Source | None:
+    """Where feedback came from that stands for these items; None where they do not say."""
+    sources = [item.source for item in items if item.source is not None]
+    if len(items) == 1 or not sources:
+        return sources[0] if sources else None
+    return Source.joined(sources, "hook", items)
 
 
 def in_words(gradient: Any) -> bool:
@@ -176,7 +280,7 @@ def in_words(gradient: Any) -> bool:
 def texts_for(data: Any, texts: Any, root: Variable) -> Any:
     """Feedback on a batch in its shape; one text for a row is about every entry of the row."""
     if isinstance(texts, str):
-        return [texts_for(entry, texts, root) for entry in data] if isinstance(data, list) else texts
+        return spread(texts, shape_of(data))
     if not isinstance(data, list) or len(texts) != len(data):
         size = f"a batch of {len(data)} entries" if isinstance(data, list) else "a single value"
         raise AutogradError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -39,7 +39,7 @@ class Source:
         node: the name of the node whose backward made it.
         output: the node's output that the feedback is about ("" when it is not text).
         score: the score that an evaluator gave, None elsewhere; handed on to the feedback made from it.
-        because: the feedback that it was made from, in order.
+        because: the feedback that it was made from, in order; none where it was handed through as it came.
     """
 
     example: str = ""
@@ -47,6 +47,13 @@ class Source:
     output: str = ""
     score: float | None = None
     because: tuple[Variable, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def joined(cls, sources: Sequence[Source], node: str, because: Sequence[Variable]) -> Source:
+        """That of one piece of feedback which stands for several, whose sources these are."""
+        example = ", ".join(dict.fromkeys([source.example for source in sources if source.example]))
+        score = next((source.score for source in sources if source.score is not None), None)
+        return cls(example, node, score=score, because=tuple(because))
 
 
 class GradientEdge(NamedTuple):

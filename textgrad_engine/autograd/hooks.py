@@ -27,7 +27,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from textgrad_engine.autograd.function import Function
-from textgrad_engine.autograd.gradient import Items, as_items, combine, in_words, texts_for, without_zeros
+from textgrad_engine.autograd.gradient import (
+    Intake,
+    Items,
+    as_items,
+    combine,
+    in_words,
+    inherited,
+    is_start,
+    texts_for,
+    without_zeros,
+)
 from textgrad_engine.autograd.graph import (
     POST,
     PRE,
@@ -135,7 +145,7 @@ class MultiGradHook:
     def _first(self, state: _Arrivals, arrived: Sequence[Items], example: tuple[int, ...]) -> None:
         if example not in state.told:
             state.told.add(example)
-            self.function(combine(arrived[0]))
+            self.function(*_shown(arrived))
 
     def _all(self, arrived: Sequence[Items], example: tuple[int, ...]) -> None:
         self.function(list(_shown(arrived)))
@@ -200,14 +210,33 @@ def on_gradient(work: Pass, edge: GradientEdge, hooks: dict[int, Any], items: It
 
 
 def _on_variable(hook: Any, arrived: Sequence[Items], example: tuple[int, ...]) -> Sequence[Items] | None:
-    whole = combine(arrived[0])
-    changed = hook(whole)
-    return None if changed is None else [without_zeros(as_items(_of_batch(whole, changed), "a hook"))]
+    shown = _shown(arrived)
+    changed = hook(*shown)
+    if changed is None:
+        return _as_left(shown, arrived)
+    return [_said_instead(Intake(arrived), _of_batch(shown[0], changed), "a hook", arrived[0])]
 
 
-def _of_batch(whole: Variable, changed: Any) -> Any:
+def _said_instead(intake: Intake, changed: Any, giver: str, before: Items) -> Items:
+    """What a hook gave as items that go on instead of others; what is new comes from where these came from."""
+    items = without_zeros(intake.take(as_items(changed, giver)))
+    for item in items:
+        if item.source is None and not is_start(item):
+            item.source = inherited(before)
+    return items
+
+
+def _as_left(shown: Sequence[Variable | None], before: Sequence[Items]) -> list[Items] | None:
+    """What a hook that returned nothing has made of gradients in place; None where it left them as they were."""
+    if [as_items(gradient, "a hook") for gradient in shown] == [*before]:
+        return None
+    intake = Intake(before)
+    return [_said_instead(intake, gradient, "a hook", items) for gradient, items in zip(shown, before)]
+
+
+def _of_batch(whole: Variable | None, changed: Any) -> Any:
     """What a hook on a batch gave; a list of texts is one item, with a text for each entry, as in `backward`."""
-    if isinstance(changed, list | tuple) and in_words(changed) and whole._layer is None:
+    if isinstance(changed, list | tuple) and in_words(changed) and whole is not None and whole._layer is None:
         data = whole.data
         return Variable(texts_for(data, changed, whole), role=whole.role) if isinstance(data, list) else changed
     return changed
@@ -221,8 +250,11 @@ def before_rule(node: FunctionNode, arrived: Sequence[Items]) -> Sequence[Items]
 
 
 def _on_node(node: FunctionNode, hook: Any, arrived: Sequence[Items], example: tuple[int, ...]) -> Any:
-    changed = hook(_shown(arrived))
-    return None if changed is None else _replaced(node, "prehook", changed, len(arrived), "outputs")
+    shown = _shown(arrived)
+    changed = hook(shown)
+    if changed is None:
+        return _as_left(shown, arrived)
+    return _replaced(node, "prehook", changed, arrived, "outputs")
 
 
 def after_rule(node: FunctionNode, returned: Sequence[Items], arrived: Sequence[Items]) -> Sequence[Items]:
@@ -235,8 +267,12 @@ def after_rule(node: FunctionNode, returned: Sequence[Items], arrived: Sequence[
 def _behind_node(
     node: FunctionNode, hook: Any, returned: Sequence[Items], arrived: Sequence[Items], example: tuple[int, ...]
 ) -> Any:
-    changed = hook(_shown([without_zeros(items) for items in returned]), _shown(arrived))
-    return None if changed is None else _replaced(node, "hook", changed, len(returned), "inputs that are Variables")
+    said = [without_zeros(items) for items in returned]
+    shown = _shown(said)
+    changed = hook(shown, _shown(arrived))
+    if changed is None:
+        return _as_left(shown, said)
+    return _replaced(node, "hook", changed, said, "inputs that are Variables")
 
 
 def after_accumulation(leaves: list[tuple[Variable, Items]]) -> None:
@@ -246,7 +282,7 @@ def after_accumulation(leaves: list[tuple[Variable, Items]]) -> None:
         for hook in tuple((variable._post_hooks or {}).values()):
             try:
                 if type(hook) is LeafNodeHook:
-                    hook.hook((), (combine(items),))
+                    hook.hook((), _shown([items]))
                 else:
                     hook(variable)
             except Exception as error:  # raised below: other leaves' hooks must not depend on this one's
@@ -263,10 +299,12 @@ def _hooks_of(node: FunctionNode, kind: int) -> tuple[Any, ...]:
 
 
 def _shown(gradients: Sequence[Items]) -> tuple[Variable | None, ...]:
-    return tuple([combine(items) if items else None for items in gradients])
+    """What a hook sees of gradients; the lists of items are its own."""
+    return tuple([combine(list(items)) if items else None for items in gradients])
 
 
-def _replaced(node: FunctionNode, kind: str, changed: Any, count: int, what: str) -> list[Items]:
+def _replaced(node: FunctionNode, kind: str, changed: Any, before: Sequence[Items], what: str) -> list[Items]:
+    count = len(before)
     given = (changed,) if count == 1 and not isinstance(changed, tuple) else changed
     if not isinstance(given, tuple) or len(given) != count:
         got = f"{len(given)} of them" if isinstance(given, tuple) else f"{type(given).__name__} {given!r:.40}"
@@ -274,4 +312,5 @@ def _replaced(node: FunctionNode, kind: str, changed: Any, count: int, what: str
             f"a {kind} of {node.name()} must return None or a tuple of {count} gradients, one for each of the node's "
             f"{what}; got {got}"
         )
-    return [without_zeros(as_items(gradient, f"a {kind} of {node.name()}")) for gradient in given]
+    intake, giver = Intake(before), f"a {kind} of {node.name()}"
+    return [_said_instead(intake, gradient, giver, items) for gradient, items in zip(given, before)]

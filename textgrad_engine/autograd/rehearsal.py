@@ -92,6 +92,7 @@ class Rehearsal:
         output: int | None = None,
         each_output: Sequence[Sequence[str]] | None = None,
         roles: Sequence[str] | None = None,
+        numbers_begin: bool = False,
     ) -> Run:
         """Run the function forward as often as `said` is long, and once backward from all results.
 
@@ -103,6 +104,7 @@ class Rehearsal:
             output: only this output gets feedback.
             each_output: the items of feedback on each output, where they are not the same for all, as in `said`.
             roles: the roles of the inputs, if not their own.
+            numbers_begin: the pass begins by itself, at the outputs that are numbers; nothing is said about others.
 
         Raises:
             ForwardFailed: from what the function raised.
@@ -114,10 +116,10 @@ class Rehearsal:
             gradients: list[list[Variable] | None] = []
             for outs, texts in zip(uses, said):
                 for place, out in enumerate(outs):
-                    if output not in (None, place):
+                    if output not in (None, place) or (numbers_begin and not isinstance(out.data, int | float)):
                         continue
                     roots.append(out)
-                    own = _starts(out._gradient_edge().node)
+                    own = numbers_begin or _starts(out._gradient_edge().node)
                     items = each_output[place] if each_output and place < len(each_output) else texts
                     gradients.append(None if own else [Variable(text, role="feedback") for text in items])
             before = len(seen.requests)

@@ -20,7 +20,7 @@ from textgrad_engine.autograd.arguments import gradients_by_variable
 from textgrad_engine.autograd.context import Context, ExampleContexts
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.function import Function
-from textgrad_engine.autograd.gradient import Items, as_items, combine, is_start, uncombined, without_zeros
+from textgrad_engine.autograd.gradient import Intake, Items, as_items, combine, is_start, uncombined, without_zeros
 from textgrad_engine.autograd.graph import FunctionNode, Source
 from textgrad_engine.autograd.layers import LAYERS, Layer
 from textgrad_engine.autograd.variable import Variable
@@ -123,6 +123,9 @@ class SetUp(Rule):
         ctx.example = EXAMPLE.get()
         outs = self.outputs
         self.function.setup_context(ctx, self.inputs, outs[0] if self.single else outs)
+        for number, value in enumerate(outs):
+            if isinstance(value, Variable) and value._layer is None and type(value._data) is list:
+                ctx._note_batch(number, value._data)
         ctx._marked = frozenset([number for number, value in enumerate(outs) if ctx._is_constant(value, value)])
         return ctx, ctx._marked
 
@@ -164,26 +167,42 @@ class RuleCall:
         materialize = self.ctx._materialize
         as_one = uncombined if self.node.function.of_batch else combine  # text of a batch is text of each example
         found: list[Variable | None] = []
+        shapes = self.ctx._shapes
+        if shapes is not None and as_one is combine:
+            for number, items in enumerate(self.arrived):
+                found.append(combine(items, shapes.get(number)) if items or materialize else None)
+            return found
         for items in self.arrived:
             found.append(as_one(items) if items or materialize else None)  # noqa: PERF401  it would cost a frame
         return found
 
-    def sorted(self, returned: Any) -> list[Items]:
-        """What the rule returned, as items for each edge."""
+    def sorted(self, returned: Any, *, fresh: bool = False) -> list[Items]:
+        """What the rule returned, as items for each edge, each with where it came from.
+
+        Args:
+            returned: what the rule returned.
+            fresh: the rule made the Variables in it for this call.
+        """
         found: list[Items] = []
-        source = None
+        source = intake = None
         for grad, wanted in zip(gradients_by_variable(self.node, returned), self.wanted):
             if not wanted or grad is None:
                 found.append([])
                 continue
-            plain = type(grad) is Variable and not grad._combined
-            items = [grad] if plain else as_items(grad, f"{self.node.function.__name__}.backward")
+            if fresh and type(grad) is Variable:
+                items = [grad]
+            else:
+                if intake is None:
+                    intake = Intake(self.arrived)
+                items = intake.take(as_items(grad, f"{self.node.function.__name__}.backward"))
             found.append(items)
             for item in items:
                 if (item.source is None or not item.source.node) and not is_start(item):
                     source = source or self._source()
                     given = item.source  # an evaluator says its score
                     item.source = source if given is None else replace(source, score=given.score)
+                    if intake is not None and intake.hands_through(item):  # it was not made of what was said here
+                        item.source = replace(item.source, because=())
         return found
 
     def _source(self) -> Source:
@@ -203,7 +222,7 @@ def run_together(calls: Sequence[RuleCall]) -> list[list[Items]]:
     """Run the rules of several nodes of a Function that has one for many; for each node its items by edge."""
     ctxs = [call.ctx if call.needs is None else call.context() for call in calls]
     many = calls[0].node.function.backward_many(ctxs, [call.gradients() for call in calls])
-    return [call.sorted(returned) for call, returned in zip(calls, many, strict=True)]
+    return [call.sorted(returned, fresh=True) for call, returned in zip(calls, many, strict=True)]
 
 
 class Backward(Rule):

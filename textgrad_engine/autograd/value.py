@@ -8,9 +8,18 @@ from typing import Any, Self, TypeAlias
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["LoneEntry", "Scalar", "Value", "checked", "checked_entries"]
+__all__ = ["LoneEntry", "Scalar", "Start", "Value", "checked", "checked_entries", "shape_of"]
 
 Scalar: TypeAlias = str | int | float
+
+
+class Start(str):
+    """The text of the gradient that a loss begins with: it has no words, and is no zero (as a tensor's is one).
+
+    It is told from an empty text by its class, so whoever hands the text on, in whatever Variable, hands on the start.
+    """
+
+    __slots__ = ()
 
 
 class LoneEntry(list["Value"]):
@@ -143,11 +152,13 @@ class Value:
         return [call for part in parts if isinstance(part, Value) for call in part._pending(edits)]
 
     def _says_nothing(self) -> bool:
-        """Whether it is empty text; of a batch, whether all entries are."""
+        """Whether it is empty text, and not the start of a pass; of a batch, whether all entries are."""
         if self._layer is not None:
             return all(part._says_nothing() for part in self._parts())
         data = self._data if self._call is None else self.data
-        return not any(part != "" for part in data) if type(data) is list else data == ""
+        if type(data) is list:
+            return not any(part != "" or type(part) is Start for part in data)
+        return data == "" and type(data) is not Start
 
     def _parts(self) -> list[Self]:
         """What a value of a transform stands for one level below; of a batch the entries, but for empty ones."""
@@ -208,6 +219,11 @@ def checked_entries(entries: list[Any]) -> list[Any]:
             _check_text(item)
         checked.append(item)
     return checked
+
+
+def shape_of(data: Any) -> Any:
+    """The shape of a batch: a list with None for each text, a shape for each batch in it; None for a single value."""
+    return [shape_of(entry) for entry in data] if isinstance(data, list) else None
 
 
 def _check_text(text: str) -> None:

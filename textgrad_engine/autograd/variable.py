@@ -54,7 +54,6 @@ class Variable(Value):
 
     __slots__ = (
         "_accumulator",
-        "_combined",
         "_grad",
         "_grad_fn",
         "_hooks",
@@ -82,7 +81,6 @@ class Variable(Value):
         self._hooks: dict[int, Any] | None = None
         self._post_hooks: dict[int, Any] | None = None
         self._accumulator: weakref.ref[AccumulateGrad] | None = None
-        self._combined = False
         self._origin: Variable | None = None
         self._layer: Any = None  # the transform that this value belongs to, and what it stands for one level below
         self._inner: Any = None
@@ -162,7 +160,7 @@ class Variable(Value):
         Args:
             hook: gets one Variable (`data` the feedback joined in order, `grad` the items) and may return another, or
                 a list of items, to go on with instead (of a batch, a list of texts is one item, with a text for each
-                entry); None keeps what came.
+                entry). None keeps what came, as the hook left it.
 
         Returns:
             A handle whose `remove()` takes the hook away.
@@ -343,7 +341,6 @@ class Variable(Value):
         other.output_nr = self.output_nr
         other._version = self._version
         other._hooks = other._post_hooks = other._accumulator = None
-        other._combined = False
         other._origin = self if self._origin is None else self._origin
         other._layer, other._inner = self._layer, self._inner
         other.source = self.source

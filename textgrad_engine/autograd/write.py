@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from textgrad_engine.autograd.gradient import Items, is_start
+from textgrad_engine.autograd.gradient import Items, entered, is_start
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, Node
 from textgrad_engine.autograd.hooks import after_accumulation
 from textgrad_engine.autograd.variable import Variable
@@ -44,7 +44,8 @@ def write(
                 arrived = prehooked.get(node, visit.arrived)
                 for number, kept in node.retained.items():
                     if (variable := kept()) is not None:
-                        variable._grad = [*variable.grad, *arrived[number]]
+                        own = [entered(item) for item in arrived[number] if not is_start(item)]
+                        variable._grad = [*variable.grad, *own]
             if not retain_graph and visit.needed and node.ctx is not None:
                 node.ctx._freed = True
                 node.ctx = None

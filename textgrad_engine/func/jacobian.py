@@ -13,7 +13,7 @@ from typing import Any
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.api import begins_at, first_data
-from textgrad_engine.autograd.gradient import SEED, Items, PartSeed
+from textgrad_engine.autograd.gradient import START, Items, start
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import keys_of, made_of, unbound
 from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
@@ -96,33 +96,24 @@ def _starts(layer: GradLayer, root: Any, feedback: str | None, call: str) -> Any
     if begins_at(root) or not isinstance(number, str) or not layer.records(root):
         # The explanations of an evaluator of batches are feedback on a batch, which has its entries already.
         apart = isinstance(shape, list) and not (root.grad_fn is not None and root.grad_fn.function.starts_backward)
-        return _seeds(root, shape, lambda items: items) if apart else _Start(root, [SEED])
+        return _at_each(root, shape, START, start) if apart else _Start(root, [start()])
     if feedback is None:
         raise AutogradError(
             f"{call}: {root._name()} is text, and a pass from text begins with words. Pass them, "
             "jacrev(f, feedback='too long'), or return a loss (nn.ExactMatch, nn.Judge, …)."
         )
-    return _words(root, shape, str(feedback), lambda data: data)
+    return _at_each(root, shape, str(feedback), lambda data: Variable(data, role="feedback"))
 
 
-def _seeds(root: Variable, shape: Any, around: Callable[[Items], Items]) -> Any:
+def _at_each(root: Variable, shape: Any, said: str, item: Callable[[Any], Variable]) -> Any:
+    """A pass from each entry of a batch, of which it says what is `said`, and nothing of the others."""
     if not isinstance(shape, list):
-        return _Start(root, around([SEED]))
+        return _Start(root, [item(said)])
 
-    def at(number: int, items: Items) -> Items:
-        return around([PartSeed([items if position == number else [] for position in range(len(shape))])])
+    def at(number: int, data: Any) -> Variable:
+        return item([data if position == number else _silent(part) for position, part in enumerate(shape)])
 
-    return [_seeds(root, part, lambda items, n=number: at(n, items)) for number, part in enumerate(shape)]  # type: ignore[misc]
-
-
-def _words(root: Variable, shape: Any, feedback: str, around: Callable[[Any], Any]) -> Any:
-    if not isinstance(shape, list):
-        return _Start(root, [Variable(around(feedback), role="feedback")])
-
-    def at(number: int, data: Any) -> Any:
-        return around([data if position == number else _silent(part) for position, part in enumerate(shape)])
-
-    return [_words(root, part, feedback, lambda data, n=number: at(n, data)) for number, part in enumerate(shape)]  # type: ignore[misc]
+    return [_at_each(root, part, said, lambda data, n=number: at(n, data)) for number, part in enumerate(shape)]  # type: ignore[misc]
 
 
 def _silent(shape: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from textgrad_engine.autograd import Function, Variable
-from textgrad_engine.autograd.gradient import SEED, Items, PartSeed, combine, is_start
+from textgrad_engine.autograd.gradient import Items, combine, is_start, start, started, without_zeros
 from textgrad_engine.ops.roles import joined_role
 
 __all__ = ["Entry", "Stack", "Unbind", "batch_of_feedback", "parts_of_items"]
@@ -50,17 +50,19 @@ def parts_of_items(items: Items, count: int) -> list[Items]:
 
 def batch_of_feedback(by_entry: list[Items]) -> Items:
     """Items of feedback on the entries of a batch, as feedback on the batch: one list with a text for each entry."""
-    feedback = Stack.apply([combine(items) for items in by_entry])
-    feedback.role = next((items[0].role for items in by_entry if items), "feedback")
-    starts = [[item for item in items if is_start(item)] for items in by_entry]
-    return [feedback, *([PartSeed(starts)] if any(starts) else [])]
+    words = [[item for item in items if not is_start(item)] for items in by_entry]
+    feedback = Stack.apply([combine(items) for items in words])
+    feedback.role = next((items[0].role for items in words if items), "feedback")
+    starts = [started([item.data for item in items if is_start(item)]) for items in by_entry]
+    return [feedback, *without_zeros([start(starts)])]
 
 
 def _part(item: Variable, number: int) -> list[Variable]:
     """What of an item of feedback on a batch is about one entry."""
-    if item is SEED:
-        return [item]
-    return item.entries[number] if isinstance(item, PartSeed) else [Entry.apply(item, number)]
+    if item._layer is None and is_start(item):
+        data = item.data
+        return without_zeros([start(data[number] if isinstance(data, list) else data)])
+    return [Entry.apply(item, number)]
 
 
 class Unbind(Function):

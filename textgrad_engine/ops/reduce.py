@@ -259,12 +259,7 @@ def unusable(total: int, max_items: int, problem: str, answer: str) -> Malformed
 def _merged(text: str, pieces: list[Variable]) -> Variable:
     merged: Variable = _Merge.apply(pieces, text)
     sources = [piece.source for piece in pieces if piece.source is not None]
-    merged.source = Source(
-        example=", ".join(dict.fromkeys(source.example for source in sources if source.example)),
-        node="reduce",
-        score=next((source.score for source in sources if source.score is not None), None),
-        because=tuple(pieces),
-    )
+    merged.source = Source.joined(sources, "reduce", pieces)
     return merged
 
 
