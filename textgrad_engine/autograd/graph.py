@@ -235,6 +235,20 @@ class FunctionNode(Node):
             self.hooks = {}
         return self.hooks.setdefault(output_nr, {})
 
+    def retain(self, output: Variable) -> None:
+        """Have the feedback on one of its outputs written to that, too."""
+        if self.retained is None:
+            self.retained = {}
+        self.retained[output.output_nr] = weakref.ref(output)  # weak: the output holds the node already
+
+    def stop_retaining(self, output: Variable) -> bool:
+        """Undo `retain`; returns whether there was anything to undo."""
+        kept = None if self.retained is None else self.retained.get(output.output_nr)
+        if self.retained is None or kept is None or kept() is not output:
+            return False
+        del self.retained[output.output_nr]
+        return True
+
     def register_prehook(self, hook: Callable[..., Any]) -> Handle:
         """See `Node.register_prehook`."""
         return add_hook(self.output_hooks(PRE), hook)

@@ -147,14 +147,18 @@ class Variable(Value):
             self._grad = items
 
     def retain_grad(self) -> None:
-        """Keep the feedback on this result in its `.grad` too; does nothing on a leaf, which keeps it anyway."""
+        """Keep the feedback on this result in its `.grad` too; does nothing on a leaf, which keeps it anyway.
+
+        After a change in place it is the feedback on the new value.
+
+        Raises:
+            AutogradError: the variable does not require grad.
+        """
         if not self.requires_grad:
             raise AutogradError(f"{self._name()} does not require grad, so there will be none to retain")
         self._refuse_of_each("retain_grad")
         if self._grad_fn is not None:
-            if self._grad_fn.retained is None:
-                self._grad_fn.retained = {}
-            self._grad_fn.retained[self.output_nr] = weakref.ref(self)  # weak: the variable holds the node already
+            self._grad_fn.retain(self)
 
     def register_hook(self, hook: Callable[[Variable], Any]) -> Handle:
         """Have `hook` called with the feedback on this variable in each backward pass; in `vmap`, for each example.
@@ -396,8 +400,11 @@ class Variable(Value):
         """Take over the value of a fresh result, and its history unless nothing is recorded."""
         self._data, self._call, self._index = other._data, other._call, other._index
         if GRAD_ENABLED.get():
+            retained = self._grad_fn is not None and self._grad_fn.stop_retaining(self)
             self._grad_fn, self.output_nr = other._grad_fn, other.output_nr
             self._requires_grad = other._requires_grad
+            if retained and self._grad_fn is not None:
+                self._grad_fn.retain(self)
         elif isinstance(self._inner, Variable) and other._layer is not self._layer:
             self._inner = other  # a value of `grad` keeps its place there
             self._version += 1
