@@ -205,6 +205,27 @@ def test_inputs_are_taken_by_value_at_dispatch():
     assert result.data == "old [['old']] ['old']"
 
 
+@pytest.mark.parametrize("wrap", [list, lambda texts: {"deep": (texts, 1)}])
+def test_a_container_of_plain_values_is_taken_by_value_too(wrap):
+    """As a history of a conversation that goes on: also where no argument is a Variable."""
+    gate, history = Future(), ["old"]
+
+    class Look(tg.Function):
+        @staticmethod
+        async def forward(ctx, gate, container):
+            await asyncio.wrap_future(gate)
+            return str(container)
+
+    given = wrap(history)
+    expected = str(given)
+    result = Look.apply(gate, given)
+    for texts in (history, given):
+        if isinstance(texts, list):
+            texts.append("new")
+    gate.set_result(None)
+    assert result.data == expected
+
+
 def test_ten_thousand_pending_variables():
     """One prompt, all calls under way at once, feedback in the order of the calls."""
     gate, prompt = Future(), tg.Variable("p", requires_grad=True)
