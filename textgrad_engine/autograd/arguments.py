@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    ItemsView,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-    ValuesView,
-)
-from collections.abc import (
-    Set as AbstractSet,
-)
+from collections.abc import AsyncIterator, Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textgrad_engine import pytree
