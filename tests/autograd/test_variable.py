@@ -591,6 +591,94 @@ def test_a_deep_copy_has_the_feedback_so_far_in_a_list_of_its_own():
     assert pickle.loads(pickle.dumps(original)).grad == []
 
 
+class Doc(tg.Variable):
+    """With an attribute."""
+
+    def __init__(self, text, lang):
+        super().__init__(text, requires_grad=True)
+        self.lang = lang
+
+
+class SlotDoc(tg.Variable):
+    """With slots, one of them private."""
+
+    __slots__ = ("__hidden", "lang")
+
+    def __init__(self, text, lang):
+        super().__init__(text, requires_grad=True)
+        self.lang, self.__hidden = lang, "hidden"
+
+    @property
+    def hidden(self):
+        return self.__hidden
+
+
+class Mixed(tg.nn.Parameter, Doc):
+    """One whose own body adds nothing."""
+
+    __slots__ = ()
+
+    def __init__(self, text, lang):
+        Doc.__init__(self, text, lang)
+
+
+@pytest.mark.parametrize("kind", [Doc, SlotDoc, Mixed])
+@pytest.mark.parametrize("style", ["plain", "async"])
+def test_a_function_is_given_a_subclass_as_it_is(kind, style):
+    """By value or not, in the forward and as a saved variable; what is computed, or cut off, is a plain Variable."""
+
+    def forward(ctx, text):
+        ctx.save_for_backward(text)
+        return tg.Variable(f"{text.data} in {text.lang}")
+
+    async def dispatched(ctx, text):
+        return forward(ctx, text)
+
+    def backward(ctx, grad_out):
+        (text,) = ctx.saved_variables
+        return f"{type(text).__name__} {text.lang}: {grad_out.data}"
+
+    body = {"forward": forward if style == "plain" else dispatched, "backward": backward}
+    rule = type("Rule", (tg.Function,), {name: staticmethod(each) for name, each in body.items()})
+    text = kind("bonjour", "fr")
+    result = rule.apply(text)
+    assert result.data == "bonjour in fr"
+    result.backward("no")
+    assert [item.data for item in text.grad] == [f"{kind.__name__} fr: no"]
+    assert type(result) is type(text.detach()) is tg.Variable
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_of_a_subclass_with_slots_keeps_what_is_in_them(copied):
+    """Also what has a private name."""
+    other = copied(SlotDoc("bonjour", "fr"))
+    assert (type(other), other.data, other.lang, other.hidden) == (SlotDoc, "bonjour", "fr", "hidden")
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_of_feedback_knows_where_it_came_from(copied):
+    """Also where that was recorded, whose graph is not copied."""
+    prompt = tg.Variable("p", requires_grad=True)
+    said = tg.Variable("said", requires_grad=True)
+    with tg.autograd.example("first"):
+        Ends.apply(prompt).backward(said + "!", create_graph=True)
+    (feedback,) = prompt.grad
+    assert (feedback.is_leaf, feedback.source.because[0].is_leaf) == (True, False)
+    source = copied(feedback).source
+    assert (source.example, source.node) == ("first", "EndsBackward")
+    assert [item.data for item in source.because] == ["said!"]
+
+
+class Ends(tg.Function):
+    @staticmethod
+    def forward(ctx, text):
+        return tg.Variable(text.data + "!")
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return f"heard {grad_out.data}"
+
+
 def test_a_copy_of_a_subclass_keeps_class_and_attributes():
     """A parameter stays a parameter."""
     original = Tagged("a", ["x"])

@@ -51,7 +51,7 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         raw = run_forward(cls, ctx, args)
         single = not isinstance(raw, tuple)
         raws = (raw,) if single else raw
-        outs = tuple([value._alias() if isinstance(value, Variable) else value for value in raws])
+        outs = tuple([value._alias(Variable) if isinstance(value, Variable) else value for value in raws])
         for out in outs:
             if isinstance(out, Variable):
                 out._requires_grad, out._grad_fn, out._origin = False, None, None

@@ -250,7 +250,7 @@ class _SavedOutput(weakref.ref[Variable]):
         if given is out and out._call is not None and out._layer is None:
             self.call, self.role = out._call, out._role  # all that there is of it so far
             return
-        held = given._alias()
+        held = given._alias(Variable)
         held._grad_fn, held._requires_grad, held._origin = None, False, None
         self.variable = held
 
