@@ -436,11 +436,15 @@ def test_no_cycle_keeps_a_graph_alive(no_collector, ask):
 
 
 def test_a_leaf_and_its_node_are_no_cycle(no_collector):
-    """A parameter goes when its owner does."""
+    """A parameter goes when its owner does; also with hooks on its node."""
     prompt = leaf()
-    (prompt + "!").backward("f")
-    node, value = weakref.ref(prompt._gradient_edge().node), weakref.ref(prompt)
-    del prompt
+    result = prompt + "!"
+    accumulate = prompt._gradient_edge().node
+    accumulate.register_prehook(lambda grads: None)
+    accumulate.register_hook(lambda *grads: None)
+    result.backward("f")
+    node, value = weakref.ref(accumulate), weakref.ref(prompt)
+    del prompt, result, accumulate
     assert node() is None
     assert value() is None
 

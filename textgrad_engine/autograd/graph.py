@@ -175,6 +175,7 @@ class AccumulateGrad(Node):
 
     def register_prehook(self, hook: Callable[..., Any]) -> Handle:
         """Have ``hook((gradient,))`` called when the feedback on the leaf is complete; it may return another."""
+        name = self.variable._name()  # the leaf holds what is made here, which must not hold the leaf
 
         def adapted(gradient: Variable) -> Any:
             changed = hook((gradient,))
@@ -182,7 +183,7 @@ class AccumulateGrad(Node):
                 return changed
             if len(changed) != 1:
                 raise AutogradError(
-                    f"a prehook of the AccumulateGrad of {self.variable._name()} must return None or a tuple of 1 "
+                    f"a prehook of the AccumulateGrad of {name} must return None or a tuple of 1 "
                     f"gradient, got {len(changed)}"
                 )
             return "" if changed[0] is None else changed[0]
