@@ -508,29 +508,6 @@ def test_threads_that_use_one_leaf_find_one_node(monkeypatch):
     assert len(made) == 1
 
 
-def test_feedback_is_on_an_asynchronous_output_as_it_was():
-    """Its list may be edited in place since; what the rule saved is a copy."""
-
-    class Pair(tg.Function):
-        @staticmethod
-        async def forward(text):
-            return tg.Variable([text.data, "k"])
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(output)
-
-        @staticmethod
-        def backward(ctx, grad_out):
-            return f"saw {ctx.saved_variables[0].data}"
-
-    prompt = leaf("x")
-    out = Pair.apply(prompt)
-    out.data[0] = "EDITED"
-    out.backward(["f", "g"])
-    assert texts(prompt.grad) == ["saw ['x', 'k']"]
-
-
 def test_a_call_whose_context_cannot_be_set_up_is_not_made():
     """Nobody has its output, and it would be paid for."""
     ran, hold, held = [], threading.Event(), threading.Event()

@@ -1,6 +1,7 @@
 import asyncio
 import gc
 import weakref
+from concurrent.futures import Future
 
 import pytest
 
@@ -230,6 +231,104 @@ def test_an_edit_of_an_input_that_is_an_output_too_is_found():
     prompt.data = "edited"
     with pytest.raises(AutogradError, match="'prompt' was changed"):
         result.backward("f")
+
+
+class SavingBatch(Saving):
+    @staticmethod
+    def forward(text):
+        return tg.Variable([text.data, "!"], role="answers")
+
+
+class SavingBatchLater(Saving):
+    @staticmethod
+    async def forward(text):
+        await asyncio.sleep(0)
+        return SavingBatch.forward(text)
+
+
+@pytest.mark.parametrize("rule", [SavingBatch, SavingBatchLater])
+@pytest.mark.parametrize("read", [
+    lambda ctx: ctx.saved_variables[0], lambda ctx: ctx.saved_for_reading()[0], lambda ctx: ctx.saved_data(0),
+])  # fmt: skip
+def test_an_edit_in_the_list_of_a_saved_output_is_found(rule, read):
+    """As another value is; to read the list is no edit."""
+    reading = type("Reading", (rule,), {"backward": staticmethod(lambda ctx, grad_out: str(read(ctx)))})
+    prompt = leaf()
+    result = reading.apply(prompt)
+    assert result.data == ["p", "!"]
+    result.backward(["f", "g"], retain_graph=True)
+    result.data[0] = "edited"
+    with pytest.raises(AutogradError, match="the list of Variable 'answers' was edited after it was used"):
+        result.backward(["f", "g"])
+    assert len(prompt.grad) == 1
+
+
+def test_an_edit_in_the_list_of_an_input_that_is_an_output_too_is_found():
+    """A forward may hand its input back, and save it."""
+
+    def forward(ctx, texts):
+        ctx.save_for_backward(texts)
+        return texts
+
+    prompts = leaf(["p", "q"], role="prompts")
+    result = function(forward, lambda ctx, grad_out: ctx.saved_variables[0]).apply(prompts)
+    prompts.data.reverse()
+    with pytest.raises(AutogradError, match="the list of Variable 'prompts' was edited"):
+        result.backward(["f", "g"])
+
+
+class Joined(tg.Function):
+    @staticmethod
+    def forward(texts):
+        return tg.Variable(" ".join(texts.data))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return tg.Variable([f"{text}: {grad_out.data}" for text in ctx.saved_variables[0].data])
+
+
+class JoinedLater(Joined):
+    @staticmethod
+    async def forward(texts):
+        return Joined.forward(texts)
+
+
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize("rule", [Joined, JoinedLater])
+def test_an_edit_of_a_batch_that_was_still_computed_at_its_use_is_found(rule, edited):
+    """Whether it was there already when it was used, nobody can tell who only reads the program."""
+    gate, prompt = Future(), leaf()
+
+    class Two(tg.Function):
+        @staticmethod
+        async def forward(ctx, text):
+            await asyncio.wrap_future(gate)
+            return tg.Variable([f"{text.data}1", f"{text.data}2"], role="batch")
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return " ".join(grad_out.data)
+
+    batch = Two.apply(prompt)
+    if rule is Joined:
+        gate.set_result(None)  # it waits for it
+    joined = rule.apply(batch)
+    if rule is JoinedLater:
+        gate.set_result(None)
+    assert joined.data == "p1 p2"
+    assert batch.data == ["p1", "p2"]
+    if not edited:
+        joined.backward("f")
+        assert texts(prompt.grad) == ["p1: f p2: f"]
+        return
+    batch.data[0] = "edited"
+    with pytest.raises(AutogradError, match="the list of Variable 'batch' was edited after it was used"):
+        joined.backward("f")
+    assert prompt.grad == []
 
 
 def test_needs_input_grad_per_argument():

@@ -2,6 +2,7 @@ import asyncio
 import gc
 import itertools
 import signal
+import sys
 import threading
 import weakref
 from concurrent.futures import Future
@@ -11,6 +12,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import dispatch, ops
 from textgrad_engine.autograd import Layer, grad
+from textgrad_engine.autograd.write import write
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.testing import FunctionModel
 
@@ -295,6 +297,46 @@ def test_ctrl_c_during_a_pass(ask, critic):
     assert texts(prompt.grad) == ["top(f)"]
 
 
+def interrupting(code, number):
+    """A trace function that interrupts a function before one of the lines that it runs."""
+    left = itertools.count(number, -1)
+
+    def in_it(frame, event, arg):
+        if event == "line" and next(left) == 0:
+            raise KeyboardInterrupt
+        return in_it
+
+    return lambda frame, event, arg: in_it if frame.f_code is code else None
+
+
+def test_ctrl_c_while_a_pass_is_written_leaves_nothing_or_all_of_it():
+    """Before any line that it runs; tried again, each piece of feedback counts once."""
+    seen = set()
+    for line in itertools.count():
+        one, two = leaf(), leaf()
+        middle = one + two
+        middle.retain_grad()
+        result = middle + "!"
+        tracing = sys.gettrace()
+        sys.settrace(interrupting(write.__code__, line))
+        try:
+            result.backward("f")
+            break
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(tracing)
+        written = tuple(len(variable.grad) for variable in (one, two, middle))
+        seen.add(written)
+        if written == (0, 0, 0):
+            result.backward("f")
+        assert [texts(variable.grad) for variable in (one, two, middle)] == [["f"]] * 3
+        with pytest.raises(AutogradError, match="freed"):
+            result.backward("f")
+    assert line > 20
+    assert (0, 0, 0) in seen
+
+
 def test_the_grad_mode_and_the_layers_come_back_after_a_failure(critic, ask):
     """A failed pass changes nothing about the caller's surroundings."""
     critic.down = {"top"}
@@ -394,11 +436,15 @@ def test_no_cycle_keeps_a_graph_alive(no_collector, ask):
 
 
 def test_a_leaf_and_its_node_are_no_cycle(no_collector):
-    """A parameter goes when its owner does."""
+    """A parameter goes when its owner does; also with hooks on its node."""
     prompt = leaf()
-    (prompt + "!").backward("f")
-    node, value = weakref.ref(prompt._gradient_edge().node), weakref.ref(prompt)
-    del prompt
+    result = prompt + "!"
+    accumulate = prompt._gradient_edge().node
+    accumulate.register_prehook(lambda grads: None)
+    accumulate.register_hook(lambda *grads: None)
+    result.backward("f")
+    node, value = weakref.ref(accumulate), weakref.ref(prompt)
+    del prompt, result, accumulate
     assert node() is None
     assert value() is None
 
@@ -593,6 +639,48 @@ def test_results_keep_their_feedback_when_asked_to(ask):
     assert (texts(middle.grad), top.grad, texts(prompt.grad)) == (["[top(f)]"], [], ["middle([top(f)])"])
     grad(top, prompt, "f")
     assert len(prompt.grad) == 1
+
+
+class Shout(tg.Function):
+    @staticmethod
+    def forward(ctx, text):
+        return tg.Variable(text.data.upper())
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return f"(before shouting) {grad_out.data}"
+
+
+@pytest.mark.parametrize("change", ["copy_", "+="])
+def test_what_is_retained_follows_a_change_in_place(change):
+    """It is the feedback on the value that the variable has now, once."""
+    prompt = leaf()
+    result = prompt + "?"
+    result.retain_grad()
+    if change == "copy_":
+        result.copy_(Shout.apply(result))
+    else:
+        result = Shout.apply(result)
+        result.retain_grad()
+        result += "!"
+    result.backward("too loud")
+    assert texts(result.grad) == ["too loud"]
+    assert texts(prompt.grad) == ["(before shouting) too loud"]
+
+
+def test_what_became_another_value_retains_the_feedback_on_that():
+    """Also where that does not depend on the old one; a plain text retains nothing more."""
+    old, new = leaf(), leaf()
+    result = old + "?"
+    result.retain_grad()
+    before = result + "."
+    result.copy_(new + "!")
+    tg.backward([result, before], ["on the new", "on the old"])
+    assert texts(result.grad) == ["on the new"]
+    assert texts(old.grad) == ["on the old"]
+    result.copy_("plain text")
+    (result + new).backward("later")
+    assert texts(result.grad) == ["on the new"]
 
 
 # groups

@@ -1,5 +1,6 @@
 import asyncio
-from collections import OrderedDict, defaultdict, deque, namedtuple
+import itertools
+from collections import OrderedDict, UserList, defaultdict, deque, namedtuple
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -126,13 +127,35 @@ def test_outputs_that_no_feedback_would_reach_are_refused():
         raise AssertionError
 
     for output, problem in (
-        ([tg.Variable("a")], "returned Variables inside a list.*as a tuple of Variables"),
-        ((tg.Variable("a"), {"b": [tg.Variable("c")]}), "returned Variables inside a dict"),
+        ([tg.Variable("a")], "returned a Variable inside a list.*as a tuple of Variables"),
+        ((tg.Variable("a"), {"b": [tg.Variable("c")]}), "returned a Variable inside a dict"),
+        (Record(tg.Variable("a")), "returned a Variable inside a Record"),
+        ((tg.Variable("a"), Record("b", [tg.Variable("c")])), "returned a Variable inside a Record"),
+        ([{"a": Texts([tg.Variable("b")])}], "returned a Variable inside a Texts"),
+        ({tg.Variable("a")}, "returned a Variable inside a set"),
+        (deque([tg.Variable("a")]), "returned a Variable inside a deque"),
+        (UserList([tg.Variable("a")]), "returned a Variable inside a UserList"),
+        (defaultdict(list, a=tg.Variable("a")), "returned a Variable inside a defaultdict"),
+        ((each for each in [tg.Variable("a")]), "returned a generator, where feedback cannot find the Variables"),
         (later(), "returned a coroutine.*async def forward"),
     ):
         wrong = type("Wrong", (Both,), {"forward": staticmethod(lambda ctx, a, output=output: output)})
         with pytest.raises(TypeError, match=rf"Wrong\.forward.*{problem}"):
             wrong.apply(leaf())
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_forward_that_yields_is_refused(kind):
+    """When the class is made; a call of it would give a generator, and no output."""
+
+    def plain(ctx, text):
+        yield tg.Variable("x")
+
+    async def dispatched(ctx, text):
+        yield tg.Variable("x")
+
+    with pytest.raises(TypeError, match=r"Yields\.forward has a `yield`.*Return the outputs"):
+        type("Yields", (Both,), {"forward": staticmethod(plain if kind == "plain" else dispatched)})
 
 
 def test_a_function_without_backward_computes_and_says_why_feedback_stops():
@@ -153,7 +176,7 @@ def test_a_function_without_backward_computes_and_says_why_feedback_stops():
     OneWay.apply(prompt).backward("")  # nothing to pass on
 
 
-@pytest.mark.parametrize("returned", [("f",), "f", None, ("f", None, None), [None, None]])
+@pytest.mark.parametrize("returned", [("f",), "f", None, ("f", None, "g"), [None, None]])
 def test_a_wrong_number_of_gradients_names_expected_and_got(returned):
     """Feedback that went to the wrong argument would be worse than none."""
 
@@ -168,6 +191,27 @@ def test_a_wrong_number_of_gradients_names_expected_and_got(returned):
     with pytest.raises(AutogradError, match=rf"Wrong\.backward returned {count} gradients, expected 2: .*{hint}$"):
         Wrong.apply(a, b).backward("f")
     assert a.grad == b.grad == []
+
+
+@pytest.mark.parametrize("call", [
+    lambda text: Ends.apply(text), lambda text: Ends.apply(text, "?"), lambda text: Ends.apply(text=text),
+    lambda text: Ends.apply(text, ending="?"),
+])  # fmt: skip
+def test_an_argument_with_a_default_may_have_a_gradient_in_every_call(call):
+    """As in PyTorch, None at the end may stand for what this call did not give."""
+    text = leaf()
+    call(text).backward("f")
+    assert texts(text.grad) == ["f"]
+
+
+class Ends(tg.Function):
+    @staticmethod
+    def forward(ctx, text, ending="!"):
+        return tg.Variable(text.data + ending)
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return grad_out, None
 
 
 def test_a_gradient_that_is_none_of_ours_names_the_function():
@@ -425,15 +469,28 @@ class Record:
 @pytest.mark.parametrize("wrap", [
     Texts, lambda vs: Fields(a=vs[0]), lambda vs: defaultdict(list, a=vs[0]), set, frozenset, deque,
     lambda vs: MappingProxyType({"a": vs[0]}), lambda vs: Record(vs[0]), lambda vs: Record("x", vs),
-    lambda vs: [{"deep": Texts(vs)}],
+    lambda vs: [{"deep": Texts(vs)}], UserList, lambda vs: dict(enumerate(vs)).values(),
+    lambda vs: dict(enumerate(vs)).items(), lambda vs: dict.fromkeys(vs).keys(),
 ])  # fmt: skip
 @pytest.mark.parametrize("transform", [lambda f: f, lambda f: lambda v: func.vmap(f)([v])])
 def test_variables_where_no_feedback_would_find_them_are_refused(wrap, transform):
     """A silent constant would be worse: the message names the class, and what to pass instead."""
     with pytest.raises(
-        TypeError, match=r"argument 0 of the call holds a Variable inside a \w+, where .* Pass it in a list"
+        TypeError, match=r"argument 0 of the call holds a Variable inside a \w+, where .* Pass Variables in a list"
     ):
         transform(lambda text: Nested.apply(wrap([text]), None))(leaf())
+
+
+@pytest.mark.parametrize("make", [
+    iter, reversed, enumerate, itertools.chain, lambda vs: map(str, vs), lambda vs: (v for v in vs),
+    lambda vs: iter({"a": vs[0]}.values()), lambda vs: [iter(vs)],
+])  # fmt: skip
+def test_an_iterator_is_refused_as_it_can_be_looked_into_only_once(make):
+    """Whoever looked for Variables in it would leave none to the forward."""
+    given = make([leaf()])
+    with pytest.raises(TypeError, match=r"holds a \w+, where feedback cannot find the Variables that it may give"):
+        Nested.apply(given, None)
+    assert list(given)
 
 
 def test_containers_of_other_classes_without_variables_are_passed_as_they_are():
@@ -446,8 +503,12 @@ def test_containers_of_other_classes_without_variables_are_passed_as_they_are():
             seen.extend(values)
             return tg.Variable("x")
 
-    values = (Texts("ab"), Fields(a=1), Record("x"), Record, {1}, range(3))
-    Looks.apply(*values)
+    with open(__file__, encoding="utf-8") as file:
+        values = (
+            Texts("ab"), Fields(a=1), Record("x"), Record, {1}, range(3), UserList("ab"), {"a": 1}.items(), {}.keys(),
+            b"ab", file,
+        )  # fmt: skip
+        Looks.apply(*values)
     assert all(got is given for got, given in zip(seen, values))
 
 

@@ -169,6 +169,67 @@ def test_a_rule_that_hears_the_first_item_only() -> None:
     assert "'feedbackmark1', then 'feedbackmark2', in its gradient\n    got:      'feedbackmark1'" in message
 
 
+def test_a_rule_that_is_silent_about_several_items() -> None:
+    """A result that is used twice would lose all feedback."""
+    message = found(broken(lambda ctx, grad_out: (grad_out if len(grad_out.grad) == 1 else None, grad_out)).apply)
+    assert checks(message) == ["all items of feedback"]
+    assert "(input 0, 'first')\n    expected: feedback on it\n    got:      None, or empty" in message
+
+
+class Upper(tg.Function):
+    """A batch in, a batch out; the examples below break its rule."""
+
+    @staticmethod
+    def forward(ctx: Any, texts: Variable) -> Variable:
+        return Variable([text.upper() for text in texts.data])
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        return grad_out
+
+
+def test_a_rule_that_takes_feedback_on_a_batch_for_a_text() -> None:
+    """It is a list with a text for each entry, as in any pass."""
+    assert gradcheck(Upper.apply, wanting(["one", "two"]))
+    deaf = type("Deaf", (Upper,), {"backward": staticmethod(lambda ctx, grad_out: grad_out.data.strip())})
+    message = found(deaf.apply, wanting(["one", "two"]))
+    assert checks(message) == ["one gradient for each input"]
+    assert "AttributeError: 'list' object has no attribute 'strip'" in message
+
+
+@pytest.mark.parametrize("ask", [critic, str])
+def test_a_rule_that_hears_one_entry_of_a_batch_only(ask: Any) -> None:
+    """What is said about another is lost, on the way to the critic or to the gradient."""
+
+    def rule(ctx: Any, grad_out: Variable) -> Any:
+        return Variable([str(ask(f"ONE valuemark0, TWO valuemark0: {grad_out.data[0]}")), ""])
+
+    deaf = type("Deaf", (Upper,), {"backward": staticmethod(rule)})
+    message = found(deaf.apply, wanting(["one", "two"]), vary_inputs=False, check_values=False)
+    assert checks(message) == ["feedback on every entry of a batch"]
+    assert "expected: the words said about this entry of the outputs, 'entrymark1', in a gradient" in message
+    assert "entrymark0" in message.partition("got:")[2]
+
+
+def test_every_entry_of_several_batches_has_a_mark_of_its_own() -> None:
+    """Also in batches of batches; a rule that hears those of one output only is not sound."""
+
+    class Two(tg.Function):
+        @staticmethod
+        def forward(ctx: Any, text: Variable) -> Any:
+            return Variable([[text.data, "a"], ["b"]]), Variable("alone"), Variable(["c", "d"])
+
+        @staticmethod
+        def backward(ctx: Any, rows: Variable, text: Variable, entries: Variable) -> Any:
+            said = [*itertools.chain.from_iterable(rows.data), text.data, *entries.data]
+            return " ".join(said[:-1] if text.data and said else said)
+
+    message = found(Two.apply, wanting("text"))
+    assert "in a gradient\n    got:      ['feedbackmark1 entrymark0 feedbackmark1 entrymark1 feedbackmark1 " in message
+    assert message.count("the words said about this entry of the outputs") == 1
+    assert "'entrymark4', in a gradient" in message
+
+
 def test_a_rule_that_turns_items_around() -> None:
     """Their order means something: it is that of the uses."""
     message = found(broken(lambda ctx, grad_out: (grad_out.grad[::-1], grad_out)).apply)

@@ -205,6 +205,27 @@ def test_inputs_are_taken_by_value_at_dispatch():
     assert result.data == "old [['old']] ['old']"
 
 
+@pytest.mark.parametrize("wrap", [list, lambda texts: {"deep": (texts, 1)}])
+def test_a_container_of_plain_values_is_taken_by_value_too(wrap):
+    """As a history of a conversation that goes on: also where no argument is a Variable."""
+    gate, history = Future(), ["old"]
+
+    class Look(tg.Function):
+        @staticmethod
+        async def forward(ctx, gate, container):
+            await asyncio.wrap_future(gate)
+            return str(container)
+
+    given = wrap(history)
+    expected = str(given)
+    result = Look.apply(gate, given)
+    for texts in (history, given):
+        if isinstance(texts, list):
+            texts.append("new")
+    gate.set_result(None)
+    assert result.data == expected
+
+
 def test_ten_thousand_pending_variables():
     """One prompt, all calls under way at once, feedback in the order of the calls."""
     gate, prompt = Future(), tg.Variable("p", requires_grad=True)
@@ -568,6 +589,94 @@ def test_a_deep_copy_has_the_feedback_so_far_in_a_list_of_its_own():
     other["a"].grad.append(tg.Variable("g"))
     assert (texts(original.grad), texts(other["a"].grad)) == (["f"], ["f", "g"])
     assert pickle.loads(pickle.dumps(original)).grad == []
+
+
+class Doc(tg.Variable):
+    """With an attribute."""
+
+    def __init__(self, text, lang):
+        super().__init__(text, requires_grad=True)
+        self.lang = lang
+
+
+class SlotDoc(tg.Variable):
+    """With slots, one of them private."""
+
+    __slots__ = ("__hidden", "lang")
+
+    def __init__(self, text, lang):
+        super().__init__(text, requires_grad=True)
+        self.lang, self.__hidden = lang, "hidden"
+
+    @property
+    def hidden(self):
+        return self.__hidden
+
+
+class Mixed(tg.nn.Parameter, Doc):
+    """One whose own body adds nothing."""
+
+    __slots__ = ()
+
+    def __init__(self, text, lang):
+        Doc.__init__(self, text, lang)
+
+
+@pytest.mark.parametrize("kind", [Doc, SlotDoc, Mixed])
+@pytest.mark.parametrize("style", ["plain", "async"])
+def test_a_function_is_given_a_subclass_as_it_is(kind, style):
+    """By value or not, in the forward and as a saved variable; what is computed, or cut off, is a plain Variable."""
+
+    def forward(ctx, text):
+        ctx.save_for_backward(text)
+        return tg.Variable(f"{text.data} in {text.lang}")
+
+    async def dispatched(ctx, text):
+        return forward(ctx, text)
+
+    def backward(ctx, grad_out):
+        (text,) = ctx.saved_variables
+        return f"{type(text).__name__} {text.lang}: {grad_out.data}"
+
+    body = {"forward": forward if style == "plain" else dispatched, "backward": backward}
+    rule = type("Rule", (tg.Function,), {name: staticmethod(each) for name, each in body.items()})
+    text = kind("bonjour", "fr")
+    result = rule.apply(text)
+    assert result.data == "bonjour in fr"
+    result.backward("no")
+    assert [item.data for item in text.grad] == [f"{kind.__name__} fr: no"]
+    assert type(result) is type(text.detach()) is tg.Variable
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_of_a_subclass_with_slots_keeps_what_is_in_them(copied):
+    """Also what has a private name."""
+    other = copied(SlotDoc("bonjour", "fr"))
+    assert (type(other), other.data, other.lang, other.hidden) == (SlotDoc, "bonjour", "fr", "hidden")
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_of_feedback_knows_where_it_came_from(copied):
+    """Also where that was recorded, whose graph is not copied."""
+    prompt = tg.Variable("p", requires_grad=True)
+    said = tg.Variable("said", requires_grad=True)
+    with tg.autograd.example("first"):
+        Ends.apply(prompt).backward(said + "!", create_graph=True)
+    (feedback,) = prompt.grad
+    assert (feedback.is_leaf, feedback.source.because[0].is_leaf) == (True, False)
+    source = copied(feedback).source
+    assert (source.example, source.node) == ("first", "EndsBackward")
+    assert [item.data for item in source.because] == ["said!"]
+
+
+class Ends(tg.Function):
+    @staticmethod
+    def forward(ctx, text):
+        return tg.Variable(text.data + "!")
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return f"heard {grad_out.data}"
 
 
 def test_a_copy_of_a_subclass_keeps_class_and_attributes():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import AsyncIterator, Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textgrad_engine import pytree
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _Flat = TypeVar("_Flat", bound=tuple[Any, ...])
 
-__all__ = ["gradients_by_variable", "layout_of", "needs_by_argument", "one_of"]
+__all__ = ["gradients_by_variable", "hidden_in", "layout_of", "needs_by_argument", "one_of"]
 
 
 def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
@@ -70,7 +71,19 @@ _NEEDS: dict[tuple[bool, ...], tuple[bool, ...]] = {}  # apart from the others, 
 
 
 def _refuse_hidden(value: Any, position: int) -> None:
-    """Refuse a variable where no feedback would find it: in a container of another kind, or a field of a dataclass."""
+    hidden = hidden_in(value)
+    if hidden:
+        raise TypeError(
+            f"argument {position} of the call holds {hidden}. Pass Variables in a list, tuple, named tuple, dict or "
+            "OrderedDict (of exactly these classes), or as arguments of their own."
+        )
+
+
+def hidden_in(value: Any) -> str:
+    """What in a value that is no Variable and no tree hides Variables from feedback, for messages; "" for nothing.
+
+    It is a container of another kind, a dataclass with one in a field, or an iterator, which may give some.
+    """
     kind = type(value)
     try:
         inside = _INSIDE[kind]
@@ -78,12 +91,13 @@ def _refuse_hidden(value: Any, position: int) -> None:
         inside = _INSIDE[kind] = _inside(kind)
         if inside is None and not pytree.is_container(value):
             _PLAIN.add(kind)
-    if inside is not None and any(isinstance(part, Variable) for part in inside(value)):
-        raise TypeError(
-            f"argument {position} of the call holds a Variable inside a {kind.__name__}, where feedback cannot find "
-            "it. Pass it in a list, tuple, named tuple, dict or OrderedDict (of exactly these classes), or as an "
-            "argument of its own."
-        )
+    if inside is None:
+        return ""
+    if inside is _unseen:
+        return f"a {kind.__name__}, where feedback cannot find the Variables that it may give"
+    if any(isinstance(part, Variable) for part in inside(value)):
+        return f"a Variable inside a {kind.__name__}, where feedback cannot find it"
+    return ""
 
 
 _PLAIN: set[type] = set()
@@ -94,14 +108,25 @@ _INSIDE: dict[type, Callable[[Any], Iterable[Any]] | None] = {}
 
 
 def _inside(kind: type) -> Callable[[Any], Iterable[Any]] | None:
+    if getattr(kind, "no_variables_inside", False) or issubclass(kind, str | bytes | bytearray | memoryview | range):
+        return None
     if issubclass(kind, Mapping):
         return lambda value: value.values()
-    if issubclass(kind, list | tuple | set | frozenset | deque):
+    if issubclass(kind, ItemsView):
+        return itertools.chain.from_iterable
+    if issubclass(kind, Sequence | AbstractSet | ValuesView):
         return iter
-    if dataclasses.is_dataclass(kind) and not getattr(kind, "no_variables_inside", False):
+    if issubclass(kind, Iterator | AsyncIterator) and kind.__module__ in ("builtins", "itertools"):  # no file, say
+        return _unseen
+    if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind)]
         return lambda value: _fields(value, names)
     return None
+
+
+def _unseen(iterator: Any) -> Iterable[Any]:
+    """What can be seen in an iterator without using it up."""
+    return ()
 
 
 def _fields(value: Any, names: list[str]) -> Iterator[Any]:
@@ -136,6 +161,8 @@ def gradients_by_variable(node: FunctionNode, returned: Any) -> list[Any]:
     """
     layout = node.layout
     grads = returned if type(returned) is tuple else (returned,)
+    if len(grads) > len(layout) and not any(grad is not None for grad in grads[len(layout) :]):
+        grads = grads[: len(layout)]  # for arguments that this call left to their defaults
     if len(grads) != len(layout):
         hint = "; a list is one gradient, several are a tuple" if isinstance(returned, list) else ""
         raise AutogradError(

@@ -7,7 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine import dispatch, pytree
-from textgrad_engine.autograd.arguments import layout_of, needs_by_argument, one_of
+from textgrad_engine.autograd.arguments import hidden_in, layout_of, needs_by_argument, one_of
 from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.forward import Forward, named_roles, run_forward
@@ -51,7 +51,7 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         raw = run_forward(cls, ctx, args)
         single = not isinstance(raw, tuple)
         raws = (raw,) if single else raw
-        outs = tuple([value._alias() if isinstance(value, Variable) else value for value in raws])
+        outs = tuple([value._alias(Variable) if isinstance(value, Variable) else value for value in raws])
         for out in outs:
             if isinstance(out, Variable):
                 out._requires_grad, out._grad_fn, out._origin = False, None, None
@@ -135,7 +135,7 @@ def _dispatch(
     label: str | tuple[str, str] = cls.__name__
     roles: tuple[str | None, ...] = (None,) * count
     known = True
-    if inputs:
+    if inputs or any(layout):
         taken = tuple([value if place is None else _by_value(value) for place, value in zip(layout, args)])
         for variable in inputs:
             known = known and variable._role is not None
@@ -187,7 +187,7 @@ def _refuse_output(cls: type[Function], out: Any) -> None:
     """Refuse an output that would lose its history without anybody noticing.
 
     Raises:
-        TypeError: it is a container with Variables in it, or a coroutine.
+        TypeError: Variables stand inside of it, or may do so, or it is a coroutine.
     """
     if inspect.iscoroutine(out):
         out.close()
@@ -195,11 +195,15 @@ def _refuse_output(cls: type[Function], out: Any) -> None:
             f"{cls.__name__}.forward is a plain def and returned a coroutine, so nothing would run it. Write "
             "`async def forward`, also where it is decorated."
         )
-    if pytree.is_container(out) and any(isinstance(leaf, Variable) for leaf in pytree.leaves(out)):
-        raise TypeError(
-            f"{cls.__name__}.forward returned Variables inside a {type(out).__name__}, where no feedback would reach "
-            "them. Several outputs are returned as a tuple of Variables."
-        )
+    for leaf in pytree.leaves(out):
+        if isinstance(leaf, Variable):
+            hidden = f"a Variable inside a {type(out).__name__}, where feedback cannot find it"
+        else:
+            hidden = hidden_in(leaf)
+        if hidden:
+            raise TypeError(
+                f"{cls.__name__}.forward returned {hidden}. Several outputs are returned as a tuple of Variables."
+            )
 
 
 def _unsettled(inputs: list[Variable]) -> bool:

@@ -189,7 +189,8 @@ class Context:
                     saved[place] = kept
                     break
             else:
-                if type(value._data) is list and value._origin is None:  # of a batch a copy, as a list can be edited
+                # Of what is, or may turn out to be, a batch a copy, as a list can be edited.
+                if value._origin is None and (type(value._data) is list or value._call is not None):
                     saved = saved or list(self._saved)
                     saved[place] = value._alias()
         if saved is not None:
@@ -279,7 +280,7 @@ class _SavedOutput(weakref.ref[Variable]):
         if given is out and out._call is not None and out._layer is None:
             self.call, self.role = out._call, out._role  # all that there is of it so far
             return
-        held = given._alias()
+        held = given._alias(Variable)
         held._grad_fn, held._requires_grad, held._origin = None, False, None
         self.variable = held
 
@@ -290,18 +291,26 @@ class _SavedOutput(weakref.ref[Variable]):
         self.call = None  # last: other threads may be reading
 
     def _check(self) -> None:
-        now = self()
-        if self.watched is not None:
-            _refuse_change(self.watched(), self.version)
-        if now is not None and now._version != self.fresh:
-            _refuse_change(now, self.fresh)
+        given = None if self.watched is None else self.watched()
+        for variable, version in ((given, self.version), (self(), self.fresh)):
+            if variable is not None:
+                _refuse_change(variable, version)
+                if type(variable._data) is list and variable._call is None:
+                    _refuse_other_entries(variable, self._entries())
+
+    def _entries(self) -> Any:
+        """Those of a batch, as they were computed."""
+        if self.variable is not None:
+            return self.variable.data
+        call = self.call
+        return self.value if call is None else call.result()[2 * self.output]
 
     def for_reading(self, node: weakref.ref[FunctionNode] | None) -> Any:
         """The data where it is there, else as `unpack`."""
         now = self()
         if self.variable is not None or self.call is not None or self.watched is not None:
             return self.unpack(node)
-        if now is not None and now._version != self.fresh:
+        if now is not None and (now._version != self.fresh or type(now._data) is list):
             self._check()
         return self.value
 
@@ -327,16 +336,21 @@ def _refuse_edit(saved: Variable, version: int) -> None:
     """Refuse a saved input that was changed since: by a new value, or, of a batch, in its list."""
     origin = saved if saved._origin is None else saved._origin
     _refuse_change(origin, version)
-    if origin is not saved and type(saved._data) is list and origin._data != saved._data and origin._call is None:
-        raise AutogradError(
-            f"the list of {origin._name()} was edited after it was used: feedback on the old entries does not fit the "
-            "new ones. Assign a new list, v.data = [...], after backward."
-        )
+    if origin is not saved and type(origin._data) is list and origin._call is None:  # so that `saved` has its own, too
+        _refuse_other_entries(origin, saved.data)
 
 
-def _refuse_change(variable: Variable | None, version: int) -> None:
-    if variable is not None and variable._version != version:
+def _refuse_change(variable: Variable, version: int) -> None:
+    if variable._version != version:
         raise AutogradError(
             f"{variable._name()} was changed after it was used (version {variable._version}, used at version "
             f"{version}): feedback on the old value does not fit the new one. Call backward before the change."
+        )
+
+
+def _refuse_other_entries(batch: Variable, entries: list[Any]) -> None:
+    if batch._data != entries:
+        raise AutogradError(
+            f"the list of {batch._name()} was edited after it was used: feedback on the old entries does not fit the "
+            "new ones. Assign a new list, v.data = [...], after backward."
         )

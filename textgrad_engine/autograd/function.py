@@ -78,6 +78,11 @@ class Function:
                 f"{cls.__name__}.setup_context is an `async def`, which nobody would wait for. Write a plain def; what "
                 "takes time belongs in forward, which may be `async def`."
             )
+        if inspect.isgeneratorfunction(cls.forward) or inspect.isasyncgenfunction(cls.forward):
+            raise TypeError(
+                f"{cls.__name__}.forward has a `yield`, so a call would give a generator, which is no output. Return "
+                "the outputs: Variables, one or a tuple."
+            )
         if "setup_context" in cls.__dict__ and "only_saves" not in cls.__dict__:
             cls.only_saves = False  # what a parent said of its own
         roles = getattr(cls, "output_role", None)
@@ -114,8 +119,9 @@ class Function:
 
         Returns:
             For each argument of forward its gradient: a Variable, a list of them, or None (also for what needs none);
-            for an argument that is a container, a container of the same shape, or None. Empty text is a real zero:
-            nothing flows on. A list holds items; feedback on the entries of a batch is one item, ``Variable([…])``.
+            for an argument that is a container, a container of the same shape, or None. More of them at the end must be
+            None, so that arguments with a default may have one in every call. Empty text is a real zero: nothing flows
+            on. A list holds items; feedback on the entries of a batch is one item, ``Variable([…])``.
         """
         raise NotImplementedError("this Function has no `backward`, so feedback cannot pass through it")
 

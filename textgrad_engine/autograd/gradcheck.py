@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from textgrad_engine.autograd.rehearsal import OBSERVE, ForwardFailed, Observe, Rehearsal, Run
+from textgrad_engine.autograd.rehearsal import ENTRY_MARK, OBSERVE, ForwardFailed, Observe, Rehearsal, Run
 from textgrad_engine.errors import AutogradError
 
 __all__ = ["CRITIC_MARK", "FEEDBACK_MARK", "VALUE_MARK", "WHOLE_MARK", "gradcheck", "whole_marks"]
@@ -52,7 +52,7 @@ def gradcheck(
     - every input that wants feedback gets some, together with the others and alone;
     - the rule listens to each of several outputs, to one that has feedback alone and to all together;
     - what is said about the output, every item of it, reaches every gradient, in order: through the critic's prompt
-      where a critic is asked;
+      where a critic is asked; of a batch, what is said about each entry reaches a gradient;
     - the critic is shown the value of the input that it is asked about; without a critic, two gradients that differ
       only in the other input's value, which each of them shows instead of its own, are taken for crossed;
     - a result used twice accumulates in the order of its uses; interchangeable inputs get interchangeable feedback;
@@ -184,7 +184,7 @@ class _Checks:
             self.any_order,
         ]
         if not self.base.is_loss:  # a loss speaks for itself
-            every += [self.several_items, self.zero, self.hostile_feedback, self.start]
+            every += [self.each_entry, self.several_items, self.zero, self.hostile_feedback, self.start]
         return [*every, self.hostile_inputs] if self.vary else every
 
     # tools
@@ -315,10 +315,19 @@ class _Checks:
             return True
         return not run.repeats and bool(run.text(number)) and any(_place(mark, asked) >= 0 for asked in run.requests)
 
+    def each_entry(self) -> None:
+        """Feedback on a batch has a text for each entry; all of them count."""
+        for mark in [f"{ENTRY_MARK}{entry}" for entry in range(self.base.entries)]:
+            if not any(self.hears(self.base, number, mark) for number in self.numbers):
+                expected = f"the words said about this entry of the outputs, {mark!r}, in a gradient"
+                got = repr([self.base.text(number) for number in self.numbers])
+                self.add("feedback on every entry of a batch", "", expected, got)
+
     def several_items(self) -> None:
         """An output's feedback may be several items; all of them count."""
         run = self.run("all items of feedback", [[_mark(1), _mark(2)]])
         for number in self.numbers:
+            self.gradient("all items of feedback", run, number)
             self.reached("all items of feedback", run, number, [_mark(1), _mark(2)])
 
     def uses_in_order(self) -> None:

@@ -182,6 +182,7 @@ class AccumulateGrad(Node):
 
     def register_prehook(self, hook: Callable[..., Any]) -> Handle:
         """Have ``hook((gradient,))`` called when the feedback on the leaf is complete; it may return another."""
+        name = self.variable._name()  # the leaf holds what is made here, which must not hold the leaf
 
         def adapted(gradient: Variable) -> Any:
             changed = hook((gradient,))
@@ -189,7 +190,7 @@ class AccumulateGrad(Node):
                 return changed
             if len(changed) != 1:
                 raise AutogradError(
-                    f"a prehook of the AccumulateGrad of {self.variable._name()} must return None or a tuple of 1 "
+                    f"a prehook of the AccumulateGrad of {name} must return None or a tuple of 1 "
                     f"gradient, got {len(changed)}"
                 )
             return "" if changed[0] is None else changed[0]
@@ -241,6 +242,20 @@ class FunctionNode(Node):
         if self.hooks is None:
             self.hooks = {}
         return self.hooks.setdefault(output_nr, {})
+
+    def retain(self, output: Variable) -> None:
+        """Have the feedback on one of its outputs written to that, too."""
+        if self.retained is None:
+            self.retained = {}
+        self.retained[output.output_nr] = weakref.ref(output)  # weak: the output holds the node already
+
+    def stop_retaining(self, output: Variable) -> bool:
+        """Undo `retain`; returns whether there was anything to undo."""
+        kept = None if self.retained is None else self.retained.get(output.output_nr)
+        if self.retained is None or kept is None or kept() is not output:
+            return False
+        del self.retained[output.output_nr]
+        return True
 
     def register_prehook(self, hook: Callable[..., Any]) -> Handle:
         """See `Node.register_prehook`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -13,7 +14,11 @@ from textgrad_engine.autograd.grad_mode import enable_grad
 from textgrad_engine.autograd.graph import FunctionNode, Node
 from textgrad_engine.autograd.variable import Variable
 
-__all__ = ["OBSERVE", "ForwardFailed", "Observe", "Observed", "Rehearsal", "Run"]
+__all__ = ["ENTRY_MARK", "OBSERVE", "ForwardFailed", "Observe", "Observed", "Rehearsal", "Run"]
+
+
+ENTRY_MARK = "entrymark"
+"""What ends the feedback on an entry of a batch, with the number of the entry among those of all outputs."""
 
 
 class Observed(Protocol):
@@ -23,8 +28,8 @@ class Observed(Protocol):
         requests: the text of every request so far.
         repeats: None for models that answer as they like. Otherwise True is set when the backward pass begins: from
             then on every text in an answer begins with `gradcheck.CRITIC_MARK` and repeats the marks of its request,
-            those of feedback in their order, each once, and `gradcheck.WHOLE_MARK` with the number of every hostile
-            text that the request holds as it is.
+            those of feedback and of entries in their order, each once, and `gradcheck.WHOLE_MARK` with the number of
+            every hostile text that the request holds as it is.
     """
 
     requests: list[str]
@@ -51,12 +56,14 @@ class Run:
         requests: what was asked in the backward pass, sorted.
         repeats: whether the models that answered repeat marks.
         is_loss: whether the pass began by itself, at every output.
+        entries: how many entries the outputs have that are batches and were spoken to, in each use.
     """
 
     gradients: list[list[str] | None]
     requests: list[str]
     repeats: bool
     is_loss: bool
+    entries: int = 0
 
     def text(self, number: int) -> str:
         """All feedback on one input."""
@@ -114,14 +121,21 @@ class Rehearsal:
             uses = [self._forward(leaves) for _ in said]
             roots: list[Variable] = []
             gradients: list[list[Variable] | None] = []
+            entries = 0
             for outs, texts in zip(uses, said):
+                entries = 0
                 for place, out in enumerate(outs):
                     if output not in (None, place) or (numbers_begin and not isinstance(out.data, int | float)):
                         continue
                     roots.append(out)
                     own = numbers_begin or _starts(out._gradient_edge().node)
                     items = each_output[place] if each_output and place < len(each_output) else texts
-                    gradients.append(None if own else [Variable(text, role="feedback") for text in items])
+                    if own:
+                        gradients.append(None)
+                        continue
+                    shaped = [_in_shape(out.data, text, itertools.count(entries)) for text in items]
+                    gradients.append([Variable(text, role="feedback") for text in shaped])
+                    entries += len(pytree.leaves(out.data)) if isinstance(out.data, list) else 0
             before = len(seen.requests)
             if seen.repeats is not None:
                 seen.repeats = True
@@ -130,7 +144,8 @@ class Rehearsal:
             texts_of = [_texts(next(found)) if leaf.requires_grad else [] for leaf in leaves]
             asked = sorted(seen.requests[before:])
             repeats = seen.repeats is not None
-        return Run(texts_of, asked, repeats, bool(roots) and all(gradient is None for gradient in gradients))
+        is_loss = bool(roots) and all(gradient is None for gradient in gradients)
+        return Run(texts_of, asked, repeats, is_loss, entries)
 
     def _copies(self, values: Sequence[Any], wanted: int | None, roles: Sequence[str] | None = None) -> list[Variable]:
         return [
@@ -154,6 +169,14 @@ class Rehearsal:
         for out in outs:
             _ = out.data  # waits
         return outs
+
+
+def _in_shape(data: Any, text: str, numbers: Iterator[int]) -> Any:
+    """A text of feedback on some data; of a batch one for each entry, which ends with a mark of its own."""
+    if not isinstance(data, list):
+        return text
+    marked = (f"{text} {ENTRY_MARK}{next(numbers)}" if text and not isinstance(entry, list) else text for entry in data)
+    return [_in_shape(entry, words, numbers) for entry, words in zip(data, marked)]
 
 
 def _starts(node: Node) -> bool:

@@ -8,6 +8,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from textgrad_engine import pytree
@@ -68,6 +69,13 @@ class Variable(Value):
         lambda a, b: _first_addition(a, b)  # noqa: PLW0108  it is defined further down
     )
     """What ``+`` does; `ops.text` registers it when it is loaded, which the first addition sees to."""
+
+    _adds: ClassVar[bool] = False
+    """Whether instances of a subclass have more than those of this class."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._adds = bool(cls.__dictoffset__) or cls.__basicsize__ > Variable.__basicsize__
 
     def __init__(self, data: Any, role: str = "", requires_grad: bool = False) -> None:
         self._data: Any = data if type(data) is str and data.isascii() else checked(data)
@@ -145,14 +153,18 @@ class Variable(Value):
             self._grad = items
 
     def retain_grad(self) -> None:
-        """Keep the feedback on this result in its `.grad` too; does nothing on a leaf, which keeps it anyway."""
+        """Keep the feedback on this result in its `.grad` too; does nothing on a leaf, which keeps it anyway.
+
+        After a change in place it is the feedback on the new value.
+
+        Raises:
+            AutogradError: the variable does not require grad.
+        """
         if not self.requires_grad:
             raise AutogradError(f"{self._name()} does not require grad, so there will be none to retain")
         self._refuse_of_each("retain_grad")
         if self._grad_fn is not None:
-            if self._grad_fn.retained is None:
-                self._grad_fn.retained = {}
-            self._grad_fn.retained[self.output_nr] = weakref.ref(self)  # weak: the variable holds the node already
+            self._grad_fn.retain(self)
 
     def register_hook(self, hook: Callable[[Variable], Any]) -> Handle:
         """Have `hook` called with the feedback on this variable in each backward pass; in `vmap`, for each example.
@@ -238,7 +250,7 @@ class Variable(Value):
         """The same value, cut off from the graph, and from all transforms: there is neither feedback nor edit on it."""
         if isinstance(self._inner, tuple):  # a value of `jvp`, without its edit
             return self._primal().detach()
-        other = self._alias()
+        other = self._alias(Variable)
         if isinstance(self._inner, list):
             other._inner = [entry.detach() for entry in self._inner]
         elif self._inner is not None:
@@ -265,8 +277,8 @@ class Variable(Value):
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         other = copy.copy(self)
         memo[id(self)] = other
-        for name, value in getattr(self, "__dict__", {}).items():  # of a subclass
-            setattr(other, name, copy.deepcopy(value, memo))
+        for name, value in self._added().items():
+            object.__setattr__(other, name, copy.deepcopy(value, memo))
         if self._grad:
             other._grad = list(self._grad)
         return other
@@ -278,7 +290,10 @@ class Variable(Value):
                 "v.detach() is the value alone, v.clone() a copy that sends feedback back here."
             )
         made_of = (type(self), self.data, self.role, self._requires_grad)
-        return _new_leaf, made_of, getattr(self, "__dict__", None)
+        attributes, slots = _state_of(self)
+        if self.source is not None:
+            slots["source"] = replace(self.source, because=tuple(map(_leaf_of, self.source.because)))
+        return _new_leaf, made_of, (attributes, slots) if slots else attributes
 
     # operators
 
@@ -326,9 +341,13 @@ class Variable(Value):
             found.append(value)
         return tuple(found)
 
-    def _alias(self) -> Variable:
-        """The same value now, on the same place of the graph, in an object of its own: what a call takes "by value"."""
-        other = Variable.__new__(Variable)
+    def _alias(self, kind: type[Variable] | None = None) -> Variable:
+        """The same value now, on the same place of the graph, in an object of its own: what a call takes "by value".
+
+        Args:
+            kind: `Variable` for one without what a subclass adds; by default one of the same class.
+        """
+        other = Variable.__new__(kind or type(self))
         call = self._call
         data = self._data
         other._data = checked_entries(data) if type(data) is list else data
@@ -344,7 +363,15 @@ class Variable(Value):
         other._origin = self if self._origin is None else self._origin
         other._layer, other._inner = self._layer, self._inner
         other.source = self.source
+        if self._adds and kind is None:
+            for name, value in self._added().items():
+                object.__setattr__(other, name, value)
         return other
+
+    def _added(self) -> dict[str, Any]:
+        """What a subclass adds to an instance, as attributes or in slots of its own."""
+        attributes, slots = _state_of(self)
+        return {**(attributes or {}), **slots}
 
     def _refuse_of_each(self, what: str) -> None:
         if isinstance(self._inner, list):
@@ -393,8 +420,11 @@ class Variable(Value):
         """Take over the value of a fresh result, and its history unless nothing is recorded."""
         self._data, self._call, self._index = other._data, other._call, other._index
         if GRAD_ENABLED.get():
+            retained = self._grad_fn is not None and self._grad_fn.stop_retaining(self)
             self._grad_fn, self.output_nr = other._grad_fn, other.output_nr
             self._requires_grad = other._requires_grad
+            if retained and self._grad_fn is not None:
+                self._grad_fn.retain(self)
         elif isinstance(self._inner, Variable) and other._layer is not self._layer:
             self._inner = other  # a value of `grad` keeps its place there
             self._version += 1
@@ -411,6 +441,20 @@ def _new_leaf(kind: type[Variable], data: Any, role: str, requires_grad: bool) -
     leaf = kind.__new__(kind)
     Variable.__init__(leaf, data, role, requires_grad)
     return leaf
+
+
+def _leaf_of(value: Variable) -> Variable:
+    return value if value._grad_fn is None and value._layer is None else value.detach()
+
+
+def _state_of(variable: Variable) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """What a subclass adds to an instance: its attributes, None where it has none of its own, and its slots."""
+    state: Any = object.__getstate__(variable)
+    attributes, slots = state
+    return attributes, {name: value for name, value in slots.items() if name not in _SLOTS}
+
+
+_SLOTS = frozenset({*Value.__slots__, *Variable.__slots__})
 
 
 def _first_addition(a: Any, b: Any) -> Variable:

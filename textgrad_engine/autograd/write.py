@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.gradient import Items, entered, is_start
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, Node
 from textgrad_engine.autograd.hooks import after_accumulation
@@ -21,7 +22,9 @@ def write(
     retain_graph: bool,
     retained: bool,
 ) -> None:
-    """Write the feedback that arrived, in graph order; then call the hooks of the leaves.
+    """Write the feedback that arrived, in graph order, and free the graph; then call the hooks of the leaves.
+
+    An interruption before that undoes what was written and freed.
 
     Args:
         order: the nodes of the pass.
@@ -31,22 +34,34 @@ def write(
         retained: write the gradients of results that asked for it.
     """
     hooked: list[tuple[Variable, Items]] = []
-    for visit in order:
-        node = visit.node
-        if isinstance(node, AccumulateGrad):
-            items = [item for item in visit.arrived[0] if not is_start(item)] if visit.arrived else []
-            if accumulate and visit.needed and items:
-                node.variable._grad = [*node.variable.grad, *items]
-                if node.variable._post_hooks:
-                    hooked.append((node.variable, items))
-        elif isinstance(node, FunctionNode):
-            if retained and node.retained is not None and visit.arrived:
+    grads: list[tuple[Variable, Items | None]] = []  # as they were
+    freed: list[tuple[FunctionNode, Context]] = []
+    try:
+        for visit in order:
+            node = visit.node
+            if isinstance(node, AccumulateGrad):
+                items = [item for item in visit.arrived[0] if not is_start(item)] if visit.arrived else []
+                if accumulate and visit.needed and items:
+                    grads.append((node.variable, node.variable._grad))
+                    node.variable._grad = [*node.variable.grad, *items]
+                    if node.variable._post_hooks:
+                        hooked.append((node.variable, items))
+            elif isinstance(node, FunctionNode) and retained and node.retained is not None and visit.arrived:
                 arrived = prehooked.get(node, visit.arrived)
                 for number, kept in node.retained.items():
                     if (variable := kept()) is not None:
+                        grads.append((variable, variable._grad))
                         own = [entered(item) for item in arrived[number] if not is_start(item)]
                         variable._grad = [*variable.grad, *own]
-            if not retain_graph and visit.needed and node.ctx is not None:
-                node.ctx._freed = True
-                node.ctx = None
+        for visit in () if retain_graph else order:
+            node = visit.node
+            if isinstance(node, FunctionNode) and visit.needed and node.ctx is not None:
+                freed.append((node, node.ctx))
+                node.ctx._freed, node.ctx = True, None
+    except BaseException:  # Ctrl-C; the feedback was paid for, so the pass must be one that can be tried again
+        for variable, old in reversed(grads):
+            variable._grad = old
+        for node, ctx in freed:
+            ctx._freed, node.ctx = False, ctx
+        raise
     after_accumulation(hooked)

@@ -118,7 +118,7 @@ class JvpLayer(Layer):
         """A value of this level; the value itself where it is not edited."""
         if tangent is None or not isinstance(primal, Variable):
             return primal
-        named = tangent._alias()
+        named = tangent._alias(Variable)
         named._role = f"edit of the {primal._role}" if primal._role else "edit"
         return wrapped(self, (primal, named), primal)
 

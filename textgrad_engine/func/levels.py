@@ -21,7 +21,7 @@ __all__ = ["below", "called", "is_of", "kind_of", "lift", "separate_style", "wra
 
 def wrapped(layer: Layer, inner: Any, shown: Variable) -> Variable:
     """A value of `layer` that stands for `inner` one level below; data and role are those of `shown`."""
-    outer = shown._alias()
+    outer = shown._alias(Variable)
     outer._layer, outer._inner = layer, inner
     outer._requires_grad, outer._grad_fn, outer._origin = False, None, None
     return outer

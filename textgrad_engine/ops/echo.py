@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from textgrad_engine.autograd.gradcheck import CRITIC_MARK, FEEDBACK_MARK, VALUE_MARK, WHOLE_MARK, whole_marks
-from textgrad_engine.autograd.rehearsal import OBSERVE
+from textgrad_engine.autograd.rehearsal import ENTRY_MARK, OBSERVE
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import use_models
@@ -91,7 +91,8 @@ def _shown_for(key: str, text: str) -> str:
 
 
 def _repeated(text: str) -> str:
-    said = dict.fromkeys(mark.lower() for mark in re.findall(rf"{FEEDBACK_MARK}\d+", text, re.IGNORECASE))
+    marks = re.findall(rf"(?:{FEEDBACK_MARK}|{ENTRY_MARK})\d+", text, re.IGNORECASE)
+    said = dict.fromkeys(mark.lower() for mark in marks)
     values = {mark.lower() for mark in re.findall(rf"{VALUE_MARK}\d+", text, re.IGNORECASE)}
     whole = {mark.lower() for mark in re.findall(rf"{WHOLE_MARK}\d+", text, re.IGNORECASE)}
     whole |= {f"{WHOLE_MARK}{number}" for number in whole_marks(text)}
