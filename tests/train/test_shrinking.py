@@ -70,6 +70,13 @@ def test_the_result_does_not_depend_on_lanes() -> None:
     assert (one.after, one.removed) == (four.after, four.removed)
 
 
+def test_as_many_lanes_race_with_a_metric_as_one_likes() -> None:
+    """A race waits for metrics, so that neither may take the threads of the other."""
+    made = program("Shout odd words.\n" + "\n".join(f"Be kind {number} times." for number in range(40)))
+    found = shrink(made, nn.Metric(lambda got, wanted: float(got == wanted), "likeness"), rows(8), lanes=40)
+    assert found.after["system"] == "Shout odd words."
+
+
 def test_contracts_and_guards_are_kept() -> None:
     """A line that a contract wants stays, and so does one that a guarded example needs where a race may miss it."""
     assert "Be kind." in short(contracts=[Requires(["kind"])])[1].after["system"]

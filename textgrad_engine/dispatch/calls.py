@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 
 from textgrad_engine.dispatch.lines import Line
 from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thread
+from textgrad_engine.dispatch.threads import giving_way
 from textgrad_engine.errors import CallCancelled, DispatchError
 
 __all__ = ["LOOK_UP_SECONDS", "Call", "Scope", "current_scope", "joint", "run", "submit", "times_waited"]
@@ -114,10 +115,11 @@ class Call(Step):
         self._thread.nudge()
         event = threading.Event()
         self.on_done(lambda _: event.set())
-        if timeout is not None:
-            return event.wait(timeout)
-        while not event.wait(LOOK_UP_SECONDS):
-            pass
+        with giving_way():
+            if timeout is not None:
+                return event.wait(timeout)
+            while not event.wait(LOOK_UP_SECONDS):
+                pass
         return True
 
     def result(self) -> Any:
