@@ -9,9 +9,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import TypeVar
 
-from textgrad_engine.dispatch.calls import Scope
+from textgrad_engine.dispatch.calls import Scope, check_cancelled
 from textgrad_engine.dispatch.threads import begin, begin_in_turn, inside_turn
-from textgrad_engine.errors import CallCancelled
 
 __all__ = ["aside"]
 
@@ -53,8 +52,7 @@ async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[
     def run() -> None:
         try:
             with scope, inside_turn() if in_turn else contextlib.nullcontext():
-                if scope.cancelled:
-                    raise CallCancelled("the work was cancelled before it began")
+                check_cancelled("the work", "it never began")
                 values.append(work())
         except BaseException as error:
             errors.append(_leaving_a_coroutine(error))

@@ -17,7 +17,17 @@ from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thr
 from textgrad_engine.dispatch.threads import giving_way
 from textgrad_engine.errors import CallCancelled, DispatchError
 
-__all__ = ["LOOK_UP_SECONDS", "Call", "Scope", "current_scope", "joint", "run", "submit", "times_waited"]
+__all__ = [
+    "LOOK_UP_SECONDS",
+    "Call",
+    "Scope",
+    "check_cancelled",
+    "current_scope",
+    "joint",
+    "run",
+    "submit",
+    "times_waited",
+]
 
 T = TypeVar("T")
 
@@ -322,6 +332,21 @@ class Scope:
 def current_scope() -> Scope | None:
     """The innermost `Scope` around this code."""
     return _scope.get()
+
+
+def check_cancelled(work: str, left: str) -> None:
+    """Called before work writes what it came to, so that work which nobody waits for any more writes nothing.
+
+    Args:
+        work: what it is, for the message.
+        left: how it leaves things behind.
+
+    Raises:
+        CallCancelled: a `Scope` around this code was cancelled.
+    """
+    scope = _scope.get()
+    if scope is not None and scope.cancelled:
+        raise CallCancelled(f"{work} was cancelled before it was through; {left}")
 
 
 _scope: ContextVar[Scope | None] = ContextVar("textgrad_engine_scope", default=None)
