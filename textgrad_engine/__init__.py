@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from textgrad_engine.llm import set_models, use_models
     from textgrad_engine.llm.budget import budget
-    from textgrad_engine.train import Comparison, Evaluation, Trainer, TrainResult, compare, evaluate
+    from textgrad_engine.train import Comparison, Evaluation, Trainer, TrainResult, aevaluate, compare, evaluate
 
 __all__ = [
     "Comparison",
@@ -31,6 +31,7 @@ __all__ = [
     "TrainResult",
     "Trainer",
     "Variable",
+    "aevaluate",
     "autograd",
     "backward",
     "budget",
@@ -60,7 +61,7 @@ _MODULES = frozenset({"autograd", "data", "errors", "func", "llm", "nn", "ops", 
 _HOMES = {
     "autograd": ("Function", "Variable", "backward", "enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled"),
     "llm": ("budget", "set_models", "use_models"),
-    "train": ("Comparison", "Evaluation", "TrainResult", "Trainer", "compare", "evaluate"),
+    "train": ("Comparison", "Evaluation", "TrainResult", "Trainer", "aevaluate", "compare", "evaluate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

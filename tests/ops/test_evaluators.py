@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, ops
+from textgrad_engine import Variable, dispatch, ops
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
@@ -290,6 +290,42 @@ def test_a_metric_runs_off_the_event_loop_and_the_callers_thread() -> None:
     assert threads[0] not in (threading.main_thread().name, "textgrad_engine")
     assert "scored 0.5 by a check of likeness" in explanation.data
     assert "a is not b" in explanation.data
+
+
+def test_a_stop_iteration_of_a_metric_is_raised_where_it_is_read() -> None:
+    """A look for a line that is not there must not hang the run."""
+
+    def metric(got: str, wanted: str) -> float:
+        return float(next(line for line in got.splitlines() if line.startswith("Answer:")) == wanted)
+
+    score, _ = ops.deterministic_evaluator(Variable("a"), "b", metric, "likeness")
+    with pytest.raises(RuntimeError, match="give next\\(\\) a default") as caught:
+        _ = score.data
+    assert caught.value.__notes__[0].startswith("in the metric 'likeness'")
+
+
+def test_metrics_that_wait_for_other_metrics_do_not_run_out_of_threads() -> None:
+    """However many of them there are."""
+
+    def short(got: str, wanted: str) -> float:
+        return float(len(got) < 5)
+
+    def both(got: str, wanted: str) -> float:
+        return ops.deterministic_evaluator(Variable(got), wanted, short, "length")[0].data / 2
+
+    scores = [ops.deterministic_evaluator(Variable("a"), "a", both, "likeness")[0] for _ in range(200)]
+    assert [score.data for score in scores] == [0.5] * 200
+
+
+def test_slow_metrics_leave_the_executor_of_the_loop_to_others() -> None:
+    """Host names are looked up there, for every model that is asked meanwhile."""
+    gate = threading.Event()
+    scores = [
+        ops.deterministic_evaluator(Variable("a"), "a", lambda *_: gate.wait(60), "patience")[0] for _ in range(80)
+    ]
+    assert dispatch.run(lambda: asyncio.to_thread(lambda: "found")) == "found"
+    gate.set()
+    assert all(score.data for score in scores)
 
 
 def test_an_async_metric_is_awaited() -> None:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, no_grad, optim
+from textgrad_engine import Variable, dispatch, no_grad, optim
+from textgrad_engine.errors import CallCancelled
 from textgrad_engine.optim import TGD
 from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.testing import FunctionModel
@@ -332,3 +334,45 @@ def test_groups_do_not_share_what_is_remembered() -> None:
     optimizer.record_outcome("kept")
     assert set(optimizer.state) == {first}
     assert second.data == "same"
+
+
+@pytest.mark.parametrize("answers", ["never", "at once, too late"])
+def test_an_astep_whose_wait_is_cancelled_leaves_the_parameters(answers: str) -> None:
+    """Also a while later, and also where the proposal was there: nobody waits for it."""
+    prompt = parameter("text")
+    prompt.grad = Variable("be brief")
+    asked = threading.Event()
+
+    async def model(request: Any) -> Any:
+        asked.set()
+        if answers == "never":
+            await asyncio.Event().wait()
+        return {"edits": [{"op": "add", "line": 1, "text": "more", "reason": "asked", "feedback": [1]}]}
+
+    class Late(TGD):
+        """Whose step is cancelled when it has all that it writes."""
+
+        def _chosen(self, found: Any) -> Any:
+            scope = dispatch.current_scope()
+            assert scope is not None
+            loop.call_soon_threadsafe(waiting.cancel)
+            while not scope.cancelled:
+                pass
+            return super()._chosen(found)
+
+    optimizer = (TGD if answers == "never" else Late)([prompt], model=FunctionModel(model))
+
+    async def main() -> None:
+        nonlocal loop, waiting
+        loop, waiting = asyncio.get_running_loop(), asyncio.ensure_future(optimizer.astep())
+        assert await asyncio.to_thread(asked.wait, 60)
+        if answers == "never":
+            waiting.cancel()
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await waiting
+        assert isinstance(cancelled.value.__cause__, CallCancelled)  # the step has ended
+
+    loop: Any = None
+    waiting: Any = None
+    asyncio.run(main())
+    assert (prompt.data, optimizer.changes) == ("text", [])

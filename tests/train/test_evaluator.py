@@ -17,10 +17,11 @@ from textgrad_engine.errors import (
     BudgetExceeded,
     ContentFiltered,
     DataError,
+    Stopped,
 )
 from textgrad_engine.llm import Request, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
-from textgrad_engine.train import Evaluation, compare, evaluate
+from textgrad_engine.train import Evaluation, aevaluate, compare, evaluate
 from textgrad_engine.train.evaluator import attempt
 
 PATIENCE = 60.0
@@ -418,3 +419,29 @@ def test_a_judge_is_shown_what_the_program_was_given() -> None:
         assert re.search(rf"word:\n<input-\w+>\n{name}\n</input-", text)
         assert "secret" not in text
         assert '{"score": a number from 0 to 1, ' in text
+
+
+def test_an_aevaluate_whose_wait_is_cancelled_sends_nothing_more() -> None:
+    """What is in flight may end; what is queued is not sent."""
+    asked, gate = threading.Event(), threading.Event()
+
+    async def answer(request: Request) -> str:
+        asked.set()
+        while not gate.is_set():
+            await asyncio.sleep(0)
+        return "yes"
+
+    model = FunctionModel(answer)
+    program = nn.ChatCompletion("{word}", model=resolve(model, max_in_flight=1))
+
+    async def main() -> None:
+        waiting = asyncio.ensure_future(aevaluate(program, rows(9), nn.ExactMatch()))
+        assert await asyncio.to_thread(asked.wait, 60)
+        waiting.cancel()
+        asyncio.get_running_loop().call_soon(lambda: asyncio.get_running_loop().call_soon(gate.set))
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await waiting
+        assert isinstance(cancelled.value.__cause__, Stopped)
+
+    asyncio.run(main())
+    assert len(model.requests) == 1

@@ -12,7 +12,7 @@ from textgrad_engine import nn
 from textgrad_engine.errors import CallCancelled, Stopped
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt, telling
+from textgrad_engine.train.interrupt import finishing_on_interrupt, interruptible, stopping_on_interrupt, telling
 
 
 def test_the_second_signal_is_a_keyboard_interrupt() -> None:
@@ -172,3 +172,27 @@ def test_a_run_in_another_thread_hears_what_the_main_thread_hears() -> None:
         pressed.set()
         thread.join(60)
     assert stopped == [True]
+
+
+def test_interruptible_work_hears_what_the_block_around_it_hears() -> None:
+    """Ctrl-C in the main thread, where a block listens, stops what is awaited there."""
+    entered, pressed = threading.Event(), threading.Event()
+
+    def work() -> bool:
+        with stopping_on_interrupt() as stop:
+            entered.set()
+            assert pressed.wait(60)
+            return stop.is_set
+
+    async def main() -> bool:
+        waiting = asyncio.ensure_future(interruptible(work))
+        assert await asyncio.to_thread(entered.wait, 60)
+        signal.raise_signal(signal.SIGINT)
+        pressed.set()
+        return await waiting
+
+    async def listening() -> bool:
+        with finishing_on_interrupt():
+            return await main()
+
+    assert asyncio.run(listening())

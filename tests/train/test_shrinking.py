@@ -70,6 +70,19 @@ def test_the_result_does_not_depend_on_lanes() -> None:
     assert (one.after, one.removed) == (four.after, four.removed)
 
 
+def test_as_many_lanes_race_with_a_metric_as_one_likes() -> None:
+    """A race waits for metrics, so that neither may take the threads of the other."""
+    lines = [f"Line {number}." for number in range(24)]
+
+    def needs(request: Request) -> str:
+        return "yes" if all(line in request.messages[0].text for line in lines[::3]) else "no"
+
+    made = program("\n".join(lines), model=needs)
+    val = [{"word": f"w{number}", "target": "yes"} for number in range(12)]
+    found = shrink(made, nn.Metric(lambda got, wanted: float(got == wanted), "likeness"), val, lanes=40)
+    assert found.after["system"] == "\n".join(lines[::3])
+
+
 def test_contracts_and_guards_are_kept() -> None:
     """A line that a contract wants stays, and so does one that a guarded example needs where a race may miss it."""
     assert "Be kind." in short(contracts=[Requires(["kind"])])[1].after["system"]

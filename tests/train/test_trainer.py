@@ -19,6 +19,7 @@ from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, TrainResult
 from textgrad_engine.train.events import (
     CallEnded,
+    Evaluated,
     Event,
     PhaseAdvanced,
     PhaseEnded,
@@ -266,6 +267,22 @@ def test_events_come_in_order_and_one_at_a_time(world: Any, rows: Any) -> None:
         ("validate", 0), ("forward", 1), ("backward", 1), ("optimize", 1), ("validate", 1), ("forward", 2),
     ]  # fmt: skip
     assert {event.phase for event in started[-2:]} == {"test"}
+
+
+def test_a_callback_may_read_a_value(world: Any, rows: Any) -> None:
+    """A sample answer after each validation; the event of its call comes when the callback is through."""
+    here = world("SHOUT")
+    samples: list[str] = []
+
+    def then(event: Event) -> None:
+        if isinstance(event, Evaluated):
+            samples.append(here.program(word="jay").data)
+
+    listener = world.listener(then)
+    here.fit(rows("bee"), rows("ant", "cat"), callbacks=[listener])
+    assert samples == ["jay", "JAY"]
+    told = [event.record.request.messages[-1].text for event in listener.of(CallEnded)]
+    assert (told.count("jay"), len(told)) == (2, len(here.model.requests))
 
 
 def test_calls_know_their_phase(world: Any, rows: Any) -> None:

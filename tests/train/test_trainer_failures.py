@@ -33,6 +33,7 @@ from textgrad_engine.train.events import (
     RunEnded,
     StepEnded,
 )
+from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
 
 SEED = "Repeat the word."
 
@@ -364,6 +365,68 @@ def test_an_interrupt_gives_the_result_so_far(world: Any, rows: Any, phase: str,
     assert here.program.system.data == result.best["system"] == (f"{SEED}\n{best}" if best else SEED)
     assert result.best_test is None
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_an_afit_whose_wait_is_cancelled_sends_nothing_more(world: Any, rows: Any, step: int) -> None:
+    """It is to the run what Ctrl-C is: the wait is over when the result so far was told."""
+    here = world("HALF", "SHOUT")
+    asked: list[int] = []
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def then(event: Event) -> None:
+        if phase_of(event, "forward", step):
+            begun.set()
+            assert cancelled.wait(60)
+            asked.append(len(here.model.requests))
+
+    listener = world.listener(then)
+
+    async def main() -> None:
+        trainer = Trainer(batch_size=1, callbacks=[listener])
+        waiting = asyncio.ensure_future(
+            trainer.afit(here.program, nn.ExactMatch(), here.optimizer, rows("bee", "dog"), rows("ant", "cat", "fox"))
+        )
+        assert await asyncio.to_thread(begun.wait, 60)
+        waiting.cancel()
+        asyncio.get_running_loop().call_soon(lambda: asyncio.get_running_loop().call_soon(cancelled.set))
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert [event.status for event in listener.of(RunEnded)] == ["interrupted"]
+        assert asked == [len(here.model.requests)]
+        assert here.program.system.data == (SEED if step == 1 else f"{SEED}\nHALF")
+
+    with tg.use_models(forward=here.model):
+        asyncio.run(main())
+
+
+def test_an_afit_that_is_cancelled_does_not_stop_another_one(world: Any, rows: Any) -> None:
+    """Both in one program, under one Ctrl-C; that would stop both."""
+    here, other = world("SHOUT"), world("SHOUT")
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def then(event: Event) -> None:
+        if phase_of(event, "forward", 1):
+            begun.set()
+            assert cancelled.wait(60)
+
+    async def fit(one: Any, *callbacks: Any) -> Any:
+        with tg.use_models(forward=one.model):
+            trainer = Trainer(callbacks=callbacks)
+            return await trainer.afit(one.program, nn.ExactMatch(), one.optimizer, rows("bee"), rows("ant", "cat"))
+
+    async def main() -> Any:
+        with finishing_on_interrupt(), stopping_on_interrupt():
+            waiting = asyncio.ensure_future(fit(here, world.listener(then)))
+            assert await asyncio.to_thread(begun.wait, 60)
+            waiting.cancel()
+            result = await fit(other)
+            cancelled.set()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            return result
+
+    assert asyncio.run(main()).status == "finished"
 
 
 def test_answers_in_flight_at_an_interrupt_are_kept_and_counted(world: Any, rows: Any) -> None:

@@ -48,7 +48,7 @@ from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, run_rule
 from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
-from textgrad_engine.errors import AutogradError, CallCancelled, DispatchError
+from textgrad_engine.errors import AutogradError, DispatchError
 
 __all__ = ["Pass", "run_backward", "run_on_tape"]
 
@@ -423,9 +423,7 @@ class Pass:
         Raises:
             CallCancelled: the pass was cancelled.
         """
-        scope = dispatch.current_scope()
-        if scope is not None and scope.cancelled:
-            raise CallCancelled("this backward was cancelled before it was through; it leaves no feedback behind")
+        dispatch.check_cancelled("this backward", "it leaves no feedback behind")
         prehooked = self._before_prehooks
         write(self._order, prehooked, accumulate=accumulate, retain_graph=retain_graph, retained=retained)
         return self._captured

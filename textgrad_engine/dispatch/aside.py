@@ -1,32 +1,38 @@
-"""Code that blocks, awaited from an event loop of the user's."""
+"""Code that blocks, awaited from an event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
+import traceback
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from textgrad_engine.dispatch.calls import Scope
+from textgrad_engine.dispatch.calls import Scope, check_cancelled
+from textgrad_engine.dispatch.threads import begin, begin_in_turn, inside_turn
 
 __all__ = ["aside"]
 
 T = TypeVar("T")
 
 
-async def aside(work: Callable[[], T]) -> T:
-    """Run work that blocks in a thread of its own, with the context variables of now, and wait for what it returns.
+async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[[Scope], object] | None = None) -> T:
+    """Run work that blocks in a thread, with the context variables of now, and wait for what it returns.
 
-    There are as many threads as such pieces of work, so none waits for another. When the wait is cancelled, so are the
-    calls that the work has made, and its `current_scope` says so.
+    When the wait is cancelled, so are the calls that the work has made, and its `current_scope` says so. Nobody waits
+    for the thread then, unless `stop` is given.
 
     Args:
         work: what is run.
+        in_turn: for work that comes by the thousand: only so many pieces at a time (`dispatch.threads`), but for those
+            that are begun by another one. Without it there are as many threads as pieces of work.
+        stop: what is done instead when the wait is cancelled, with the scope of the work's calls. The wait goes on
+            until the work has ended, and is over then. Cancelled once more it ends at once, and so do the calls.
 
     Raises:
         BaseException: whatever it raised.
+        RuntimeError: it raised StopIteration, which cannot leave a coroutine.
 
     Example:
         >>> import asyncio
@@ -34,29 +40,56 @@ async def aside(work: Callable[[], T]) -> T:
         42
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    over: asyncio.Future[None] = loop.create_future()
     scope = Scope()
+    values: list[T] = []
+    errors: list[BaseException] = []
 
-    def tell(setter: Callable[[Any], None], outcome: Any) -> None:
-        def there() -> None:
-            if not done.done():
-                setter(outcome)
-
-        with contextlib.suppress(RuntimeError):  # that loop was closed: nobody waits there any more
-            loop.call_soon_threadsafe(there)
+    def wake() -> None:
+        if not over.done():
+            over.set_result(None)
 
     def run() -> None:
         try:
-            with scope:
-                value = work()
+            with scope, inside_turn() if in_turn else contextlib.nullcontext():
+                check_cancelled("the work", "it never began")
+                values.append(work())
         except BaseException as error:
-            tell(done.set_exception, error)
-        else:
-            tell(done.set_result, value)
+            errors.append(_leaving_a_coroutine(error))
+        with contextlib.suppress(RuntimeError):  # that loop was closed: nobody waits there any more
+            loop.call_soon_threadsafe(wake)
 
-    threading.Thread(target=copy_context().run, args=(run,), name="textgrad_engine_aside", daemon=True).start()
+    context = copy_context()
+    (begin_in_turn if in_turn else begin)(lambda: context.run(run))
     try:
-        return await done
-    except asyncio.CancelledError:
-        scope.cancel()
-        raise
+        await asyncio.shield(over)
+    except asyncio.CancelledError as cancelled:
+        if stop is None:
+            scope.cancel()
+            raise
+        stop(scope)
+        try:
+            await asyncio.shield(over)
+        except asyncio.CancelledError:
+            scope.cancel()
+            raise
+        raise cancelled from (errors[0] if errors else None)
+    try:
+        if errors:
+            raise errors[0]
+        return values[0]
+    finally:
+        errors.clear()  # else frame and traceback keep each other alive
+
+
+def _leaving_a_coroutine(error: BaseException) -> BaseException:
+    """What is raised of an error outside of the thread."""
+    if not isinstance(error, StopIteration):
+        return error
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    told = RuntimeError(
+        f"StopIteration was raised{where}: next() found nothing; give next() a default, as in next(found, None)"
+    )
+    told.__cause__ = error
+    return told

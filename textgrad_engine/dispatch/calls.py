@@ -14,9 +14,20 @@ from typing import Any, Self, TypeVar
 
 from textgrad_engine.dispatch.lines import Line
 from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thread
+from textgrad_engine.dispatch.threads import giving_way
 from textgrad_engine.errors import CallCancelled, DispatchError
 
-__all__ = ["LOOK_UP_SECONDS", "Call", "Scope", "current_scope", "joint", "run", "submit", "times_waited"]
+__all__ = [
+    "LOOK_UP_SECONDS",
+    "Call",
+    "Scope",
+    "check_cancelled",
+    "current_scope",
+    "joint",
+    "run",
+    "submit",
+    "times_waited",
+]
 
 T = TypeVar("T")
 
@@ -114,10 +125,11 @@ class Call(Step):
         self._thread.nudge()
         event = threading.Event()
         self.on_done(lambda _: event.set())
-        if timeout is not None:
-            return event.wait(timeout)
-        while not event.wait(LOOK_UP_SECONDS):
-            pass
+        with giving_way():
+            if timeout is not None:
+                return event.wait(timeout)
+            while not event.wait(LOOK_UP_SECONDS):
+                pass
         return True
 
     def result(self) -> Any:
@@ -320,6 +332,21 @@ class Scope:
 def current_scope() -> Scope | None:
     """The innermost `Scope` around this code."""
     return _scope.get()
+
+
+def check_cancelled(work: str, left: str) -> None:
+    """Called before work writes what it came to, so that work which nobody waits for any more writes nothing.
+
+    Args:
+        work: what it is, for the message.
+        left: how it leaves things behind.
+
+    Raises:
+        CallCancelled: a `Scope` around this code was cancelled.
+    """
+    scope = _scope.get()
+    if scope is not None and scope.cancelled:
+        raise CallCancelled(f"{work} was cancelled before it was through; {left}")
 
 
 _scope: ContextVar[Scope | None] = ContextVar("textgrad_engine_scope", default=None)

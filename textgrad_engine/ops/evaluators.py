@@ -7,13 +7,14 @@ without a gradient; a score that counts as a success sends a true zero.
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import json
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
-from textgrad_engine import templates
+from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import TextgradError
@@ -264,7 +265,7 @@ async def _outcome(eval_fn: Callable[..., Any], purpose: str, arguments: tuple[A
         if inspect.iscoroutinefunction(eval_fn):
             outcome = await eval_fn(*arguments)
         else:  # user code, perhaps slow: off the event loop
-            outcome = await asyncio.to_thread(eval_fn, *arguments)
+            outcome = await dispatch.aside(functools.partial(eval_fn, *arguments), in_turn=True)
             if inspect.isawaitable(outcome):  # an object whose __call__ is async, a partial of one
                 outcome = await outcome
     except Exception as error:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
+from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.optim.gather import FeedbackItem
 from textgrad_engine.optim.patch import Edit, Origin
 from textgrad_engine.optim.settings import named, shared
 
-__all__ = ["Change", "Optimizer"]
+__all__ = ["Change", "Optimizer", "check_step_cancelled"]
 
 Closure = Callable[[], Any]
 
@@ -124,15 +123,19 @@ class Optimizer:
         result = closure() if closure is not None else None
         self.steps += 1
         self.changes = []
+        check_step_cancelled()
         self._step()
         for hook in tuple(self._post_hooks.values()):
             hook(self)
         return result
 
     async def astep(self, closure: Closure | None = None) -> Any:
-        """`step` for code that has an event loop of its own; the loop is not blocked."""
-        context = copy_context()
-        return await asyncio.to_thread(context.run, self.step, closure)
+        """`step` for code that has an event loop of its own; the loop is not blocked.
+
+        When the wait for it is cancelled, so are its calls. The wait is over when the step is, and leaves the
+        parameters as they were, unless they were written already.
+        """
+        return await dispatch.aside(lambda: self.step(closure), stop=dispatch.Scope.cancel)
 
     def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Some or all settings of a group, checked; a subclass that has others extends it.
@@ -267,6 +270,15 @@ class Optimizer:
 
     def _variables(self) -> list[Variable]:
         return [variable for group in self.param_groups for variable in group["params"]]
+
+
+def check_step_cancelled() -> None:
+    """Called by a step before it writes parameters.
+
+    Raises:
+        CallCancelled: nobody waits for the step any more.
+    """
+    dispatch.check_cancelled("this step", "the parameters are as they were")
 
 
 def _groups(given: Sequence[Any]) -> Sequence[Any]:

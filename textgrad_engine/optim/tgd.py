@@ -18,7 +18,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.choose import Candidate, best_of, scores_of
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.gather import collect, shown, usual
-from textgrad_engine.optim.optimizer import Change, Optimizer
+from textgrad_engine.optim.optimizer import Change, Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, propose_many
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.search.objective import Objective
@@ -184,6 +184,7 @@ class TGD(Optimizer):
         self.changes = []
         found = dispatch.run(propose_all, label="an optimizer step") if work else []
         chosen = self._chosen(found)
+        check_step_cancelled()
         with no_grad():
             for each, (change, made) in zip(found, chosen):
                 self._remember(change.variable, each.transforms, each.state)

@@ -61,6 +61,9 @@ class RunFolder:
         ['completions.jsonl', 'config.json', 'events.jsonl']
     """
 
+    at_once = True
+    """What was paid for is on disk before it is used; see `train.Callback`."""
+
     def __init__(self, path: str | Path, config: Mapping[str, Any] | None = None) -> None:
         self.path = Path(path)
         self._home = self.path.absolute()  # the program that is trained may change the working directory

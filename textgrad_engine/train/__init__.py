@@ -1,7 +1,7 @@
 """Training loops, evaluation and its statistics."""
 
 from textgrad_engine.train.controls import Control, Controls
-from textgrad_engine.train.evaluator import Comparison, Evaluation, compare, evaluate
+from textgrad_engine.train.evaluator import Comparison, Evaluation, aevaluate, compare, evaluate
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.objective import Objective
@@ -20,6 +20,7 @@ __all__ = [
     "ShrinkResult",
     "TrainResult",
     "Trainer",
+    "aevaluate",
     "compare",
     "evaluate",
     "shrink",

@@ -23,11 +23,12 @@ from textgrad_engine.train.calling import (
 )
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
 
-__all__ = ["Attempt", "Comparison", "Evaluation", "attempt", "compare", "evaluate"]
+__all__ = ["Attempt", "Comparison", "Evaluation", "aevaluate", "attempt", "compare", "evaluate"]
 
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""
@@ -181,6 +182,28 @@ def attempt(
     if all(each.score is None for each in found) and ended is not None:
         return Attempt(None, ended)
     return Attempt(evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss)), ended)
+
+
+async def aevaluate(*args: Any, **kwargs: Any) -> Evaluation:
+    """`evaluate` for code that has an event loop of its own; the loop is not blocked.
+
+    When the wait for it is cancelled, nothing more is sent, and the wait is over when the evaluation is.
+
+    Example:
+        >>> import asyncio
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> program = nn.ChatCompletion("{question}", model=ScriptedModel(["4"]))
+        >>> rows = [{"question": "2 + 2?", "target": "4"}]
+        >>> asyncio.run(aevaluate(program, rows, nn.ExactMatch())).scores
+        (1.0,)
+    """
+
+    def work() -> Evaluation:
+        with stopping_on_interrupt():
+            return evaluate(*args, **kwargs)
+
+    return await interruptible(work)
 
 
 class Scored(NamedTuple):

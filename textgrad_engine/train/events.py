@@ -220,7 +220,12 @@ Event: TypeAlias = (
 
 
 class Callback(Protocol):
-    """Whatever wants to know; `on_event` must be quick, and comes one event at a time, from any thread."""
+    """Whatever wants to know; `on_event` must be quick, and comes one event at a time, from any thread.
+
+    It may read a value, such as a sample answer of the program, but on `CallEnded` and `PhaseAdvanced`: these come on
+    the thread by which values come. One that has ``at_once = True``, as a run folder has, is told of a call before its
+    answer is used, and must never wait for a value.
+    """
 
     def on_event(self, event: Event) -> None:
         """Take note of an event."""

@@ -8,6 +8,7 @@ NOTE [What Ctrl-C does]
     The second one is a `KeyboardInterrupt` anywhere, and gives up the answers that are under way. One that came in 2
     counts in 3. A block inside another hears what the outer one hears, so that between two of them nobody else does.
     Where the program ignores SIGINT it goes on doing so.
+    A cancelled wait for `interruptible` work is the first one, for that work alone.
     The handler takes no lock and starts no thread: the code that it interrupts may hold one, or be starting one.
 """
 
@@ -20,12 +21,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from types import FrameType
+from typing import TypeVar
 
-from textgrad_engine.dispatch import Scope, call_soon
+from textgrad_engine.dispatch import Scope, aside, call_soon
 from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.llm.stop import Stop
 
-__all__ = ["GRACE", "Tell", "finishing_on_interrupt", "stopping_on_interrupt", "telling"]
+__all__ = ["GRACE", "Tell", "finishing_on_interrupt", "interruptible", "stopping_on_interrupt", "telling"]
+
+T = TypeVar("T")
 
 GRACE = 10.0
 """Seconds that answers in flight get after Ctrl-C before they are given up."""
@@ -79,6 +83,32 @@ def telling(tell: Tell) -> Iterator[None]:
         listener.tells.remove(tell)
 
 
+async def interruptible(work: Callable[[], T]) -> T:
+    """Run work that asks models in a thread, and wait for it; to cancel the wait is what the first Ctrl-C is.
+
+    The wait goes on until the work has ended, which is soon, as nothing more is sent, and is over then. Cancelled once
+    more it ends at once, and the answers that are under way are given up.
+
+    Args:
+        work: what is run; it asks models in blocks of `stopping_on_interrupt`.
+
+    Raises:
+        BaseException: whatever it raised.
+    """
+    outer = _current.get()
+    listener = _Listener(None if outer is None or outer.ended else outer)
+
+    def listened() -> T:
+        token = _current.set(listener)
+        try:
+            return work()
+        finally:
+            listener.ended = True
+            _current.reset(token)
+
+    return await aside(listened, stop=lambda _: listener.press())
+
+
 class _Block:
     """One block in which models are asked."""
 
@@ -101,9 +131,10 @@ class _Block:
 
 
 class _Listener:
-    """What SIGINT does, as a handler of it; see NOTE [What Ctrl-C does]."""
+    """What SIGINT does, as a handler of it; see NOTE [What Ctrl-C does]. One inside another hears what that hears."""
 
-    def __init__(self) -> None:
+    def __init__(self, outer: _Listener | None = None) -> None:
+        self.outer = outer
         self.pressed = self.asked = self.ended = False
         self.asking: list[_Block] = []
         self.tells: list[Tell] = []
@@ -113,21 +144,29 @@ class _Listener:
             for block in self.asking:
                 block.give_up()
             raise KeyboardInterrupt
-        self.pressed = True
-        for block in self.asking:
-            block.stop_sending()
+        self.press()
         if self.tells:
             self.tells[-1](bool(self.asking))
+
+    def press(self) -> None:
+        """Send nothing more, now or later."""
+        self.pressed = True
+        for block in tuple(self.asking):
+            block.stop_sending()
 
     def begin(self, block: _Block) -> None:
         self.asking.append(block)
         self.asked = True
         if self.pressed:
             block.stop_sending()
+        if self.outer is not None:
+            self.outer.begin(block)
 
     def end(self, block: _Block) -> None:
         block.over = True
         self.asking.remove(block)
+        if self.outer is not None:
+            self.outer.end(block)
 
 
 @contextlib.contextmanager

@@ -52,6 +52,7 @@ from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
 from textgrad_engine.train.splits import warn_of_overlaps
+from textgrad_engine.train.telling import Audience
 
 if TYPE_CHECKING:
     from textgrad_engine.train.trainer import Trainer
@@ -87,7 +88,7 @@ class Run:
     ) -> None:
         self.trainer, self.program, self.loss, self.optimizer = trainer, program, loss, optimizer
         self.score = with_fields(loss)
-        self.loader, self.val, self.callbacks = loader, val, callbacks
+        self.loader, self.val = loader, val
         self.test = None if test is None else SealedTest(test)
         self.overlaps = warn_of_overlaps(program, loader.dataset, val, test)
         self.train_ids = ids_of(loader.dataset)
@@ -123,7 +124,7 @@ class Run:
         self.leads_back = False  # whether any loss so far has led back to a text
         self.shortage = ""
         self.left_out: list[LeftOut] = []
-        self._emitting = threading.Lock()
+        self.audience = Audience(callbacks)
 
     def searched(self) -> tuple[Variable, ...]:
         """What the objective is a function of."""
@@ -146,9 +147,7 @@ class Run:
 
     def emit(self, event: Event) -> None:
         """Tell everybody, one event at a time."""
-        with self._emitting:
-            for callback in self.callbacks:
-                callback.on_event(event)
+        self.audience.tell(event)
 
     def run(self) -> TrainResult:
         """Train until the end, Ctrl-C, or a spent budget; what was found then is worked out and told in any case."""
@@ -505,14 +504,17 @@ class Run:
 
         def advance() -> None:
             nonlocal done
-            with lock:
-                done += 1
-                try:
-                    if not over:
-                        self.emit(PhaseAdvanced(number, done))
-                except Exception as error:  # raised below: on the event-loop thread it would only be lost
-                    failures.append(error)
-            if done >= total:
+            last = False
+            try:
+                with lock:  # numbered in the order in which they are told, and none behind the end
+                    done += 1
+                    last = done >= total
+                    told = None if over else self.audience.enter(PhaseAdvanced(number, done))
+                if told is not None:
+                    self.audience.settle(told)
+            except Exception as error:  # raised below: on the event-loop thread it would only be lost
+                failures.append(error)
+            if last:
                 complete.set()
 
         token = current_phase.set(number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -190,7 +189,7 @@ class _Races:
 
     async def is_not_worse(self, put: Callable[[str], Texts], text: str) -> bool:
         """Whether the given texts, with one of them shortened to this, may take their place."""
-        return await asyncio.to_thread(self._decided, put(text))
+        return await dispatch.aside(functools.partial(self._decided, put(text)))
 
     def front(self, known: dict[Texts, float]) -> tuple[FrontPoint, ...]:
         """The front of all that was raced.

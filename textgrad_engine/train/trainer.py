@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Iterable
-from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from textgrad_engine.train.events import (
     run_folder,
 )
 from textgrad_engine.train.guards import Guards
+from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Examples, Run
 from textgrad_engine.train.search import SearchRun
@@ -185,8 +184,13 @@ class Trainer:
             return kind(self, program, loss, optimizer, loader, val, test, callbacks).run()
 
     async def afit(self, *args: Any, **kwargs: Any) -> TrainResult:
-        """`fit` for code that has an event loop of its own; the loop is not blocked."""
-        return await asyncio.to_thread(copy_context().run, lambda: self.fit(*args, **kwargs))
+        """`fit` for code that has an event loop of its own; the loop is not blocked.
+
+        When the wait for it is cancelled, as Ctrl-C does in `asyncio.run`, nothing more is sent. The wait is over when
+        the answers in flight are there (ten seconds at most) and the result so far is in the run folder; the program
+        holds the best texts then. `aevaluate` is the twin of `evaluate`.
+        """
+        return await interruptible(lambda: self.fit(*args, **kwargs))
 
     def _check(
         self, program: Module, loss: Callable[..., Variable], optimizer: Optimizer, sets: list[Examples]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import sys
 import threading
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from textgrad_engine.dispatch import aside
 from textgrad_engine.errors import ConfigError, ContractError
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model
@@ -69,7 +68,7 @@ class Human:
                 "a terminal, give Human(input=..., output=...) streams to talk through, or take another proposer"
             )
         async with _turns.get():
-            edits = await _in_thread(lambda: _dialog(brief, problem, source, shown))
+            edits = await aside(lambda: _dialog(brief, problem, source, shown))
         text, origins = apply_patch(brief.text, brief.origins, edits, (), brief.step)
         return Proposal(text, tuple(origins), tuple(edits))
 
@@ -134,29 +133,3 @@ def _plain(text: str) -> str:
         else each
         for each in text
     )
-
-
-async def _in_thread(work: Callable[[], list[Edit]]) -> list[Edit]:
-    """What a function returns that blocks; a thread that still waits for a line does not keep the process alive."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[list[Edit]] = loop.create_future()
-
-    def settle(found: list[Edit] | Exception) -> None:
-        if answer.done():
-            return
-        if isinstance(found, Exception):
-            answer.set_exception(found)
-        else:
-            answer.set_result(found)
-
-    def run() -> None:
-        found: list[Edit] | Exception
-        try:
-            found = work()
-        except Exception as error:
-            found = error
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it who asked
-            loop.call_soon_threadsafe(settle, found)
-
-    threading.Thread(target=run, name="textgrad-engine human", daemon=True).start()
-    return await answer

@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.llm import tokens
-from textgrad_engine.optim.optimizer import Change, Optimizer
+from textgrad_engine.optim.optimizer import Change, Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Proposer
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord
@@ -103,6 +103,7 @@ class Searcher(Optimizer):
             hook(self)
         self.changes = []
         self.decided = self._decide(closure)
+        check_step_cancelled()
         if self.decided is None:
             self.finished = True
         else:

@@ -1,0 +1,93 @@
+import threading
+from contextvars import copy_context
+
+from textgrad_engine import dispatch
+from textgrad_engine.dispatch import threads
+
+
+def done(events):
+    return [event.wait(60) for event in events] == [True] * len(events)
+
+
+def test_a_thread_that_has_ended_its_work_is_used_again():
+    """Work by the thousand does not cost a thread each."""
+    pool, idents = threads._Threads(), set()
+    for count in range(20):
+        ended = threading.Event()
+
+        def work(ended=ended):
+            idents.add(threading.get_ident())
+            ended.set()
+
+        while count and not pool.idle:  # the thread says that it is idle a moment after its work has ended
+            pass
+        pool.begin(work)
+        assert ended.wait(60)
+    assert len(idents) == 1
+
+
+def test_idle_threads_end(monkeypatch):
+    """A process that scores no more keeps none of them."""
+    monkeypatch.setattr(threads, "IDLE_SECONDS", 0.0)
+    pool, found = threads._Threads(), []
+    pool.begin(lambda: found.append(threading.current_thread()))
+    while not found:
+        pass
+    found[0].join(60)
+    assert (found[0].is_alive(), pool.idle) == (False, 0)
+
+
+def test_as_many_pieces_run_at_a_time_as_there_are_places():
+    """The others begin when these have ended."""
+    turns, order, gate = threads._Turns(most=2), [], threading.Event()
+    begun = [threading.Event() for _ in range(6)]
+
+    def piece(number):
+        order.append(number)
+        begun[number].set()
+        gate.wait(60)
+
+    for number in range(6):
+        turns.begin(lambda number=number: piece(number))
+    assert done(begun[:2])
+    assert sorted(order) == [0, 1]
+    gate.set()
+    assert done(begun)
+    assert sorted(order) == list(range(6))
+
+
+def test_a_piece_that_another_one_has_begun_waits_for_no_place():
+    """However it is waited for, or both would wait for ever."""
+    turns, ended = threads._Turns(most=1), threading.Event()
+
+    def outer():
+        inner = threading.Event()
+        turns.begin(inner.set)
+        assert inner.wait(60)
+        ended.set()
+
+    with threads.inside_turn():
+        inside = copy_context()
+    turns.begin(lambda: inside.run(outer))
+    assert ended.wait(60)
+
+
+def test_who_waits_for_a_value_holds_no_place(monkeypatch):
+    """The value may be that of a piece that has not had its turn yet."""
+    monkeypatch.setattr(threads, "_turns", threads._Turns(most=1))
+    ready, ended = threading.Event(), threading.Event()
+
+    async def value():
+        await dispatch.aside(ready.wait, in_turn=True)
+        return "there"
+
+    def reader():
+        call = dispatch.submit(value)
+        found.append(call.result())
+        ended.set()
+
+    found = []
+    threads.begin_in_turn(reader)
+    threads.begin_in_turn(ready.set)
+    assert ended.wait(60)
+    assert found == ["there"]

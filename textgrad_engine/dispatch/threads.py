@@ -1,0 +1,163 @@
+"""Threads for code that may wait for anything: used again, and never taken from a pool that may run out.
+
+NOTE [Code that waits]
+    The default executor of an event loop has a few threads, which look up host names, too. Code that waits there for a
+    value whose way leads through another piece of such code, or through a look-up, waits for ever as soon as there are
+    as many such pieces as threads. So work that must begin has a thread at once (`begin`), whatever the others do.
+
+    Of work that comes by the thousand, such as metrics, only `MOST_AT_A_TIME` pieces run at a time (`begin_in_turn`),
+    or the event loop would get no share of the processor. What a piece may wait for is exempt: a piece that was begun
+    by another one has no turn to wait for, and a thread that blocks on a value (`giving_way`) holds no place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
+
+__all__ = ["MOST_AT_A_TIME", "begin", "begin_in_turn", "giving_way", "inside_turn"]
+
+MOST_AT_A_TIME = 64
+"""So many pieces that take their turn run at a time."""
+
+IDLE_SECONDS = 5.0
+"""How long a thread without work waits for more before it ends."""
+
+_Work: TypeAlias = Callable[[], None]
+
+
+class _Threads:
+    """As many threads as there is work; those that have none are given the next."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[SimpleQueue[_Work]] = []  # where each idle thread gets its next work from
+
+    @property
+    def idle(self) -> int:
+        """How many threads wait for work."""
+        return len(self._idle)
+
+    def begin(self, work: _Work) -> None:
+        with self._lock:
+            box = self._idle.pop() if self._idle else None
+        if box is not None:
+            box.put(work)
+        else:  # a daemon, so that work that hangs does not keep the interpreter
+            threading.Thread(target=self._serve, args=(work,), name="textgrad_engine_aside", daemon=True).start()
+
+    def _serve(self, work: _Work | None) -> None:
+        box: SimpleQueue[_Work] = SimpleQueue()
+        while work is not None:
+            work()
+            work = None  # what it holds may be large, and the next may be long in coming
+            with self._lock:
+                self._idle.append(box)
+            work = self._next(box)
+
+    def _next(self, box: SimpleQueue[_Work]) -> _Work | None:
+        with contextlib.suppress(Empty):
+            return box.get(timeout=IDLE_SECONDS)
+        with self._lock:
+            if box in self._idle:
+                self._idle.remove(box)
+                return None
+        return box.get()  # who took the box puts work into it
+
+
+class _Turns:
+    """Places for work that takes its turn, first come first served."""
+
+    def __init__(self, most: int = MOST_AT_A_TIME) -> None:
+        self._lock = threading.Lock()
+        self._free = most  # below 0 while work runs that did not wait for a place
+        self._waiting: deque[_Work] = deque()
+
+    def begin(self, work: _Work) -> None:
+        with self._lock:
+            if self._free <= 0 and not _in_turn.get():
+                self._waiting.append(work)
+                return
+            self._free -= 1
+        _threads.begin(lambda: self._run(work))
+
+    def _run(self, work: _Work) -> None:
+        _here.turns = self
+        try:
+            work()
+        finally:
+            _here.turns = None
+            self.release()
+
+    def take(self) -> None:
+        """Have a place without waiting for it."""
+        with self._lock:
+            self._free -= 1
+
+    def release(self) -> None:
+        """Give a place back, to the work that waits longest if there is one."""
+        with self._lock:
+            self._free += 1
+            work = self._waiting.popleft() if self._waiting and self._free > 0 else None
+            if work is not None:
+                self._free -= 1
+        if work is not None:
+            _threads.begin(lambda: self._run(work))
+
+
+def begin(work: _Work) -> None:
+    """Have work done in a thread, at once. It must not raise."""
+    _threads.begin(work)
+
+
+def begin_in_turn(work: _Work) -> None:
+    """Have work done in a thread as soon as it is its turn; see NOTE [Code that waits]. It must not raise.
+
+    Work that is begun in the context of other such work, as captured by `inside_turn`, begins at once.
+    """
+    _turns.begin(work)
+
+
+@contextlib.contextmanager
+def inside_turn() -> Iterator[None]:
+    """Inside the block, which is that of work in its turn, further work has no turn to wait for."""
+    token = _in_turn.set(True)
+    try:
+        yield
+    finally:
+        _in_turn.reset(token)
+
+
+@contextlib.contextmanager
+def giving_way() -> Iterator[None]:
+    """Around a wait for a value: inside the block other work has the place of this thread, if it holds one."""
+    turns: _Turns | None = getattr(_here, "turns", None)
+    if turns is None:
+        yield
+        return
+    turns.release()
+    try:
+        yield
+    finally:
+        turns.take()
+
+
+_here = threading.local()
+_in_turn: ContextVar[bool] = ContextVar("textgrad_engine_in_turn", default=False)
+_threads, _turns = _Threads(), _Turns()
+
+
+def _forget() -> None:
+    global _threads, _turns
+    _threads, _turns = _Threads(), _Turns()
+    _here.turns = None
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget)
