@@ -1,3 +1,4 @@
+import asyncio
 import threading
 from contextvars import copy_context
 
@@ -78,7 +79,8 @@ def test_who_waits_for_a_value_holds_no_place(monkeypatch):
     ready, ended = threading.Event(), threading.Event()
 
     async def value():
-        await dispatch.aside(ready.wait, in_turn=True)
+        while not ready.is_set():
+            await asyncio.sleep(0)
         return "there"
 
     def reader():
