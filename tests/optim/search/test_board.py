@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
-from textgrad_engine.optim.search.board import MOST_DRAWN, Accepted, Begun, Board, Refused, Rival
+from textgrad_engine.optim.search.board import MOST_DRAWN, MOST_LOST, Accepted, Begun, Board, Refused, Rival
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.written import Written
 
@@ -135,6 +135,19 @@ def test_a_lost_answer_is_a_try_and_no_score() -> None:
     assert (known.train, known.tries) == ({2: 0.0}, {1: 1, 2: 1})
     known.learn([1, 2], [None, None])
     assert draw(known, 9, 3) == [0]
+
+
+def test_a_lost_proposal_is_no_try() -> None:
+    """That the optimizer gave no answer says nothing about the examples; they are not drawn for ever all the same."""
+    known = board()
+    for _ in range(MOST_LOST - 1):
+        known.learn([1], [0.0], lost=True)
+    assert (known.tries, known.train) == ({}, {1: 0.0})
+    assert (draw(known, 9, 2), known.open(2, 2)) == ([0, 1], 2)
+    known.learn([1], [0.0], lost=True)
+    assert known.open(2, 2) == 1
+    known.give_another_try()
+    assert known.open(2, 2) == 2
 
 
 def test_an_example_that_does_better_is_tried_anew() -> None:
@@ -308,7 +321,7 @@ def test_the_state_has_what_is_under_way_put_back_and_the_board_goes_on() -> Non
     assert TypeAdapter(Board).validate_python(state) == other
 
 
-@pytest.mark.parametrize("field", ["limits", "examples", "under_way"])
+@pytest.mark.parametrize("field", ["limits", "examples", "under_way", "lost"])
 def test_a_state_of_before_a_field_was_there_comes_back(field: str) -> None:
     """A saved search is not lost to a new version."""
     state = full().state_dict()

@@ -1,4 +1,4 @@
-"""What every proposer is given and gives back, and how a proposal that breaks its contract is repaired once."""
+"""What every proposer is given and gives back, and how a proposal that breaks its contract is repaired."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from textgrad_engine.llm.usage import call_key_scope
 from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, Evidence, Origin, origins_of_rewrite
+from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, Evidence, Origin, apply_patch, origins_of_rewrite
 
 __all__ = [
     "Brief",
@@ -111,24 +111,48 @@ class Proposer(Protocol):
 
 
 async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
-    """A proposal that keeps the contracts: one that does not is asked for once more, then dropped.
+    """A proposal that keeps the contracts: one that does not is asked for once more.
 
-    The second request has the problem and the answer that had it, for the model remembers nothing.
+    The second request has the problem and the answer that had it, for the model remembers nothing. Where that does not
+    keep them either, those edits are left of it that do, and where there are none it is dropped.
 
     Raises:
         ModelError: there was no answer.
     """
     problem, heard = "", _Heard(model)
+    refused: Proposal | None = None
     for _ in range(2):
         try:
             made = await proposer.propose(replace(brief, refused=heard.last), heard, problem)
             if made.text != brief.text and (found := broken(brief.contracts, brief.text, made.text)) is not None:
+                refused = made
                 raise ContractError(found)
         except ContractError as error:
             problem = str(error)
             continue
         return made
-    return Proposal(brief.text, brief.origins, problem=problem)
+    fitting = None if refused is None else _what_fits(refused, brief)
+    return fitting or Proposal(brief.text, brief.origins, problem=problem)
+
+
+def _what_fits(made: Proposal, brief: Brief) -> Proposal | None:
+    """A proposal with those of its edits that keep the contracts together; None where that changes nothing.
+
+    Args:
+        made: the proposal; as a whole it breaks a contract.
+        brief: what it was made for.
+    """
+    evidence = [item.evidence for item in brief.items]
+    fitting: Proposal | None = None
+    chosen: set[int] = set()
+    # What takes out or changes lines comes first: it makes room for what is added.
+    for place in sorted(range(len(made.edits)), key=lambda place: made.edits[place].op == "add"):
+        edits = tuple(edit for n, edit in enumerate(made.edits) if n in chosen or n == place)
+        text, origins = apply_patch(brief.text, brief.origins, edits, evidence, brief.step)
+        if text != brief.text and broken(brief.contracts, brief.text, text) is None:
+            chosen.add(place)
+            fitting = Proposal(text, tuple(origins), edits)
+    return fitting
 
 
 class _Heard:

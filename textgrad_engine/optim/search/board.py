@@ -93,6 +93,9 @@ class Begun:
 MOST_DRAWN = 8
 """A minibatch has at most so many times as many examples as failures are wanted in it."""
 
+MOST_LOST = 8
+"""An example whose proposals were lost so often is given up, so that a search ends; a Trainer ends the run before."""
+
 
 @dataclass
 class Board:
@@ -104,7 +107,8 @@ class Board:
         val: for the validation examples that races are run on, by position, the score that the best texts have or are
             expected to have.
         train: the last score of each training example that was run, by position.
-        tries: how often each training example was drawn since it last did better.
+        tries: how often each training example was drawn since it last did better, and a proposal came of it.
+        lost: how often it was drawn, likewise, and the proposal came to nothing because answers were not to be had.
         under_way: the proposals that were begun and not settled, in order.
         accepted: the edits in the best texts, in order.
         tested: for edits that were tried without, how many patches had been kept by then.
@@ -128,6 +132,7 @@ class Board:
     val: dict[int, float] = field(default_factory=dict)
     train: dict[int, float] = field(default_factory=dict)
     tries: dict[int, int] = field(default_factory=dict)
+    lost: dict[int, int] = field(default_factory=dict)
     under_way: list[Begun] = field(default_factory=list)
     accepted: list[Accepted] = field(default_factory=list)
     tested: dict[str, int] = field(default_factory=dict)
@@ -199,17 +204,13 @@ class Board:
             rng: decides among equals.
             most_tries: an example that was drawn so often without getting better is left alone.
         """
-        top, busy = self.top, self.busy
-        left = [
-            n
-            for n in range(size)
-            if n not in busy and self.tries.get(n, 0) < most_tries and self.train.get(n, top - 1) < top
-        ]
+        busy = self.busy
+        left = [n for n in self._left(size, most_tries) if n not in busy]
         rng.shuffle(left)
         rate = len(self.failing) / len(self.val) if self.val else 1.0
         chosen: list[int] = []
         expected = 0.0
-        for n in sorted(left, key=lambda n: self.tries.get(n, 0))[: MOST_DRAWN * count]:
+        for n in sorted(left, key=self._drawn)[: MOST_DRAWN * count]:
             if expected >= count:
                 break
             chosen.append(n)
@@ -223,8 +224,20 @@ class Board:
             size: how many training examples there are.
             most_tries: an example that was drawn so often without getting better is given up.
         """
+        return len(self._left(size, most_tries))
+
+    def _left(self, size: int, most_tries: int) -> list[int]:
         top = self.top
-        return sum(self.tries.get(n, 0) < most_tries and self.train.get(n, top - 1) < top for n in range(size))
+        return [
+            n
+            for n in range(size)
+            if self.tries.get(n, 0) < most_tries
+            and self.lost.get(n, 0) < MOST_LOST
+            and self.train.get(n, top - 1) < top
+        ]
+
+    def _drawn(self, position: int) -> int:
+        return self.tries.get(position, 0) + self.lost.get(position, 0)
 
     def strata(self, first: Iterable[int], rng: random.Random, then: Iterable[int] = ()) -> list[list[int]]:
         """The validation examples in the order of a race: `first`, `then`, other failures, then what is right.
@@ -241,14 +254,26 @@ class Board:
         rng.shuffle(right)
         return [part for part in (chosen, near, failing, right) if part]
 
-    def learn(self, positions: Sequence[int], scores: Sequence[float | None]) -> None:
-        """Take note of training scores with the best texts."""
+    def learn(self, positions: Sequence[int], scores: Sequence[float | None], *, lost: bool = False) -> None:
+        """Take note of training scores with the best texts.
+
+        Args:
+            positions: the examples of a proposal.
+            scores: their scores; None where no answer was to be had.
+            lost: whether the proposal came to nothing because answers were not to be had: then nothing was tried.
+        """
+        count = self.lost if lost else self.tries
         for position, score in zip(positions, scores):
-            self.tries[position] = self.tries.get(position, 0) + 1
+            count[position] = count.get(position, 0) + 1
             if score is not None:
                 if score > self.train.get(position, score):
-                    self.tries[position] = 0
+                    self.tries[position] = self.lost[position] = 0
                 self.train[position] = score
+
+    def give_another_try(self) -> None:
+        """Take no example for given up any longer: the texts have changed."""
+        self.tries.clear()
+        self.lost.clear()
 
     def settle(self, record: RaceRecord, positions: Mapping[str, int], *, exact: bool) -> None:
         """Take note of what the texts that won a race score.
@@ -323,6 +348,7 @@ class Board:
             val=dict(self.val),
             train=dict(self.train),
             tries=dict(self.tries),
+            lost=dict(self.lost),
             under_way=list(self.under_way),
             accepted=list(self.accepted),
             tested=dict(self.tested),

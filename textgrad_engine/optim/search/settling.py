@@ -59,7 +59,7 @@ class Settling:
             ModelError: a guard's examples could not be run at all, or the budget is spent.
         """
         board = self._board
-        board.learn(found.examples, found.scores)
+        board.learn(found.examples, found.scores, lost=found.lost)
         if found.race is not None and found.base == board.texts:
             board.observe(found.race, self._positions)
         kept, why, changes = self._judged(found)
@@ -189,7 +189,7 @@ class Settling:
             board.kept += 1
             if not ties(found):
                 board.vain = 0
-                board.tries.clear()  # what was given up may be within reach of the new texts
+                board.give_another_try()  # what was given up may be within reach of the new texts
             for change in found.changes:
                 for edit in stamped(change.edits, found.number):
                     support = support_of(self._objective, change, edit)
