@@ -247,7 +247,7 @@ class BeamSearch(PopulationSearcher):
         size = len(objective.train)
         positions = sorted(rng.sample(range(size), min(self.batch_size, size)))
         rows = objective.matrix([self.population.candidates[n].texts for n in self._beam], positions, "train")
-        top = max([self.population.top, *(score for row in rows for score in row if score is not None)])
+        top = self.population.top(score for row in rows for score in row)
         found = []
         for parent, row in zip(self._beam, rows):
             wrong = [(n, score) for n, score in zip(positions, row) if score is not None and score < top]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
+from textgrad_engine.optim.search.marks import Marks, marks_of
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.written import Written
@@ -152,17 +154,18 @@ class Board:
 
     @property
     def top(self) -> float:
-        """The best score there can be, or was seen, or 1 where all are between 0 and 1: what does as well is right."""
-        if self.limits is not None:
-            return self.limits[1]
-        return 1.0 if self._unit else max(self._seen)
+        """What does as well is right; infinite where nothing is known to be (`optim.search.marks`)."""
+        return self._marks.top
 
     @property
     def scale(self) -> float:
         """The distance between the best and the worst score."""
-        if self.limits is not None:
-            return self.limits[1] - self.limits[0]
-        return 1.0 if self._unit else (max(self._seen) - min(self._seen)) or 1.0
+        return self._marks.scale
+
+    @property
+    def hopeful(self) -> list[int] | None:
+        """The validation examples of races that texts can do better on, for `Race`; None for all."""
+        return self.failing if self._marks.known else None
 
     @property
     def failing(self) -> list[int]:
@@ -187,12 +190,13 @@ class Board:
         return sum(self.val.values()) / len(self.val)
 
     @property
-    def _seen(self) -> list[float]:
-        return [*self.val.values(), *self.train.values()]
+    def _marks(self) -> Marks:
+        return marks_of(self.limits, [*self.val.values(), *self.train.values()])
 
-    @property
-    def _unit(self) -> bool:
-        return all(0 <= score <= 1 for score in self._seen)
+    def can_gain(self, position: int) -> bool:
+        """Whether texts can do better on a validation example than the best texts do."""
+        marks = self._marks
+        return not marks.known or self.val.get(position, marks.top) < marks.top
 
     def draw(self, count: int, size: int, rng: random.Random, most_tries: int) -> list[int]:
         """Training examples for a minibatch: failures and examples never run, those drawn least often first.
@@ -233,7 +237,7 @@ class Board:
             for n in range(size)
             if self.tries.get(n, 0) < most_tries
             and self.lost.get(n, 0) < MOST_LOST
-            and self.train.get(n, top - 1) < top
+            and self.train.get(n, -math.inf) < top
         ]
 
     def _drawn(self, position: int) -> int:

@@ -155,7 +155,7 @@ class PopulationSearcher(Searcher):
         variables = self._variables()
         texts = tuple(str(variable.data) for variable in variables)
         if self._population is None or self.texts() != texts or self.population.val != tuple(objective.val):
-            self._population = Population(tuple(objective.val))
+            self._population = Population(tuple(objective.val), objective.scale)
             self._population.add(Candidate(texts, tuple(tuple(self.origins(variable)) for variable in variables)))
             self._waiting.clear()
             self._best = 0

@@ -115,7 +115,7 @@ class Settling:
             board.rivals.append(self._rival(found, race))
             return False, f"{race.in_words}, and shorter; to be raced again, as the texts have changed", found.changes
         gained = [self._positions[name] for name in race.gained]
-        if not any(board.val.get(n, board.top) < board.top for n in gained):
+        if not any(map(board.can_gain, gained)):
             return False, "what it gains was gained by another patch in the meantime", found.changes
         wanted = self._still_wanted(found, gained)
         there, disputed = moved(wanted, self._shop.variables, board.texts, board.origins)
@@ -140,7 +140,7 @@ class Settling:
             for placed in edits_of(replace(found, changes=(change,)), variables):
                 support = support_of(self._objective, change, placed[1])
                 nearest = self._objective.near(support, gained)[:NEAREST] if support else gained
-                if any(board.val.get(n, board.top) < board.top for n in nearest):
+                if any(map(board.can_gain, nearest)):
                     wanted.append(placed)
         return with_edits(found, variables, wanted)
 
