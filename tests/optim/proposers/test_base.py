@@ -79,6 +79,33 @@ def test_a_patch_of_which_no_edit_keeps_a_contract_is_dropped() -> None:
     assert "40 are allowed" in found.problem
 
 
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ("Sort it.", TypeError, r"Own.propose\(\) gave 'Sort it.'; give a Proposal\(text, origins\)"),
+        (Proposal(5, ()), TypeError, r"Own.propose\(\) gave a Proposal whose text is 5"),  # type: ignore[arg-type]
+        (Proposal("a\nb\nc", (None, None)), ValueError, r"Own.propose\(\) gave 2 origins for a text of 3 lines"),
+    ],
+)
+def test_what_is_no_proposal_is_refused_with_the_proposers_name(given: object, error: type, words: str) -> None:
+    """It would be taken for a proposal that changes nothing."""
+
+    class Own:
+        async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+            return given  # type: ignore[return-value]
+
+    with pytest.raises(error, match=words):
+        made(Own())  # type: ignore[arg-type]
+
+
+def test_a_new_line_without_an_origin_gets_one() -> None:
+    """Else it would be called a line of the seed text; lines that stayed keep theirs."""
+    item, old = FeedbackItem("too long", 1, "", ("e1",)), Origin(2, "asked", (), "2.1")
+    brief = replace(BRIEF, origins=(old, None), items=(item,), step=7)
+    found = made(Fixed("Sort.\nBe polite.\nBe brief."), brief)
+    assert found.origins == (old, None, Origin(7, "", (item.evidence,), "7.1"))
+
+
 def test_what_is_no_breach_is_raised() -> None:
     """An endpoint that refuses the key is no reason to ask again."""
     proposer = Fixed(AuthenticationFailed("no", status=401), "Sort it.")
