@@ -104,6 +104,37 @@ def test_lost_proposals_of_a_patch_search_are_no_tries(purpose: str, most: int) 
     assert result.best["system"] == "Repeat.\nShout."
 
 
+@pytest.mark.parametrize("lost", ["one round", "the critic", "the optimizer"])
+def test_answers_that_are_lost_at_one_moment_count_once(lost: str) -> None:
+    """A beam's round is many steps, of requests that were sent together; one round lost is no search at its end."""
+    asked = {"backward": 0, "optimizer": 0}
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose in asked:
+            asked[request.purpose] += 1
+            first = request.purpose == "backward" and asked["backward"] <= 4
+            if first if lost == "one round" else request.purpose == {"the critic": "backward"}.get(lost, "optimizer"):
+                raise BadRequest("too hot", status=400)
+        schema = {} if request.config.response_format is None else request.config.response_format.json_schema
+        if request.purpose == "optimizer":
+            texts = {name: f"Repeat. {sum(asked.values())}" for name in schema["properties"]}
+            return texts | ({"reason": "asked"} if "reason" in texts else {})
+        return answer(request)
+
+    rows = [{"word": f"w{n}", "target": f"W{n}"} for n in range(16)]
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    search = optim.BeamSearch(program.parameters(), beam=1, errors=1)
+    with tg.use_models(forward=FunctionModel(respond)):
+        if lost == "one round":
+            result = tg.Trainer().fit(program, nn.ExactMatch(), search, rows, rows)
+            first = [step for step in result.steps if step.problems]
+            assert len(first) > 3
+            assert result.status == "finished"
+        else:
+            with pytest.raises(ModelError, match=r"3 rounds of steps in a row came to nothing.*too hot"):
+                tg.Trainer().fit(program, nn.ExactMatch(), search, rows, rows)
+
+
 SEARCHES: dict[str, Callable[..., optim.Searcher]] = {
     "OPRO": functools.partial(optim.OPRO, per_round=1),
     "ParetoSearch": optim.ParetoSearch,

@@ -356,6 +356,8 @@ class BeamSearch(PopulationSearcher):
 
     def _unusable(self, draft: Draft) -> str:
         """Why a draft is not tried; "" when it can be."""
+        if not draft.written:  # a lost paraphrase has the text that it was to say in other words
+            return draft.dropped or "nothing was proposed"
         number = self.population.number_of(draft.candidate.texts)
         if number is None:
             return ""

@@ -195,6 +195,7 @@ class PopulationSearcher(Searcher):
             why=outcome.why,
             problems=draft.problems,
             lost=outcome.lost,
+            more=bool(self._waiting),
         )
 
     def _inherited(self, draft: Draft, before: Texts, after: Texts) -> tuple[Change, ...]:
