@@ -176,3 +176,12 @@ def test_the_second_parent_is_the_best_other() -> None:
 def test_blank_lines_are_numbered_too() -> None:
     """The numbers are those of `text.split`, or edits would go astray."""
     assert numbered("a\n\nb\n").split("\n") == ["1| a", "2| ", "3| b", "4| "]
+
+
+def test_the_example_of_an_edit_names_a_line_that_the_text_has() -> None:
+    """An example that breaks the rule above it teaches to break it."""
+    for count in (1, 2, 5):
+        model = ScriptedModel([{"edits": []}])
+        text = "\n".join("abcde"[:count])
+        asyncio.run(propose(Patch(), Brief("prompt", text, (None,) * count), model))
+        assert f'"op": "add", "line": {min(3, count)}, ' in model.requests[0].messages[-1].text
