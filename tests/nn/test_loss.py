@@ -80,3 +80,16 @@ def test_trained_criteria_of_a_judge_belong_to_the_module() -> None:
     """A Parameter as instructions is saved with the program, though feedback goes to what is judged."""
     loss = nn.Judge(nn.Parameter("Is it kind?", role="criteria"))
     assert [name for name, _ in loss.named_parameters()] == ["instructions"]
+
+
+def test_a_metric_with_a_scale_is_right_at_its_end_only() -> None:
+    """Less than full marks is criticized, and a score outside of the scale is an error that says so."""
+    loss = nn.Metric(lambda said: int(said), "a mark", scale=(0, 10))
+    for mark, items in (("10", 0), ("7", 1)):
+        said = tg.Variable(mark, role="mark", requires_grad=True)
+        loss(said).backward()
+        assert len(said.grad) == items
+    with pytest.raises(ValueError, match="the metric 'a mark' gave 12 on a scale from 0 to 10"):
+        loss(tg.Variable("12")).data  # noqa: B018
+    with pytest.raises(ValueError, match="from the lowest to the highest score"):
+        nn.Metric(int, "a mark", scale=(5, 1))

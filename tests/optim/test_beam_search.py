@@ -52,6 +52,17 @@ def test_a_round_is_criticism_edits_and_paraphrases(world: Any) -> None:
     assert all(len(each.examples) == 4 and each.feedback == 4 for each in edits)
 
 
+def test_a_lost_paraphrase_is_not_tried_as_the_text_that_it_was_to_say(world: Any) -> None:
+    """It says that it was lost, whether that text is tried or not."""
+    for successors in (2, 8):
+        here = world("Repeat. A", "Repeat. B", *[ContentFiltered("no")] * 8)
+        decided = here.steps(search(here, gradients=2, paraphrases=4, successors=successors))
+        lost = [each for each in decided if each.kind == "paraphrase"]
+        assert lost
+        assert {each.why for each in lost} == {"the optimizer gave no answer: ContentFiltered: no"}
+        assert all(each.race is None for each in lost)
+
+
 def test_only_successors_that_are_drawn_are_tried_and_paraphrases_of_others_not_paid_for(world: Any) -> None:
     """Of two edits and six paraphrases, two are tried."""
     here = world("Repeat. A", "Repeat. B", "Repeat. C", "Repeat. D")

@@ -120,7 +120,6 @@ def test_half_an_answer_is_no_new_text(answer: str) -> None:
         (patch(edit("replace", 2, "No slot.")), "the placeholder {mail} is missing"),
         (patch(edit(text="Use {tone}.")), "the placeholder {tone} is new"),
         (patch(edit(text="word " * 60)), "tokens, and 40 are allowed"),
-        (patch(edit("remove", 1, ""), edit("remove", 2, "")), "the new text is empty"),
     ],
 )
 def test_a_broken_contract_is_asked_about_once_more_then_dropped(bad: dict[str, Any], reason: str) -> None:

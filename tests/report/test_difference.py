@@ -97,3 +97,18 @@ def test_going_back_to_a_text_brings_its_origins_back() -> None:
     again = step(3, "a\nc", "a\nb")
     origins = origins_from_steps("p", "a", [first, second, again])
     assert [origin.reason if origin else None for origin in origins] == [None, "first"]
+
+
+def test_a_line_of_an_optimizer_that_went_on_is_told_by_the_step_of_this_run() -> None:
+    """Its fourth step was the first one here, and its first one is none of this run's."""
+    why = (Evidence("why", ("x",)),)
+    steps = [step(1, "a", "a\nb", Edit("add", 1, "b", "r", (1,), "4.1")), step(4, "a\nb", "c\nb", kept=False)]
+    found = diff_of("p", "a", "a\nb\nold", [None, Origin(4, "r", why, "4.1"), Origin(1, "s", why, "1.1")], steps)
+    assert [(line.text, line.step) for line in found] == [("a", None), ("b", 1), ("old", None)]
+
+
+def test_a_line_that_was_moved_is_put_down_to_the_step_that_moved_it() -> None:
+    """There are no more of it than before."""
+    edits = Edit("remove", 2, "", "r", (1,), "1.1"), Edit("add", 0, "b", "r", (1,), "1.2")
+    found = diff_of("p", "a\nb", "b\na", [Origin(1, "r", (), "1.2"), None], [step(1, "a\nb", "b\na", *edits)])
+    assert [(line.op, line.step) for line in found] == [("added", 1), ("same", None), ("removed", 1)]

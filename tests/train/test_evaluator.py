@@ -402,8 +402,11 @@ def test_clusters_are_a_field_of_the_data() -> None:
 @pytest.mark.parametrize("scale", [(1, 5), (0.0, 10.0), None, (5, 1), "1-5", (1, 2, 3)])
 def test_the_scale_is_that_of_the_loss(scale: Any) -> None:
     """A judge's scale bounds what is missing; what is no scale is not taken for one."""
-    loss = nn.Metric(lambda said, target: 3.0, "a number")
-    loss.scale = scale
+
+    def loss(prediction: Any, target: Any) -> Any:
+        return nn.Metric(lambda said, target: 3.0, "a number")(prediction, target)
+
+    loss.scale = scale  # type: ignore[attr-defined]
     found = evaluate(nn.ChatCompletion("{word}", model=echo()), rows(2), loss)
     assert found.scale == (tuple(map(float, scale)) if scale in ((1, 5), (0.0, 10.0)) else None)
 

@@ -25,7 +25,9 @@ def fit(respond: Any, **settings: Any) -> tg.TrainResult:
 
 def answer(request: llm.Request) -> Any:
     if request.purpose == "backward":
-        return {"case_1": {"system": "Say to shout."}}
+        schema = request.config.response_format
+        assert schema is not None
+        return {case: {"system": "Say to shout."} for case in schema.json_schema["properties"]}
     if request.purpose == "optimizer":
         return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
     text = request.messages[-1].text
@@ -76,6 +78,61 @@ def test_a_critic_that_never_answers_ends_the_run() -> None:
 
     with pytest.raises(ModelError, match=r"3 steps in a row came to nothing.*no such model"):
         fit(respond, max_epochs=9)
+
+
+@pytest.mark.parametrize("purpose", ["optimizer", "backward"])
+@pytest.mark.parametrize("most", [2, 1000])
+def test_lost_proposals_of_a_patch_search_are_no_tries(purpose: str, most: int) -> None:
+    """A minibatch that takes all that fails: two lost answers are got over, and one after the other ends the run."""
+    lost = []
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose == purpose and len(lost) < most:
+            lost.append(request)
+            raise BadRequest("too hot", status=400)
+        return answer(request)
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    search = optim.PatchSearch(program.parameters())
+    with tg.use_models(forward=FunctionModel(respond)):
+        if most > 2:
+            with pytest.raises(ModelError, match="3 steps in a row came to nothing"):
+                tg.Trainer().fit(program, nn.ExactMatch(), search, ROWS, ROWS)
+            return
+        result = tg.Trainer().fit(program, nn.ExactMatch(), search, ROWS, ROWS)
+    assert [step.kept for step in result.steps[:3]] == [False, False, True]
+    assert result.best["system"] == "Repeat.\nShout."
+
+
+@pytest.mark.parametrize("lost", ["one round", "the critic", "the optimizer"])
+def test_answers_that_are_lost_at_one_moment_count_once(lost: str) -> None:
+    """A beam's round is many steps, of requests that were sent together; one round lost is no search at its end."""
+    asked = {"backward": 0, "optimizer": 0}
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose in asked:
+            asked[request.purpose] += 1
+            first = request.purpose == "backward" and asked["backward"] <= 4
+            if first if lost == "one round" else request.purpose == {"the critic": "backward"}.get(lost, "optimizer"):
+                raise BadRequest("too hot", status=400)
+        schema = {} if request.config.response_format is None else request.config.response_format.json_schema
+        if request.purpose == "optimizer":
+            texts = {name: f"Repeat. {sum(asked.values())}" for name in schema["properties"]}
+            return texts | ({"reason": "asked"} if "reason" in texts else {})
+        return answer(request)
+
+    rows = [{"word": f"w{n}", "target": f"W{n}"} for n in range(16)]
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    search = optim.BeamSearch(program.parameters(), beam=1, errors=1)
+    with tg.use_models(forward=FunctionModel(respond)):
+        if lost == "one round":
+            result = tg.Trainer().fit(program, nn.ExactMatch(), search, rows, rows)
+            first = [step for step in result.steps if step.problems]
+            assert len(first) > 3
+            assert result.status == "finished"
+        else:
+            with pytest.raises(ModelError, match=r"3 rounds of steps in a row came to nothing.*too hot"):
+                tg.Trainer().fit(program, nn.ExactMatch(), search, rows, rows)
 
 
 SEARCHES: dict[str, Callable[..., optim.Searcher]] = {

@@ -8,7 +8,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import Module
-from textgrad_engine.ops.evaluators import deterministic_evaluator, exact_match_evaluator
+from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator, exact_match_evaluator
 from textgrad_engine.ops.judges import judge, text_loss
 
 __all__ = ["ExactMatch", "Judge", "Metric", "TextLoss"]
@@ -32,19 +32,33 @@ class Metric(Module):
     """A score from a Python function; see `ops.deterministic_evaluator`.
 
     Args:
-        fn: ``fn(prediction, target)`` gives a number (1 is full marks), or (number, what is wrong in words).
+        fn: ``fn(prediction, target)`` gives a number (1 is full marks, or the highest score of the scale), or (number,
+            what is wrong in words).
         purpose: what it checks, in words; the critic is told.
-        success_fn: says of a score whether nothing needs to change; by default ``score >= 1``. One that takes a
-            list of scores is first asked about all scores of a batch, as in `ops.deterministic_evaluator`.
+        success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
+            the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
+            `ops.deterministic_evaluator`.
+        scale: the lowest and the highest score, such as ``(0, 10)``. Without it scores that are not between 0 and 1
+            have no known end: an optimizer then takes the best that it has seen for right.
+
+    Raises:
+        ValueError: the scale does not run from a lower to a higher score.
     """
 
-    def __init__(self, fn: Callable[..., Any], purpose: str, success_fn: Callable[[Any], bool] | None = None) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        purpose: str,
+        success_fn: Callable[[Any], bool] | None = None,
+        scale: tuple[float, float] | None = None,
+    ) -> None:
         super().__init__()
-        self.fn, self.purpose, self.success_fn = fn, purpose, success_fn
+        check_scale(scale)
+        self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
 
     def forward(self, prediction: Variable, target: Any = None) -> Variable:
         """Score a prediction."""
-        return deterministic_evaluator(prediction, target, self.fn, self.purpose, self.success_fn)[0]
+        return deterministic_evaluator(prediction, target, self.fn, self.purpose, self.success_fn, scale=self.scale)[0]
 
 
 class Judge(Module):
@@ -71,8 +85,7 @@ class Judge(Module):
         eval_mode: bool = True,
     ) -> None:
         super().__init__()
-        if not scale[0] < scale[1]:
-            raise ValueError(f"a scale runs from the lowest to the highest score, got {scale}")
+        check_scale(scale)
         self.instructions, self.scale, self.success_fn, self.model = instructions, scale, success_fn, model
         self.eval_mode = eval_mode
 

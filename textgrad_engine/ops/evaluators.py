@@ -228,17 +228,20 @@ class _Deterministic(Evaluator):
         purpose: str,
         success_fn: Callable[[Any], bool] | None,
         reduction: Reduction,
+        scale: tuple[float, float] | None,
     ) -> Any:
         count = _count(prediction)
         pairs = list(zip(_entries(prediction, count), _entries(target, count)))
-        calls = [_outcome(eval_fn, purpose, (got,) if target is None else (got, wanted)) for got, wanted in pairs]
+        arguments = [(got,) if target is None else (got, wanted) for got, wanted in pairs]
+        calls = [_outcome(eval_fn, purpose, each, scale) for each in arguments]
         outcomes = await asyncio.gather(*map(_caught, calls))
         if errors := [outcome for outcome in outcomes if isinstance(outcome, BaseException)]:
             if errors[1:]:
                 errors[0].add_note(f"so did {len(errors) - 1} more of {len(pairs)} entries, next {errors[1]!r:.200}")
             raise errors[0]
         scores, remarks = [score for score, _ in outcomes], [remark for _, remark in outcomes]
-        good = [score >= 1 for score in scores] if success_fn is None else _successes(scores, success_fn)
+        full = 1 if scale is None else scale[1]
+        good = [score >= full for score in scores] if success_fn is None else _successes(scores, success_fn)
         prompt = templates.load("metric")
         texts = [
             ""
@@ -259,7 +262,9 @@ class _Deterministic(Evaluator):
         return _evaluated_again(_Deterministic, ctx, edits)
 
 
-async def _outcome(eval_fn: Callable[..., Any], purpose: str, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+async def _outcome(
+    eval_fn: Callable[..., Any], purpose: str, arguments: tuple[Any, ...], scale: tuple[float, float] | None
+) -> tuple[Any, Any]:
     """What the user's function says of one entry: the score and the remark on it."""
     try:
         if inspect.iscoroutinefunction(eval_fn):
@@ -275,6 +280,11 @@ async def _outcome(eval_fn: Callable[..., Any], purpose: str, arguments: tuple[A
     score, remark = outcome if isinstance(outcome, tuple) else (outcome, "")
     if not isinstance(score, int | float) or not math.isfinite(score):
         raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
+    if scale is not None and not scale[0] <= score <= scale[1]:
+        raise ValueError(
+            f"the metric {purpose!r} gave {score:g} on a scale from {scale[0]:g} to {scale[1]:g}; give it the scale= of "
+            "the scores that it returns"
+        )
     return score, remark
 
 
@@ -338,6 +348,16 @@ def _successes(scores: list[Any], success_fn: Callable[[Any], Any]) -> list[bool
     return [is_success(score, success_fn) for score in scores]
 
 
+def check_scale(scale: tuple[float, float] | None) -> None:
+    """Refuse a scale that does not run from a lower to a higher score.
+
+    Raises:
+        ValueError: it is such a one.
+    """
+    if scale is not None and not scale[0] < scale[1]:
+        raise ValueError(f"a scale runs from the lowest to the highest score, got {scale}")
+
+
 def deterministic_evaluator(
     prediction: Variable,
     target: Any,
@@ -345,23 +365,29 @@ def deterministic_evaluator(
     eval_fn_purpose: str,
     success_fn: Callable[[Any], bool] | None = None,
     reduction_fn: Reduction = sum,
+    scale: tuple[float, float] | None = None,
 ) -> tuple[Variable, Variable]:
     """Score a prediction with a Python function, which runs in a thread (or on the loop when it is ``async def``).
 
     Args:
         prediction: a text, or a batch of texts: a Variable whose data is a list, or a list of Variables.
         target: what it is compared with; None for a function that takes the prediction alone.
-        eval_fn: ``eval_fn(prediction, target)`` gives a number (1 is full marks), or a pair of the number and a text
-            that says what is wrong. Called once for each entry of a batch, for all of them at the same time.
+        eval_fn: ``eval_fn(prediction, target)`` gives a number (1 is full marks, or the end of the scale), or a pair
+            of the number and a text that says what is wrong. Called once for each entry of a batch, for all of them at
+            the same time.
         eval_fn_purpose: what the function checks, in words; the critic is told.
-        success_fn: says of a score whether nothing needs to change; by default ``score >= 1``. One written for afnio,
-            which takes a list of scores (and raises TypeError for a number), is first asked about all scores of a
-            batch: if it says True, nothing needs to change for any entry. If not, it is asked about each entry by
-            itself, in a list with one score.
+        success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
+            the highest score does. One written for afnio, which takes a list of scores (and raises TypeError for a
+            number), is first asked about all scores of a batch: if it says True, nothing needs to change for any entry.
+            If not, it is asked about each entry by itself, in a list with one score.
         reduction_fn: makes one score of a batch's scores; None gives the list of them.
+        scale: the lowest and the highest score of one entry; None where nobody knows.
 
     Returns:
-        (score, explanation), both pending.
+        (score, explanation), both pending; reading them raises ValueError where a score is outside of the scale.
+
+    Raises:
+        ValueError: the scale does not run from a lower to a higher score.
 
     Example:
         >>> def short(text):
@@ -371,5 +397,8 @@ def deterministic_evaluator(
         True
     """
     prediction = _one_batch(prediction)
-    score, explanation = _Deterministic.apply(prediction, target, eval_fn, eval_fn_purpose, success_fn, reduction_fn)
+    check_scale(scale)
+    score, explanation = _Deterministic.apply(
+        prediction, target, eval_fn, eval_fn_purpose, success_fn, reduction_fn, scale
+    )
     return score, explanation

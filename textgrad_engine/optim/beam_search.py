@@ -247,7 +247,7 @@ class BeamSearch(PopulationSearcher):
         size = len(objective.train)
         positions = sorted(rng.sample(range(size), min(self.batch_size, size)))
         rows = objective.matrix([self.population.candidates[n].texts for n in self._beam], positions, "train")
-        top = max([self.population.top, *(score for row in rows for score in row if score is not None)])
+        top = self.population.top(score for row in rows for score in row)
         found = []
         for parent, row in zip(self._beam, rows):
             wrong = [(n, score) for n, score in zip(positions, row) if score is not None and score < top]
@@ -356,6 +356,8 @@ class BeamSearch(PopulationSearcher):
 
     def _unusable(self, draft: Draft) -> str:
         """Why a draft is not tried; "" when it can be."""
+        if not draft.written:  # a lost paraphrase has the text that it was to say in other words
+            return draft.dropped or "nothing was proposed"
         number = self.population.number_of(draft.candidate.texts)
         if number is None:
             return ""

@@ -230,7 +230,7 @@ class ParetoSearch(PopulationSearcher):
             return replace(draft, problems=(*draft.problems, shown))
         if not shown.items:
             return draft
-        top = max([self.population.top, *(score for score in said.scores if score is not None)])
+        top = self.population.top(said.scores)
         brief = self._desk.brief(
             candidate,
             parameter,

@@ -241,7 +241,8 @@ class RandomSearch(Searcher):
         variables = self._variables()
         texts = tuple(str(variable.data) for variable in variables)
         if self._board is None or self._board.texts != texts:
-            self._board = Board(texts, tuple(tuple(self.origins(variable)) for variable in variables))
+            origins = tuple(tuple(self.origins(variable)) for variable in variables)
+            self._board = Board(texts, origins, limits=objective.scale)
             self._tried = {texts: None}
         objective.adopt(texts)
 

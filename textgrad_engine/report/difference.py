@@ -11,7 +11,7 @@ from textgrad_engine.optim import Evidence, Origin
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
-__all__ = ["DiffLine", "Op", "diff_of", "origins_from_steps"]
+__all__ = ["DiffLine", "Op", "accepted_in", "diff_of", "origins_from_steps"]
 
 Op = Literal["same", "added", "removed"]
 
@@ -23,7 +23,7 @@ class DiffLine:
     Attributes:
         op: ``"same"``, ``"added"`` or ``"removed"``.
         text: the line.
-        step: the optimizer step that did it; None for lines that stayed, or when nobody knows.
+        step: the step of the run that did it; None for lines that stayed, or when nobody knows.
         reason: the optimizer's reason.
         evidence: the feedback that asked for it.
     """
@@ -57,10 +57,40 @@ def diff_of(
             continue
         for text in old[old_start:old_end]:
             found = removals.get(text)
-            lines.append(_line("removed", text, found.pop(0) if found else None))
+            why = found.pop(0) if found else None
+            lines.append(_line("removed", text, why, None if why is None else why.step))
         for position in range(new_start, new_end):
-            lines.append(_line("added", new[position], origins[position] if position < len(origins) else None))
+            origin = origins[position] if position < len(origins) else None
+            by = None if origin is None else accepted_in(name, seed, new[position], origin, steps)
+            lines.append(_line("added", new[position], origin, None if by is None else by.step))
     return tuple(lines)
+
+
+def accepted_in(name: str, seed: str, line: str, origin: Origin, steps: Sequence[StepEnded]) -> StepEnded | None:
+    """The step that brought a line into the best text; None when it is not one of these.
+
+    Mostly that is the step that proposed it. A line whose patch was disputed came in when rivals were raced, and a line
+    of a population's candidate when that candidate, or a child of it, became the best one. An optimizer that went on
+    from an earlier run counts its steps from there, so its number of a step may be another than the run's.
+
+    Args:
+        name: the parameter's name.
+        seed: its text before the run.
+        line: the line.
+        origin: of the line.
+        steps: of the run.
+    """
+    best, came, moved = seed, [], []
+    for step in steps:
+        change = next((change for change in step.changes if change.name == name), None)
+        if step.kept and change is not None:
+            if change.after.split("\n").count(line) > best.split("\n").count(line):
+                came.append(step)
+            elif any(edit.id == origin.edit for edit in change.edits):
+                moved.append(step)
+            best = change.after
+    found = came or moved
+    return next((step for step in found if step.step == origin.step), found[-1] if found else None)
 
 
 def origins_from_steps(name: str, seed: str, steps: Sequence[StepEnded]) -> list[Origin | None]:
@@ -86,10 +116,10 @@ def origins_from_steps(name: str, seed: str, steps: Sequence[StepEnded]) -> list
     return known[best]
 
 
-def _line(op: Literal["added", "removed"], text: str, origin: Origin | None) -> DiffLine:
+def _line(op: Literal["added", "removed"], text: str, origin: Origin | None, step: int | None) -> DiffLine:
     if origin is None or origin.step == 0:  # 0: nobody wrote the line; the origin only tells what is gone beside it
         return DiffLine(op, text)
-    return DiffLine(op, text, origin.step, origin.reason, origin.evidence)
+    return DiffLine(op, text, step, origin.reason, origin.evidence)
 
 
 def _kept(name: str, steps: Sequence[StepEnded]) -> list[tuple[int, ParameterChange]]:

@@ -11,7 +11,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone
 from textgrad_engine.optim.search.race import RaceRecord
-from textgrad_engine.report.difference import diff_of
+from textgrad_engine.report.difference import accepted_in, diff_of
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
@@ -152,7 +152,7 @@ def lineage_of(result: TrainResult, number: int, parameter: str | None = None) -
     beside = () if origin is None else _beside(result, parameter, origins, origin)
     if origin is None or origin.step == 0:
         return LineLineage(parameter, number, lines[number - 1], "", "", (), (), None, (), beside)
-    accepted = _accepted(result, parameter, lines[number - 1], origin)
+    accepted = accepted_in(parameter, result.seed.get(parameter, ""), lines[number - 1], origin, result.steps)
     ablations = [
         step for step in result.steps if origin.edit in step.ablated and _takes_out(step, parameter, lines[number - 1])
     ]
@@ -224,22 +224,6 @@ def _check_trained(result: TrainResult, parameter: str) -> None:
 
 def _trial(step: StepEnded) -> Trial:
     return Trial(step.step, step.kind, step.kept, step.why, step.race)
-
-
-def _accepted(result: TrainResult, parameter: str, line: str, origin: Origin) -> StepEnded | None:
-    """The step that brought a line into the best text.
-
-    Mostly that is the step that proposed it. A line whose patch was disputed came in when rivals were raced, and a line
-    of a population's candidate when that candidate, or a child of it, became the best one.
-    """
-    best, came = result.seed.get(parameter, ""), []
-    for step in result.steps:
-        after = next((change.after for change in step.changes if change.name == parameter), best)
-        if step.kept:
-            if after.split("\n").count(line) > best.split("\n").count(line):
-                came.append(step)
-            best = after
-    return next((step for step in came if step.step == origin.step), came[-1] if came else None)
 
 
 def _gone_from_seed(result: TrainResult, parameter: str, number: int) -> str:

@@ -203,7 +203,7 @@ def _edit(edit: EditLineage, of: Trial) -> Iterator[RenderableType]:
 
 def _trial(word: str, trial: Trial | None) -> Iterator[RenderableType]:
     if trial is None:
-        yield indented("The step that brought it in is not in the run folder.", 2)
+        yield indented("No step of this run brought it in; an earlier one did.", 2)
         return
     kind = f", {trial.kind}" if trial.kind else ""
     yield hanging(
@@ -375,11 +375,10 @@ def _diff_line(line: DiffLine) -> Iterator[RenderableType]:
     yield hanging(f"  {mark} ", "", line.text, style)
     if line.op == "same":
         return
-    if line.step is not None:
-        reason = line.reason or "no reason given"
-        yield hanging(
-            " " * 6, " " * 2, f"step {line.step}: {reason}" + ("" if line.evidence else " (cites no feedback)"), "dim"
-        )
+    if line.step is not None or line.reason or line.evidence:
+        by = "a step of an earlier run" if line.step is None else f"step {line.step}"
+        reason = (line.reason or "no reason given") + ("" if line.evidence else " (cites no feedback)")
+        yield hanging(" " * 6, " " * 2, f"{by}: {reason}", "dim")
     for item in _merged(line.evidence)[:SHOWN_ITEMS]:
         yield hanging(" " * 6, " " * 2, f"{_names(item.examples)}: {_shortened(item.text)}", "dim")
     more = len(_merged(line.evidence)) - SHOWN_ITEMS

@@ -189,7 +189,8 @@ class Objective:
             ModelError: more than half of the examples went unanswered, or the models cannot be asked at all.
         """
         keys: list[_Key] = [(texts, "val", position, 0) for position in range(len(self.val))]
-        return evaluation_of(self.val, self._results([keys], on_score)[0], clusters=self._clusters)
+        found = self._results([keys], on_score)[0]
+        return evaluation_of(self.val, found, clusters=self._clusters, scale=self.scale)
 
     def known(self, texts: Texts) -> Evaluation | None:
         """What is known of the validation set with these texts, without asking; None when that is nothing."""
@@ -201,7 +202,9 @@ class Objective:
         lost = {name: "it was not run with these texts" for name, score in zip(self.val, scores) if score is None}
         latency = tuple(self.latencies(texts, range(len(self.val)))) if self.timed else ()
         said = tuple(None for _ in scores)
-        return Evaluation(self.val, tuple(scores), said, lost, clusters=self._clusters, latency=latency)
+        return Evaluation(
+            self.val, tuple(scores), said, lost, clusters=self._clusters, scale=self.scale, latency=latency
+        )
 
     def validated(self, seed: Texts) -> list[tuple[Texts, Evaluation]]:
         """The texts that answered each validation example that the seed texts did, sorted, with what they came to.
@@ -229,7 +232,7 @@ class Objective:
             return []
         names = tuple(self.val[position] for position in shared)
         return [
-            (texts, evaluation_of(names, [found[position] for position in shared]))
+            (texts, evaluation_of(names, [found[position] for position in shared], scale=self.scale))
             for texts, found in sorted(results.items())
             if found.keys() >= results[seed].keys()
         ]

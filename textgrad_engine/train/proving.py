@@ -75,7 +75,7 @@ def prove(run: Run, number: int, positions: Sequence[int]) -> Found:
             until="worse" if shorter else "better",
             reject=DOUBT if shorter else None,
             at_the_end=balance(*both),
-            hopeful=board.failing,
+            hopeful=board.hopeful,
             handicap=handicap_of(objective, *both),
             noise=board.noise,
         )
@@ -110,7 +110,8 @@ def _is_shorter(before: Texts, after: Texts) -> bool:
 def _board(run: Run, texts: Texts) -> Board:
     """What is known of the best texts."""
     assert run.best_val is not None
-    return Board(texts, (), {n: score for n, score in enumerate(run.best_val.scores) if score is not None})
+    known = {n: score for n, score in enumerate(run.best_val.scores) if score is not None}
+    return Board(texts, (), known, limits=run.objective.scale)
 
 
 def _found(run: Run) -> Found:

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Examples", "Run"]
 
-MOST_LOST_STEPS = 3
-"""So many steps in a row without an answer of the critic or the optimizer end a run."""
+MOST_LOST_ROUNDS = 3
+"""So many rounds in a row without an answer of the critic or the optimizer end a run; mostly a round is one step."""
 
 Examples = Sequence[dict[str, Any]]
 
@@ -120,7 +120,8 @@ class Run:
         self.steps: list[StepEnded] = []
         self.phases = 0
         self.proposals: dict[int, int] = {}
-        self.lost_steps = 0
+        self.lost_rounds = 0
+        self.round: dict[str, list[str]] = {}  # why steps were lost since a round began ("": not), by kind
         self.leads_back = False  # whether any loss so far has led back to a text
         self.shortage = ""
         self.left_out: list[LeftOut] = []
@@ -320,18 +321,36 @@ class Run:
         else:
             self.optimizer.step()
 
-    def check_alive(self, feedback: int, problems: list[str], number: int) -> None:
+    def check_alive(
+        self, feedback: int, problems: list[str], number: int, *, kind: str = "", more: bool = False
+    ) -> None:
         """Single lost answers are noted and passed over; a critic or optimizer that never answers ends the run.
 
+        Proposals that were made at the same time are lost together, so it is rounds of them that are counted: those in
+        which all that there were of one kind were lost.
+
+        Args:
+            feedback: how many pieces of feedback were used.
+            problems: answers that were not to be had, in words.
+            number: of the step.
+            kind: of the step.
+            more: whether more steps of its round follow.
+
         Raises:
-            ModelError: the last `MOST_LOST_STEPS` steps all lost their answers.
+            ModelError: the last `MOST_LOST_ROUNDS` rounds all lost their answers.
         """
         lost = bool(problems) and (feedback == 0 or not self.optimizer.changes)
-        self.lost_steps = self.lost_steps + 1 if lost else 0
-        if self.lost_steps >= MOST_LOST_STEPS:
+        self.round.setdefault(kind, []).append(problems[0] if lost else "")
+        if more:
+            return
+        steps, self.round = self.round, {}
+        first = next((whys[0] for whys in steps.values() if all(whys)), "")
+        self.lost_rounds = self.lost_rounds + 1 if first else 0
+        if self.lost_rounds >= MOST_LOST_ROUNDS:
+            what = "steps" if sum(map(len, steps.values())) == 1 else "rounds of steps"
             raise ModelError(
-                f"{self.lost_steps} steps in a row came to nothing, step {number} being the last; "
-                f"its first problem: {problems[0]}"
+                f"{self.lost_rounds} {what} in a row came to nothing, step {number} being the last; "
+                f"its first problem: {first}"
             )
 
     def forward_and_backward(

@@ -69,7 +69,8 @@ class SearchRun(Run):
         if decided.kept:
             self.best, self.origins = self.texts(), self.origins_now()
         problems = list(decided.problems)
-        self.check_alive(0 if decided.lost else decided.feedback, problems, number)
+        heard = 0 if decided.lost else decided.feedback
+        self.check_alive(heard, problems, number, kind=decided.kind, more=decided.more)
         self.keep_for_the_end()
         self.steps.append(self.ended(number, decided))
         self.emit(self.steps[-1])

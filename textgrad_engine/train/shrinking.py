@@ -182,7 +182,8 @@ class _Races:
     ) -> None:
         self.objective, self.start, self.before = objective, start, before
         self.doubt, self.allowance, self.seed = doubt, allowance, seed
-        self.board = Board(start, (), {n: score for n, score in enumerate(before.scores) if score is not None})
+        known = {n: score for n, score in enumerate(before.scores) if score is not None}
+        self.board = Board(start, (), known, limits=objective.scale)
         self.records: dict[Texts, RaceRecord] = {}
         self.spent = False
         self._race()  # so that a number out of range is said before anything is run

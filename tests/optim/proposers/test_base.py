@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from textgrad_engine.errors import AuthenticationFailed, ContractError, NoModelE
 from textgrad_engine.llm import Message, Request
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import contracts_for
+from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Rewrite, propose
 from textgrad_engine.optim.proposers.base import LateModel, numbered, second_parent
@@ -50,6 +52,58 @@ def test_a_second_breach_drops_it() -> None:
     assert (found.text, found.origins, found.edits) == (BRIEF.text, BRIEF.origins, ())
     assert proposer.told == ["", "there is no line 9"]
     assert "empty" in found.problem
+
+
+def test_of_a_patch_that_breaks_a_contract_twice_the_edits_stay_that_keep_it() -> None:
+    """One line too many costs that line; what is taken out makes room for what is added."""
+
+    def edit(op: str, line: int, text: str, feedback: int) -> dict[str, object]:
+        return {"op": op, "line": line, "text": text, "reason": f"r{feedback}", "feedback": [feedback]}
+
+    items = tuple(FeedbackItem(f"item {n}", 1, "", (f"e{n}",)) for n in (1, 2, 3))
+    brief = replace(BRIEF, text="Sort.\n" + "polite " * 30, items=items, step=7)
+    edits = [edit("add", 1, "kind " * 20, 1), edit("add", 1, "word " * 60, 2), edit("remove", 2, "", 3)]
+    found = asyncio.run(propose(Patch(), brief, ScriptedModel([{"edits": edits}] * 2)))
+    assert found.text == "Sort.\n" + "kind " * 20
+    assert (found.problem, [(one.op, one.id) for one in found.edits]) == ("", [("add", "7.1"), ("remove", "7.3")])
+    origin = found.origins[1]
+    assert origin is not None
+    assert [said.examples for said in origin.evidence] == [("e1",)]
+
+
+def test_a_patch_of_which_no_edit_keeps_a_contract_is_dropped() -> None:
+    """Nothing is left of it, and the last problem says why."""
+    edits = [{"op": "add", "line": 1, "text": "word " * n, "reason": "r", "feedback": []} for n in (50, 60)]
+    found = asyncio.run(propose(Patch(), BRIEF, ScriptedModel([{"edits": edits}] * 2)))
+    assert (found.text, found.edits) == (BRIEF.text, ())
+    assert "40 are allowed" in found.problem
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ("Sort it.", TypeError, r"Own.propose\(\) gave 'Sort it.'; give a Proposal\(text, origins\)"),
+        (Proposal(5, ()), TypeError, r"Own.propose\(\) gave a Proposal whose text is 5"),  # type: ignore[arg-type]
+        (Proposal("a\nb\nc", (None, None)), ValueError, r"Own.propose\(\) gave 2 origins for a text of 3 lines"),
+    ],
+)
+def test_what_is_no_proposal_is_refused_with_the_proposers_name(given: object, error: type, words: str) -> None:
+    """It would be taken for a proposal that changes nothing."""
+
+    class Own:
+        async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+            return given  # type: ignore[return-value]
+
+    with pytest.raises(error, match=words):
+        made(Own())  # type: ignore[arg-type]
+
+
+def test_a_new_line_without_an_origin_gets_one() -> None:
+    """Else it would be called a line of the seed text; lines that stayed keep theirs."""
+    item, old = FeedbackItem("too long", 1, "", ("e1",)), Origin(2, "asked", (), "2.1")
+    brief = replace(BRIEF, origins=(old, None), items=(item,), step=7)
+    found = made(Fixed("Sort.\nBe polite.\nBe brief."), brief)
+    assert found.origins == (old, None, Origin(7, "", (item.evidence,), "7.1"))
 
 
 def test_what_is_no_breach_is_raised() -> None:
@@ -122,3 +176,12 @@ def test_the_second_parent_is_the_best_other() -> None:
 def test_blank_lines_are_numbered_too() -> None:
     """The numbers are those of `text.split`, or edits would go astray."""
     assert numbered("a\n\nb\n").split("\n") == ["1| a", "2| ", "3| b", "4| "]
+
+
+def test_the_example_of_an_edit_names_a_line_that_the_text_has() -> None:
+    """An example that breaks the rule above it teaches to break it."""
+    for count in (1, 2, 5):
+        model = ScriptedModel([{"edits": []}])
+        text = "\n".join("abcde"[:count])
+        asyncio.run(propose(Patch(), Brief("prompt", text, (None,) * count), model))
+        assert f'"op": "add", "line": {min(3, count)}, ' in model.requests[0].messages[-1].text

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
-from textgrad_engine.optim.search.board import MOST_DRAWN, Accepted, Begun, Board, Refused, Rival
+from textgrad_engine.optim.search.board import MOST_DRAWN, MOST_LOST, Accepted, Begun, Board, Refused, Rival
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.written import Written
 
@@ -32,7 +32,6 @@ def draw(of: Board, count: int, size: int, most_tries: int = 2, seed: int = 0) -
 def test_all_of_one_middling_score_is_not_right_when_the_scale_is_known() -> None:
     """A judge that gives everything 3 of 5 has not said that nothing can be better."""
     seen = dict.fromkeys(range(4), 3.0)
-    assert board(val=seen).failing == []
     assert board(val=seen, limits=(1.0, 5.0)).failing == [0, 1, 2, 3]
     assert draw(board(train=seen, limits=(1.0, 5.0)), 4, 4) == [0, 1, 2, 3]
     assert board(val=seen, limits=(1.0, 5.0)).scale == 4.0
@@ -50,6 +49,17 @@ def test_elsewhere_the_best_seen_is_right() -> None:
     assert (known.top, known.scale, known.failing, known.right) == (-1.0, 8.0, [0], [1])
     known = board(val={0: 70.0, 1: 90.0}, train={5: 100.0})
     assert (known.top, known.scale, known.failing) == (100.0, 30.0, [0, 1])
+
+
+def test_where_nobody_knows_the_best_score_no_example_is_without_hope() -> None:
+    """All the same tells nothing; of several scores the best is the last to learn from, and may be surpassed."""
+    equal = board(val={0: 6.0, 1: 6.0})
+    assert (equal.failing, equal.right, equal.hopeful, draw(equal, 2, 2)) == ([0, 1], [], None, [0, 1])
+    several = board(val={0: 6.0, 1: 7.0}, train={0: 7.0, 1: 6.0})
+    assert (several.failing, several.right, several.hopeful, draw(several, 2, 2)) == ([0], [1], None, [1])
+    assert [several.can_gain(n) for n in (0, 1)] == [True, True]
+    known = board(val={0: 0.5, 1: 1.0})
+    assert (known.hopeful, [known.can_gain(n) for n in (0, 1)]) == ([0], [True, False])
 
 
 def test_equal_scores_have_a_scale() -> None:
@@ -135,6 +145,19 @@ def test_a_lost_answer_is_a_try_and_no_score() -> None:
     assert (known.train, known.tries) == ({2: 0.0}, {1: 1, 2: 1})
     known.learn([1, 2], [None, None])
     assert draw(known, 9, 3) == [0]
+
+
+def test_a_lost_proposal_is_no_try() -> None:
+    """That the optimizer gave no answer says nothing about the examples; they are not drawn for ever all the same."""
+    known = board()
+    for _ in range(MOST_LOST - 1):
+        known.learn([1], [0.0], lost=True)
+    assert (known.tries, known.train) == ({}, {1: 0.0})
+    assert (draw(known, 9, 2), known.open(2, 2)) == ([0, 1], 2)
+    known.learn([1], [0.0], lost=True)
+    assert known.open(2, 2) == 1
+    known.give_another_try()
+    assert known.open(2, 2) == 2
 
 
 def test_an_example_that_does_better_is_tried_anew() -> None:
@@ -308,7 +331,7 @@ def test_the_state_has_what_is_under_way_put_back_and_the_board_goes_on() -> Non
     assert TypeAdapter(Board).validate_python(state) == other
 
 
-@pytest.mark.parametrize("field", ["limits", "examples", "under_way"])
+@pytest.mark.parametrize("field", ["limits", "examples", "under_way", "lost"])
 def test_a_state_of_before_a_field_was_there_comes_back(field: str) -> None:
     """A saved search is not lost to a new version."""
     state = full().state_dict()

@@ -73,9 +73,11 @@ def test_scores_of_another_scale_are_known_by_their_spread() -> None:
     """A judge from 1 to 5 has no top of 1."""
     population = of("x", "y")
     population.scores = [{0: 1.0, 1: 4.0}, {0: 0.5}]
-    assert (population.top, population.scale) == (4.0, 3.5)
-    population.scores = [{0: 0.25}, {0: 0.5}]
-    assert (population.top, population.scale) == (1.0, 1.0)
+    assert (population.top(), population.top([None, 5.0]), population.scale) == (4.0, 5.0, 3.5)
+    population.limits = (0.0, 9.0)
+    assert (population.top(), population.scale) == (9.0, 9.0)
+    population.limits, population.scores = None, [{0: 0.25}, {0: 0.5}]
+    assert (population.top(), population.scale) == (1.0, 1.0)
 
 
 def test_ancestors_are_found_through_merges() -> None:

@@ -1,4 +1,4 @@
-"""What every proposer is given and gives back, and how a proposal that breaks its contract is repaired once."""
+"""What every proposer is given and gives back, and how a proposal that breaks its contract is repaired."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from textgrad_engine.llm.usage import call_key_scope
 from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, Evidence, Origin, origins_of_rewrite
+from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, Evidence, Origin, apply_patch, origins_of_rewrite, stamped
 
 __all__ = [
     "Brief",
@@ -81,7 +81,8 @@ class Proposal:
 
     Attributes:
         text: the new text; the old one when nothing is proposed.
-        origins: for each of its lines, why it reads as it does.
+        origins: for each of its lines, why it reads as it does. Where one is None and there are no edits, it is worked
+            out from what differs from the old text.
         edits: the edits it is made of; empty where it was written as a whole.
         problem: why it was dropped, "" when it was not; then `text` is the old one.
     """
@@ -111,24 +112,79 @@ class Proposer(Protocol):
 
 
 async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
-    """A proposal that keeps the contracts: one that does not is asked for once more, then dropped.
+    """A proposal that keeps the contracts: one that does not is asked for once more.
 
-    The second request has the problem and the answer that had it, for the model remembers nothing.
+    The second request has the problem and the answer that had it, for the model remembers nothing. Where that does not
+    keep them either, those edits are left of it that do, and where there are none it is dropped.
 
     Raises:
         ModelError: there was no answer.
+        TypeError: the proposer gave something else than a proposal.
+        ValueError: it gave not as many origins as its text has lines.
     """
     problem, heard = "", _Heard(model)
+    refused: Proposal | None = None
     for _ in range(2):
         try:
-            made = await proposer.propose(replace(brief, refused=heard.last), heard, problem)
+            made = _checked(await proposer.propose(replace(brief, refused=heard.last), heard, problem), proposer, brief)
             if made.text != brief.text and (found := broken(brief.contracts, brief.text, made.text)) is not None:
+                refused = made
                 raise ContractError(found)
         except ContractError as error:
             problem = str(error)
             continue
         return made
-    return Proposal(brief.text, brief.origins, problem=problem)
+    fitting = None if refused is None else _what_fits(refused, brief)
+    return fitting or Proposal(brief.text, brief.origins, problem=problem)
+
+
+def _checked(made: object, proposer: Proposer, brief: Brief) -> Proposal:
+    """What a proposer gave, with origins for the lines that it wrote without saying so.
+
+    Raises:
+        TypeError: it is no proposal.
+        ValueError: it has not as many origins as its text has lines.
+    """
+    name = type(proposer).__name__
+    if not isinstance(made, Proposal):
+        raise TypeError(f"{name}.propose() gave {made!r:.80}; give a Proposal(text, origins)")
+    if not isinstance(made.text, str):
+        raise TypeError(f"{name}.propose() gave a Proposal whose text is {made.text!r:.80}; give the new text as a str")
+    count = made.text.count("\n") + 1
+    if len(made.origins) != count:
+        raise ValueError(
+            f"{name}.propose() gave {len(made.origins)} origins for a text of {count} lines; give one for each line: "
+            "that of brief.origins for a line that stayed, None for a new one"
+        )
+    origins = tuple(made.origins)
+    if made.text != brief.text and not made.edits and None in origins:
+        evidence = [item.evidence for item in brief.items]
+        derived = origins_of_rewrite(brief.text, brief.origins, made.text, "", evidence, brief.step)
+        origins = tuple(own or line for own, line in zip(origins, derived))
+    return replace(made, origins=origins)
+
+
+def _what_fits(made: Proposal, brief: Brief) -> Proposal | None:
+    """A proposal with those of its edits that keep the contracts together; None where that changes nothing.
+
+    Args:
+        made: the proposal; as a whole it breaks a contract.
+        brief: what it was made for.
+    """
+    written = stamped(made.edits, brief.step)
+    asked = {origin.edit: origin.evidence for origin in made.origins if origin is not None}
+    evidence = [item.evidence for item in brief.items]
+    fitting: Proposal | None = None
+    chosen: set[int] = set()
+    # What takes out or changes lines comes first: it makes room for what is added.
+    for place in sorted(range(len(written)), key=lambda place: written[place].op == "add"):
+        edits = tuple(edit for n, edit in enumerate(written) if n in chosen or n == place)
+        text, lines = apply_patch(brief.text, brief.origins, edits, evidence, brief.step)
+        if text != brief.text and broken(brief.contracts, brief.text, text) is None:
+            chosen.add(place)
+            origins = (o and replace(o, evidence=asked.get(o.edit, o.evidence)) for o in lines)
+            fitting = Proposal(text, tuple(origins), edits)
+    return fitting
 
 
 class _Heard:

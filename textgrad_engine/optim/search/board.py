@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
+from textgrad_engine.optim.search.marks import Marks, marks_of
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.written import Written
@@ -93,6 +95,9 @@ class Begun:
 MOST_DRAWN = 8
 """A minibatch has at most so many times as many examples as failures are wanted in it."""
 
+MOST_LOST = 8
+"""An example whose proposals were lost so often is given up, so that a search ends; a Trainer ends the run before."""
+
 
 @dataclass
 class Board:
@@ -104,7 +109,8 @@ class Board:
         val: for the validation examples that races are run on, by position, the score that the best texts have or are
             expected to have.
         train: the last score of each training example that was run, by position.
-        tries: how often each training example was drawn since it last did better.
+        tries: how often each training example was drawn since it last did better, and a proposal came of it.
+        lost: how often it was drawn, likewise, and the proposal came to nothing because answers were not to be had.
         under_way: the proposals that were begun and not settled, in order.
         accepted: the edits in the best texts, in order.
         tested: for edits that were tried without, how many patches had been kept by then.
@@ -128,6 +134,7 @@ class Board:
     val: dict[int, float] = field(default_factory=dict)
     train: dict[int, float] = field(default_factory=dict)
     tries: dict[int, int] = field(default_factory=dict)
+    lost: dict[int, int] = field(default_factory=dict)
     under_way: list[Begun] = field(default_factory=list)
     accepted: list[Accepted] = field(default_factory=list)
     tested: dict[str, int] = field(default_factory=dict)
@@ -147,17 +154,18 @@ class Board:
 
     @property
     def top(self) -> float:
-        """The best score there can be, or was seen, or 1 where all are between 0 and 1: what does as well is right."""
-        if self.limits is not None:
-            return self.limits[1]
-        return 1.0 if self._unit else max(self._seen)
+        """What does as well is right; infinite where nothing is known to be (`optim.search.marks`)."""
+        return self._marks.top
 
     @property
     def scale(self) -> float:
         """The distance between the best and the worst score."""
-        if self.limits is not None:
-            return self.limits[1] - self.limits[0]
-        return 1.0 if self._unit else (max(self._seen) - min(self._seen)) or 1.0
+        return self._marks.scale
+
+    @property
+    def hopeful(self) -> list[int] | None:
+        """The validation examples of races that texts can do better on, for `Race`; None for all."""
+        return self.failing if self._marks.known else None
 
     @property
     def failing(self) -> list[int]:
@@ -182,12 +190,13 @@ class Board:
         return sum(self.val.values()) / len(self.val)
 
     @property
-    def _seen(self) -> list[float]:
-        return [*self.val.values(), *self.train.values()]
+    def _marks(self) -> Marks:
+        return marks_of(self.limits, [*self.val.values(), *self.train.values()])
 
-    @property
-    def _unit(self) -> bool:
-        return all(0 <= score <= 1 for score in self._seen)
+    def can_gain(self, position: int) -> bool:
+        """Whether texts can do better on a validation example than the best texts do."""
+        marks = self._marks
+        return not marks.known or self.val.get(position, marks.top) < marks.top
 
     def draw(self, count: int, size: int, rng: random.Random, most_tries: int) -> list[int]:
         """Training examples for a minibatch: failures and examples never run, those drawn least often first.
@@ -199,17 +208,13 @@ class Board:
             rng: decides among equals.
             most_tries: an example that was drawn so often without getting better is left alone.
         """
-        top, busy = self.top, self.busy
-        left = [
-            n
-            for n in range(size)
-            if n not in busy and self.tries.get(n, 0) < most_tries and self.train.get(n, top - 1) < top
-        ]
+        busy = self.busy
+        left = [n for n in self._left(size, most_tries) if n not in busy]
         rng.shuffle(left)
         rate = len(self.failing) / len(self.val) if self.val else 1.0
         chosen: list[int] = []
         expected = 0.0
-        for n in sorted(left, key=lambda n: self.tries.get(n, 0))[: MOST_DRAWN * count]:
+        for n in sorted(left, key=self._drawn)[: MOST_DRAWN * count]:
             if expected >= count:
                 break
             chosen.append(n)
@@ -223,8 +228,20 @@ class Board:
             size: how many training examples there are.
             most_tries: an example that was drawn so often without getting better is given up.
         """
+        return len(self._left(size, most_tries))
+
+    def _left(self, size: int, most_tries: int) -> list[int]:
         top = self.top
-        return sum(self.tries.get(n, 0) < most_tries and self.train.get(n, top - 1) < top for n in range(size))
+        return [
+            n
+            for n in range(size)
+            if self.tries.get(n, 0) < most_tries
+            and self.lost.get(n, 0) < MOST_LOST
+            and self.train.get(n, -math.inf) < top
+        ]
+
+    def _drawn(self, position: int) -> int:
+        return self.tries.get(position, 0) + self.lost.get(position, 0)
 
     def strata(self, first: Iterable[int], rng: random.Random, then: Iterable[int] = ()) -> list[list[int]]:
         """The validation examples in the order of a race: `first`, `then`, other failures, then what is right.
@@ -241,14 +258,26 @@ class Board:
         rng.shuffle(right)
         return [part for part in (chosen, near, failing, right) if part]
 
-    def learn(self, positions: Sequence[int], scores: Sequence[float | None]) -> None:
-        """Take note of training scores with the best texts."""
+    def learn(self, positions: Sequence[int], scores: Sequence[float | None], *, lost: bool = False) -> None:
+        """Take note of training scores with the best texts.
+
+        Args:
+            positions: the examples of a proposal.
+            scores: their scores; None where no answer was to be had.
+            lost: whether the proposal came to nothing because answers were not to be had: then nothing was tried.
+        """
+        count = self.lost if lost else self.tries
         for position, score in zip(positions, scores):
-            self.tries[position] = self.tries.get(position, 0) + 1
+            count[position] = count.get(position, 0) + 1
             if score is not None:
                 if score > self.train.get(position, score):
-                    self.tries[position] = 0
+                    self.tries[position] = self.lost[position] = 0
                 self.train[position] = score
+
+    def give_another_try(self) -> None:
+        """Take no example for given up any longer: the texts have changed."""
+        self.tries.clear()
+        self.lost.clear()
 
     def settle(self, record: RaceRecord, positions: Mapping[str, int], *, exact: bool) -> None:
         """Take note of what the texts that won a race score.
@@ -323,6 +352,7 @@ class Board:
             val=dict(self.val),
             train=dict(self.train),
             tries=dict(self.tries),
+            lost=dict(self.lost),
             under_way=list(self.under_way),
             accepted=list(self.accepted),
             tested=dict(self.tested),

@@ -155,7 +155,7 @@ class PopulationSearcher(Searcher):
         variables = self._variables()
         texts = tuple(str(variable.data) for variable in variables)
         if self._population is None or self.texts() != texts or self.population.val != tuple(objective.val):
-            self._population = Population(tuple(objective.val))
+            self._population = Population(tuple(objective.val), objective.scale)
             self._population.add(Candidate(texts, tuple(tuple(self.origins(variable)) for variable in variables)))
             self._waiting.clear()
             self._best = 0
@@ -195,6 +195,7 @@ class PopulationSearcher(Searcher):
             why=outcome.why,
             problems=draft.problems,
             lost=outcome.lost,
+            more=bool(self._waiting),
         )
 
     def _inherited(self, draft: Draft, before: Texts, after: Texts) -> tuple[Change, ...]:

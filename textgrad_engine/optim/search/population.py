@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.objective import Objective, Texts, costs_of, rows_of
 from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
 
@@ -35,6 +36,7 @@ class Population:
 
     Attributes:
         val: the ids of the validation examples.
+        limits: the worst and the best score that there can be, where the loss says so.
         candidates: the candidates.
         scores: for each candidate its validation scores by position; None where no answer was to be had.
         costs: for each candidate what each of these costs, in units of the score (`optim.search.objective.costs_of`).
@@ -42,6 +44,7 @@ class Population:
     """
 
     val: tuple[str, ...]
+    limits: tuple[float, float] | None = None
     candidates: list[Candidate] = field(default_factory=list)
     scores: list[dict[int, float | None]] = field(default_factory=list)
     costs: list[dict[int, float]] = field(default_factory=list)
@@ -128,15 +131,18 @@ class Population:
         race = Race([positions], first=len(positions), scale=self.scale)
         return run_race(race, self.val, lambda some: rows)
 
-    @property
-    def top(self) -> float:
-        """The best score there is: 1 where all are between 0 and 1."""
-        return 1.0 if self._unit else max(self._seen)
+    def top(self, beside: Iterable[float | None] = ()) -> float:
+        """What does as well is right; infinite where nothing is known to be (`optim.search.marks`).
+
+        Args:
+            beside: other scores that were seen, such as those of training examples.
+        """
+        return marks_of(self.limits, [*self._seen, *(score for score in beside if score is not None)]).top
 
     @property
     def scale(self) -> float:
         """The distance between the best and the worst score."""
-        return 1.0 if self._unit else (max(self._seen) - min(self._seen)) or 1.0
+        return marks_of(self.limits, self._seen).scale
 
     def state_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -145,7 +151,3 @@ class Population:
     @property
     def _seen(self) -> list[float]:
         return [score for row in self.scores for score in row.values() if score is not None]
-
-    @property
-    def _unit(self) -> bool:
-        return all(0 <= score <= 1 for score in self._seen)

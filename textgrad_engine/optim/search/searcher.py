@@ -36,6 +36,7 @@ class Decision:
         edits: the identities of the edits that an ablation was about.
         problems: answers of the critic or the optimizer that were not to be had, in words.
         lost: whether it came to nothing because of these.
+        more: whether more decisions follow about proposals that were made at the same time.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Decision:
     edits: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     lost: bool = False
+    more: bool = False
 
 
 class Searcher(Optimizer):

@@ -59,7 +59,7 @@ class Settling:
             ModelError: a guard's examples could not be run at all, or the budget is spent.
         """
         board = self._board
-        board.learn(found.examples, found.scores)
+        board.learn(found.examples, found.scores, lost=found.lost)
         if found.race is not None and found.base == board.texts:
             board.observe(found.race, self._positions)
         kept, why, changes = self._judged(found)
@@ -115,7 +115,7 @@ class Settling:
             board.rivals.append(self._rival(found, race))
             return False, f"{race.in_words}, and shorter; to be raced again, as the texts have changed", found.changes
         gained = [self._positions[name] for name in race.gained]
-        if not any(board.val.get(n, board.top) < board.top for n in gained):
+        if not any(map(board.can_gain, gained)):
             return False, "what it gains was gained by another patch in the meantime", found.changes
         wanted = self._still_wanted(found, gained)
         there, disputed = moved(wanted, self._shop.variables, board.texts, board.origins)
@@ -140,7 +140,7 @@ class Settling:
             for placed in edits_of(replace(found, changes=(change,)), variables):
                 support = support_of(self._objective, change, placed[1])
                 nearest = self._objective.near(support, gained)[:NEAREST] if support else gained
-                if any(board.val.get(n, board.top) < board.top for n in nearest):
+                if any(map(board.can_gain, nearest)):
                     wanted.append(placed)
         return with_edits(found, variables, wanted)
 
@@ -189,7 +189,7 @@ class Settling:
             board.kept += 1
             if not ties(found):
                 board.vain = 0
-                board.tries.clear()  # what was given up may be within reach of the new texts
+                board.give_another_try()  # what was given up may be within reach of the new texts
             for change in found.changes:
                 for edit in stamped(change.edits, found.number):
                     support = support_of(self._objective, change, edit)

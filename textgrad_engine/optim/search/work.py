@@ -351,7 +351,7 @@ class Workshop:
             fewest=course.fewest,
             glance=course.glance,
             least=course.least,
-            hopeful=board.failing if course.until == "better" else None,
+            hopeful=board.hopeful if course.until == "better" else None,
         )
 
 
