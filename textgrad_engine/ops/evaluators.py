@@ -282,8 +282,8 @@ async def _outcome(
         raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
     if scale is not None and not scale[0] <= score <= scale[1]:
         raise ValueError(
-            f"the metric {purpose!r} gave {score:g} on a scale from {scale[0]:g} to {scale[1]:g}; give it the scale= of "
-            "the scores that it returns"
+            f"the metric {purpose!r} gave {score:g} on a scale from {scale[0]:g} to {scale[1]:g}; give it the scale= "
+            "of the scores that it returns"
         )
     return score, remark
 
