@@ -91,7 +91,7 @@ class _Turns:
         self._start(work, wait=not exempt)
 
     def _start(self, work: _Work, *, wait: bool) -> None:
-        """Have work done that has a place. Where the system gives no thread, it waits until other work ends, if it may."""
+        """Have work done that has a place. If the system gives no thread, it waits until other work ends."""
         try:
             _threads.begin(lambda: self._run(work))
         except RuntimeError:
