@@ -2,6 +2,8 @@ import asyncio
 import threading
 from contextvars import copy_context
 
+import pytest
+
 from textgrad_engine import dispatch
 from textgrad_engine.dispatch import threads
 
@@ -93,3 +95,49 @@ def test_who_waits_for_a_value_holds_no_place(monkeypatch):
     threads.begin_in_turn(ready.set)
     assert ended.wait(60)
     assert found == ["there"]
+
+
+class NoThreads:
+    """A system that gives so many threads."""
+
+    def __init__(self, most):
+        self.left, self.lock, self.begin_one = most, threading.Lock(), threads._Threads().begin
+
+    def begin(self, work):
+        with self.lock:
+            if not self.left:
+                raise RuntimeError("can't start new thread")
+            self.left -= 1
+        self.begin_one(work)
+
+
+def test_work_waits_for_the_threads_there_are_where_the_system_gives_no_more(monkeypatch):
+    """Thousands of metrics that wait for their models have a thread each: work that gets none was lost, and hung."""
+    monkeypatch.setattr(threads, "_turns", threads._Turns(most=1))
+    monkeypatch.setattr(threads, "_threads", NoThreads(2))
+    ready, ended = threading.Event(), [threading.Event() for _ in range(6)]
+
+    async def value():
+        while not ready.is_set():
+            await asyncio.sleep(0)
+
+    def reader(number):
+        dispatch.submit(value).result()
+        ended[number].set()
+
+    for number in range(6):
+        threads.begin_in_turn(lambda number=number: reader(number))
+    ready.set()
+    assert done(ended)
+
+
+def test_where_no_thread_is_to_be_had_at_all_that_is_an_error(monkeypatch):
+    """And the place is free again."""
+    turns, ended = threads._Turns(most=1), threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(threads, "_threads", NoThreads(0))
+        with pytest.raises(RuntimeError, match="can't start"):
+            turns.begin(ended.set)
+    assert not ended.is_set()
+    turns.begin(ended.set)
+    assert ended.wait(60)

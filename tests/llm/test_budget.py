@@ -1,6 +1,7 @@
 import asyncio
 import logging
 import re
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -32,7 +33,7 @@ from textgrad_engine.llm import (
     resolve,
     set_price,
 )
-from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Amount, Budget
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Amount, Budget, Reserve
 from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.llm.usage import mark
 from textgrad_engine.testing import FunctionModel, ScriptedModel
@@ -78,6 +79,35 @@ def test_a_budget_that_is_used_up_is_not_called_too_small(run, ask):
     with pytest.raises(BudgetExceeded, match="the budget of 1 calls does not allow the next call: 1 spent") as caught:
         run(main())
     assert not caught.value.too_small
+
+
+def test_a_budget_that_is_kept_for_later_is_not_called_too_small(run, ask):
+    """Where the cache answers what comes first nothing is spent, and a call would have room but for what is kept."""
+
+    async def main():
+        with budget(calls=10), Reserve() as later:
+            later.keep(Amount(calls=10))
+            await Budgeted(ScriptedModel(["never"])).complete(ask())
+
+    with pytest.raises(BudgetExceeded, match="10 kept for the end of the run, and the next call may need 1") as caught:
+        run(main())
+    assert not caught.value.too_small
+
+
+def test_who_comes_while_the_queue_is_being_served_queues_up(run):
+    """What was in flight is settled, and those who wait are not told yet: nothing is short then."""
+
+    async def main():
+        account = Budget(None, 1, None)
+        assert account.reserve(Amount(1))
+        first = account.queue(Amount(1))
+        with mock.patch.object(account, "serve"):
+            account.settle(Amount(1), None, charged=False)
+            assert not account.reserve(Amount(1))
+        account.serve()
+        return await first
+
+    assert run(main())
 
 
 def test_an_unknown_price_under_a_dollar_limit_is_an_error_before_sending(run, ask):

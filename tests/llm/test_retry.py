@@ -36,7 +36,7 @@ from textgrad_engine.llm import (
     observe,
     resolve,
 )
-from textgrad_engine.llm.usage import usage_of
+from textgrad_engine.llm.usage import mark, usage_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
@@ -309,3 +309,13 @@ def test_a_timeout_of_the_model_s_own_is_not_taken_for_ours(run, ask):
     """A TimeoutError that a model raises is its own matter."""
     with pytest.raises(TimeoutError, match="mine"):
         run(Deadline(ScriptedModel([TimeoutError("mine")]), 30).complete(ask()))
+
+
+def test_an_end_that_was_paid_for_itself_adds_to_what_came_before(run, ask):
+    """A model of one's own, or a Fallback inside, knows what its last try took; all of it was paid."""
+    down = ServerFailed("x", status=500)
+    down.usage = Usage(calls=1, output_tokens=5)
+    end = mark(KeyError("mine"), usage=Usage(calls=1, output_tokens=3))
+    with pytest.raises(KeyError) as caught:
+        run(Retry(ScriptedModel([down, end])).complete(ask()))
+    assert usage_of(caught.value) == Usage(calls=2, output_tokens=8)

@@ -97,6 +97,23 @@ def test_a_batch_of_predictions_for_one_target_is_refused(loss: Any) -> None:
         tg.train.Objective(Twice(), loss, given).scores(("Say.",), [0])
 
 
+class Once(Twice):
+    """Says a word as a batch of one."""
+
+    def forward(self, word: str) -> Variable:
+        return self.chat(word=[word])
+
+
+@pytest.mark.parametrize("loss", [nn.ExactMatch(), nn.Metric(lambda said, wanted: float(said == wanted), "equal")])
+def test_a_batch_of_one_is_a_prediction_like_any_other(loss: Any) -> None:
+    """Nothing is added to its score."""
+    program, given = Once(), [{"id": "t1", "word": "a", "target": "b"}]
+    said = program(word="a").data
+    assert len(said) == 1
+    assert evaluate(program, [{**given[0], "target": said[0]}], loss).scores == (1.0,)
+    assert evaluate(program, given, loss).scores == (0.0,)
+
+
 def test_a_batch_of_predictions_may_have_a_target_for_each() -> None:
     """Or a loss of its own, which says what a batch is worth."""
     given = [{"word": "a", "target": ["a", "A"]}, {"word": "b", "target": ["b", "b"]}]

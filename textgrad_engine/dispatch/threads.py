@@ -77,23 +77,51 @@ class _Turns:
     def __init__(self, most: int = MOST_AT_A_TIME) -> None:
         self._lock = threading.Lock()
         self._free = most  # below 0 while work runs that did not wait for a place
+        self._begun = 0  # and not ended: these, unlike places, are also pieces that wait for a value
         self._waiting: deque[_Work] = deque()
 
     def begin(self, work: _Work) -> None:
+        exempt = _in_turn.get()
         with self._lock:
-            if self._free <= 0 and not _in_turn.get():
+            if self._free <= 0 and not exempt:
                 self._waiting.append(work)
                 return
             self._free -= 1
-        _threads.begin(lambda: self._run(work))
+            self._begun += 1
+        self._start(work, wait=not exempt)
 
-    def _run(self, work: _Work) -> None:
+    def _start(self, work: _Work, *, wait: bool) -> None:
+        """Have work done that has a place. If the system gives no thread, it waits until other work ends."""
+        try:
+            _threads.begin(lambda: self._run(work))
+        except RuntimeError:
+            with self._lock:
+                self._free += 1
+                self._begun -= 1
+                if not wait or not self._begun:
+                    raise
+                self._waiting.appendleft(work)
+
+    def _run(self, work: _Work | None) -> None:
         _here.turns = self
         try:
-            work()
+            while work is not None:
+                work()
+                work = None
+                with self._lock:
+                    self._free += 1
+                    self._begun -= 1
+                    work = self._next()
         finally:
             _here.turns = None
-            self.release()
+
+    def _next(self) -> _Work | None:
+        """Of the work that waits for a place what waits longest, with a place; None if there is none."""
+        if not self._waiting or self._free <= 0:
+            return None
+        self._free -= 1
+        self._begun += 1
+        return self._waiting.popleft()
 
     def take(self) -> None:
         """Have a place without waiting for it."""
@@ -104,11 +132,9 @@ class _Turns:
         """Give a place back, to the work that waits longest if there is one."""
         with self._lock:
             self._free += 1
-            work = self._waiting.popleft() if self._waiting and self._free > 0 else None
-            if work is not None:
-                self._free -= 1
+            work = self._next()
         if work is not None:
-            _threads.begin(lambda: self._run(work))
+            self._start(work, wait=True)
 
 
 def begin(work: _Work) -> None:

@@ -157,13 +157,19 @@ class Budget:
             used, most = self._used(), self._largest
             if not amount.within(most):
                 self._largest = most.by(max, amount)
-            if not self._queue and self._fits(amount, used, kept):
+            later = Amount()  # read once: it may change while this runs
+            for part in kept:
+                later.add(part)
+            if self._fits(amount, used, [later]):
+                if self._queue:  # those at its head are being served: what they waited for has been settled just now
+                    return False
                 self._reserved.add(amount)
                 return True
-            if self._reserved.calls and self._fits(amount, self._committed(), kept):
+            if self._reserved.calls and self._fits(amount, self._committed(), [later]):
                 return False
-            error = BudgetExceeded(self._shortage(amount, used, kept))
-            error.too_small = used == Amount()
+            too_small = used == Amount() and not self._fits(amount, used, [])
+            error = BudgetExceeded(self._shortage(amount, used, Amount() if too_small else later))
+            error.too_small = too_small
             raise error
 
     def settle(self, amount: Amount, usage: Usage | None, *, charged: bool, estimated: bool = False) -> None:
@@ -262,18 +268,18 @@ class Budget:
         most = self._most
         return calls <= most.calls and tokens <= most.tokens and pico <= most.pico
 
-    def _shortage(self, amount: Amount, used: Amount, kept: Sequence[Amount]) -> str:
+    def _shortage(self, amount: Amount, used: Amount, kept: Amount) -> str:
         """Which limit an amount does not fit, in words."""
         limits = {"calls": self.calls, "tokens": self.tokens, "pico": self._pico}
         name, limit = next(
             (name, limit)
             for name, limit in limits.items()
-            if limit is not None and sum([getattr(part, name) for part in (used, amount, *kept)]) > limit
+            if limit is not None and sum([getattr(part, name) for part in (used, amount, kept)]) > limit
         )
         aside, unknown = getattr(self._reserved, name), getattr(self._unknown, name)
-        later = sum([getattr(part, name) for part in kept])
+        later = getattr(kept, name)
         shown, unit = ("dollars", PICO) if name == "pico" else (name, 1)
-        if used == Amount():
+        if used == kept == Amount():
             text = "" if name == "calls" else ", for its text and the longest answer that max_tokens allows"
             return (
                 f"the budget of {limit / unit:g} {shown} does not allow a single call: the first one may need "

@@ -146,7 +146,7 @@ class Retry(Wrapper):
                 error = failure
                 wasted = plus(wasted, usage_of(error))
             except (Exception, asyncio.CancelledError) as end:
-                mark(end, usage=wasted)  # else what was paid so far would be lost with it
+                mark(end, usage=plus(wasted, usage_of(end)))  # else what was paid so far would be lost with it
                 raise
             else:
                 changes: dict[str, Any] = {"attempts": attempt}

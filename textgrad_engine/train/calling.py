@@ -242,7 +242,7 @@ def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Variable, Any],
         A function of an example's id, its prediction, which is waited for, and its target.
 
     Raises:
-        DataError: (from the function) it is a batch, and the target is none of as many entries.
+        DataError: (from the function) it is a batch of several, and the target is none of as many entries.
 
     Example:
         >>> from textgrad_engine import nn
@@ -252,7 +252,9 @@ def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Variable, Any],
 
     def refuse(name: str, prediction: Variable, wanted: Any) -> None:
         said = prediction.data
-        if not adds or not isinstance(said, list) or (isinstance(wanted, list) and len(wanted) == len(said)):
+        if not adds or not isinstance(said, list) or len(said) == 1:  # nothing is added to the score of one
+            return
+        if isinstance(wanted, list) and len(wanted) == len(said):
             return
         raise DataError(
             f"example {name!r}: the program gave a batch of {len(said)} predictions for one target, and their scores "

@@ -141,7 +141,7 @@ class _Listener:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.pressed or not self.asked:
-            for block in self.asking:
+            for block in tuple(self.asking):  # other threads begin and end theirs meanwhile
                 block.give_up()
             raise KeyboardInterrupt
         self.press()
