@@ -415,6 +415,21 @@ def test_a_deep_copy_is_counted_by_the_model_of_a_test() -> None:
     assert len(model.requests) == 1
 
 
+def test_a_deep_copy_has_what_stands_in_slots() -> None:
+    """A subclass may have some."""
+
+    class WithSlots(Leaf):
+        __slots__ = ("seen",)
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen = ["a"]
+
+    first = WithSlots()
+    other = copy.deepcopy(first)
+    assert (other.seen, other.seen is first.seen, other("!").data) == (["a"], False, "text!")
+
+
 def test_a_deep_copy_goes_by_the_state_that_a_module_gives_of_itself() -> None:
     """What cannot be copied is left out by `__getstate__`, as `copy` has it, and made anew by `__setstate__`."""
 

@@ -377,8 +377,11 @@ class Module:
         state: Any = copy.deepcopy(self.__getstate__(), memo)
         if hasattr(other, "__setstate__"):
             other.__setstate__(state)
-        else:
-            vars(other).update(state)
+        else:  # a pair where a subclass has slots
+            attributes, slots = state if isinstance(state, tuple) else (state, {})
+            vars(other).update(attributes or {})
+            for name, value in slots.items():
+                object.__setattr__(other, name, value)
         return other
 
     def __repr__(self) -> str:
