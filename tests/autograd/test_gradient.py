@@ -146,6 +146,85 @@ def test_a_copy_of_a_gradient_is_that_gradient(how):
     assert whole.grad[0].data == "one"
 
 
+@pytest.mark.parametrize("how", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_gradient_that_a_dispatched_function_is_given_is_that_gradient(how, create_graph):
+    """It is taken by value, and a copy of what is taken still has the items."""
+    heard = []
+
+    class Later(tg.Function):
+        @staticmethod
+        async def forward(ctx, gradient):
+            heard.append([item.data for item in gradient.grad])
+            return tg.Variable(how(gradient.detach()).data)
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return grad_out
+
+    prompt = tg.Variable("p", requires_grad=True)
+    middle = Passed.apply(prompt, Later.apply)
+    tg.backward([middle + "!", middle + "?"], ["one", "two"], create_graph=create_graph)
+    assert (heard, [item.data for item in prompt.grad]) == ([["one", "two"]], ["one\ntwo"])
+
+
+class Product(tg.Function):
+    """Feedback on one factor is the other factor, or with feedback on it, `Product` again."""
+
+    @staticmethod
+    def forward(ctx, first, second):
+        ctx.save_for_backward(first, second)
+        return tg.Variable(first.data + second.data)
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        first, second = ctx.saved_variables
+        return (second, first) if grad_out.data == "again" else (Product.apply(grad_out, second), None)
+
+
+def test_a_gradient_that_was_saved_is_that_gradient():
+    """A rule of feedback on feedback hands it on."""
+    first, second = tg.Variable("a", requires_grad=True), tg.Variable("b", requires_grad=True)
+    (feedback,) = grad(Product.apply(first, second), first, "said", create_graph=True)
+    (on_second,) = grad(feedback[0], second, "again")
+    assert ([item.data for item in feedback], [item.data for item in on_second]) == (["saidb"], ["said"])
+
+
+class Remark(tg.Variable):
+    """Feedback with an attribute."""
+
+    def __init__(self, data, severity):
+        super().__init__(data, role="remark")
+        self.severity = severity
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("giver", ["caller", "rule", "hook", *COPIES])
+def test_feedback_of_a_subclass_keeps_class_and_attributes(giver, create_graph):
+    """Whoever gives it, and whether or not the pass is recorded."""
+    prompt, remark = tg.Variable("p", requires_grad=True), Remark("shorter", 3)
+    how = {"rule": lambda gradient: remark, **COPIES}.get(giver, lambda gradient: gradient)
+    if giver == "hook":
+        prompt.register_hook(lambda gradient: remark)
+    out = Passed.apply(prompt, how)
+    out.backward("words" if giver in ("rule", "hook") else remark, create_graph=create_graph)
+    (item,) = prompt.grad
+    assert (type(item), item.data, item.severity, item is remark) == (Remark, "shorter", 3, False)
+
+
+def test_a_gradient_that_was_edited_is_a_plain_text():
+    """It has no items of its own, also where the pass is recorded."""
+    prompt = tg.Variable("p", requires_grad=True)
+
+    def edit(gradient):
+        gradient.data += "!"
+
+    prompt.register_hook(edit)
+    Passed.apply(prompt, lambda gradient: gradient).backward("words", create_graph=True)
+    (item,) = prompt.grad
+    assert (type(item), item.data, item.grad) == (tg.Variable, "words!", [])
+
+
 def test_a_pickled_gradient_has_its_items():
     """A text that it was edited to is one item."""
     whole = combine(items("one", "two"))

@@ -120,6 +120,25 @@ def test_a_part_may_be_called_as_an_attribute_of_the_container() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", [nn.Sequential, nn.ModuleList])
+def test_a_slice_of_a_subclass_needs_nothing_of_its_init(kind: Any) -> None:
+    """It may take what it likes; what the subclass has, the slice has, but not the hooks, which are the whole's."""
+
+    class Steps(kind):
+        def __init__(self, words: str) -> None:
+            steps = [Add(word) for word in words]
+            super().__init__(*([steps] if kind is nn.ModuleList else steps))
+            self.words, self.style = words, nn.Parameter("kind", role="style")
+
+    every = Steps("abc").eval()
+    every.register_forward_hook(lambda *_: None)
+    tail = every[1:]
+    assert (type(tail), tail.words, tail.training, len(tail), len(every)) == (Steps, "abc", False, 2, 3)
+    assert (tail.style, tail[0], tail._forward_hooks) == (every.style, every[1], {})
+    tail.style = nn.Parameter("other")
+    assert every.style.data == "kind"
+
+
 def test_a_slice_is_a_container_of_the_same_class() -> None:
     """Or a program that keeps one would train nothing."""
 

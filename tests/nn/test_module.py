@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, nn, no_grad, ops
+from textgrad_engine import Variable, func, nn, no_grad, ops
 from textgrad_engine.llm import Completion, Request, resolve
 from textgrad_engine.testing import FunctionModel
 
@@ -413,6 +413,33 @@ def test_a_deep_copy_is_counted_by_the_model_of_a_test() -> None:
     model = FunctionModel(lambda request: "answer")
     copy.deepcopy(nn.ChatCompletion("{x}", model=model))(x="1").data  # noqa: B018
     assert len(model.requests) == 1
+
+
+def test_parts_that_know_each_other_have_a_name_for_each_holder_at_most() -> None:
+    """There are more ways through a team of thirty than anybody could walk."""
+    team = nn.ModuleList([Leaf(str(number)) for number in range(30)])
+    for member in team:
+        member.peers = nn.ModuleList([peer for peer in team if peer is not member])
+    assert 30 < len(team.state_dict()) <= 30 * 30
+    assert not any(team.load_state_dict(team.state_dict()))
+    name = next(name for name, parameter in team.named_parameters() if parameter is team[7].prompt)
+    assert func.functional_call(nn.Sequential(team[7]), {"0.prompt": "new"}, "!").data == "new!"
+    assert name in team.state_dict()
+
+
+def test_a_deep_copy_has_what_stands_in_slots() -> None:
+    """A subclass may have some."""
+
+    class WithSlots(Leaf):
+        __slots__ = ("seen",)
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen = ["a"]
+
+    first = WithSlots()
+    other = copy.deepcopy(first)
+    assert (other.seen, other.seen is first.seen, other("!").data) == (["a"], False, "text!")
 
 
 def test_a_deep_copy_goes_by_the_state_that_a_module_gives_of_itself() -> None:

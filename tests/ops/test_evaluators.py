@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 import threading
 from typing import Any
 
@@ -134,6 +135,27 @@ def test_a_list_of_variables_is_a_batch_and_each_gets_its_own_feedback() -> None
         each_way([alone], ["x"])[number][0].backward()
         (only,) = said(alone)
         assert isinstance(only, str)
+
+
+def test_the_work_of_feedback_on_a_batch_grows_with_the_batch_and_no_faster() -> None:
+    """Each entry gets its own without a look at the others."""
+    steps = []
+    for count in (50, 100, 200):
+        entries = [wanting("a") for _ in range(count)]
+        score, _ = ops.exact_match_evaluator(entries, "b")
+        called = 0
+
+        def count_call(frame: Any, event: str, arg: object) -> None:
+            nonlocal called
+            called += event == "call"
+
+        sys.setprofile(count_call)
+        try:
+            score.backward()
+        finally:
+            sys.setprofile(None)
+        steps.append(called)
+    assert steps[2] - steps[1] < 2.2 * (steps[1] - steps[0])
 
 
 def test_a_list_of_variables_may_still_be_on_its_way() -> None:

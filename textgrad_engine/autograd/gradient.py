@@ -90,7 +90,13 @@ class Gradient(Variable):
 
     def detach(self) -> Variable:
         """A copy of each item, cut off from the graph and from all transforms."""
-        return super().detach() if self._version else self._of([item.detach() for item in self.grad])
+        return super().detach() if self._version else self._of([item._detached() for item in self.grad])
+
+    def _alias(self, kind: type[Variable] | None = None) -> Variable:
+        other = super()._alias(kind)
+        if kind is None:
+            other._grad = list(self.grad)
+        return other
 
     def _of(self, items: Items) -> Variable:
         other = combine(items)
@@ -107,7 +113,7 @@ class Gradient(Variable):
 
 
 def _new_gradient(items: Items, role: str) -> Variable:
-    other = combine([item.detach() for item in items])
+    other = combine([item._detached() for item in items])
     other.role = role
     return other
 
@@ -217,7 +223,7 @@ def as_items(gradient: Any, giver: str) -> Items:
     if isinstance(gradient, Variable):
         if not isinstance(gradient, Gradient):
             return [gradient]
-        return [gradient._alias()] if gradient._version else list(gradient.grad)
+        return [gradient._alias(Variable)] if gradient._version else list(gradient.grad)
     if isinstance(gradient, str):
         return [Variable(gradient, role="feedback")]
     if isinstance(gradient, list | tuple):
@@ -261,7 +267,7 @@ class Intake:
 
 def entered(item: Variable) -> Variable:
     """A Variable as an item of a pass: an object of its own, with its place in the graph where that is recorded."""
-    return item._alias() if item._layer is not None or GRAD_ENABLED.get() else item.detach()
+    return item._alias() if item._layer is not None or GRAD_ENABLED.get() else item._detached()
 
 
 def inherited(items: Items) -> Source | None:

@@ -248,9 +248,13 @@ class Variable(Value):
 
     def detach(self) -> Variable:
         """The same value, cut off from the graph, and from all transforms: there is neither feedback nor edit on it."""
+        return self._detached(Variable)
+
+    def _detached(self, kind: type[Variable] | None = None) -> Variable:
+        """See `detach`; the kind as in `_alias`."""
         if isinstance(self._inner, tuple):  # a value of `jvp`, without its edit
-            return self._primal().detach()
-        other = self._alias(Variable)
+            return self._primal()._detached(kind)
+        other = self._alias(kind)
         if isinstance(self._inner, list):
             other._inner = [entry.detach() for entry in self._inner]
         elif self._inner is not None:

@@ -46,8 +46,16 @@ class _Numbered(_Container):
         return list(self._modules.values())[index]
 
     def _part(self, named: list[tuple[str, Module]]) -> Self:
-        """Some of the modules, as a container of the same class."""
-        raise NotImplementedError
+        """Some of the modules, as a container of the same class, whatever its `__init__` takes; without hooks."""
+        part = type(self).__new__(type(self))
+        vars(part).update(vars(self))
+        Module.__init__(part)
+        part._parameters.update(self._parameters)
+        part._buffers.update(self._buffers)
+        part.training = self.training
+        for name, module in named:
+            part._hold(name, module)
+        return part
 
     def __iter__(self) -> Iterator[Module]:
         return self.children()
@@ -85,9 +93,6 @@ class Sequential(_Numbered):
         else:
             self._add(modules)
 
-    def _part(self, named: list[tuple[str, Module]]) -> Self:
-        return type(self)(dict(named))
-
     def forward(self, value: Any) -> Any:
         """Pass a value through all modules."""
         for module in self.children():
@@ -110,7 +115,7 @@ class ModuleList(_Numbered):
         self._add(modules)
 
     def _part(self, named: list[tuple[str, Module]]) -> Self:
-        return type(self)([module for _, module in named])
+        return super()._part([(str(number), module) for number, (_, module) in enumerate(named)])
 
     def append(self, module: Module) -> Self:
         """Put a module at the end."""

@@ -196,16 +196,20 @@ class Module:
         Args:
             prefix: stands before the names.
             remove_duplicate: a module that has several names comes once, under the first; False gives it under each
-                (not inside itself, or it would have names without end).
+                (not inside itself; and what is inside of one that is, or holds, a part of itself has one name for it,
+                or there would be names without end).
         """
         seen: set[int] = set()
+        endless: set[int] = set() if remove_duplicate else _endless(self)
         stack: list[tuple[str, Module, tuple[int, ...]]] = [(prefix, self, ())]
         while stack:
             name, module, around = stack.pop()
             if id(module) in (seen if remove_duplicate else around):
                 continue
-            seen.add(id(module))
             yield name, module
+            if id(module) in seen and id(module) in endless:
+                continue
+            seen.add(id(module))
             inside = (*around, id(module))
             stack.extend((_dotted(name, key), child, inside) for key, child in reversed(module._modules.items()))
 
@@ -377,8 +381,11 @@ class Module:
         state: Any = copy.deepcopy(self.__getstate__(), memo)
         if hasattr(other, "__setstate__"):
             other.__setstate__(state)
-        else:
-            vars(other).update(state)
+        else:  # a pair where a subclass has slots
+            attributes, slots = state if isinstance(state, tuple) else (state, {})
+            vars(other).update(attributes or {})
+            for name, value in slots.items():
+                object.__setattr__(other, name, value)
         return other
 
     def __repr__(self) -> str:
@@ -397,6 +404,24 @@ def _in_this_call(module: Module, name: str, own: Variable) -> Variable:
     """What stands for a parameter or buffer of a module where `functional_call` replaces it, else itself."""
     replaced = _REPLACED.get().get((id(module), name))
     return own if replaced is None else replaced[1]
+
+
+def _endless(root: Module) -> set[int]:
+    """The modules that are a part of themselves, as agents that know each other are, or hold such a one; by id."""
+    parts_left: dict[int, int] = {}
+    holders: dict[int, list[int]] = {}
+    for module in root.modules():
+        parts_left[id(module)] = len(module._modules)
+        for part in module._modules.values():
+            holders.setdefault(id(part), []).append(id(module))
+    ended = [module for module, count in parts_left.items() if not count]
+    for done in ended:  # which grows meanwhile
+        del parts_left[done]
+        for holder in holders.get(done, []):
+            parts_left[holder] -= 1
+            if not parts_left[holder]:
+                ended.append(holder)
+    return set(parts_left)
 
 
 def _own(module: Module) -> Iterator[tuple[str, Variable]]:

@@ -45,7 +45,8 @@ class Stack(Function):
 
 def parts_of_items(items: Items, count: int) -> list[Items]:
     """Items of feedback on a batch, for each of its entries."""
-    return [[part for item in items for part in _part(item, number)] for number in range(count)]
+    known = [(item, item._layer is None and is_start(item)) for item in items]  # once: it looks at every entry
+    return [[part for item, begins in known for part in _part(item, number, begins)] for number in range(count)]
 
 
 def batch_of_feedback(by_entry: list[Items]) -> Items:
@@ -57,9 +58,9 @@ def batch_of_feedback(by_entry: list[Items]) -> Items:
     return [feedback, *without_zeros([start(starts)])]
 
 
-def _part(item: Variable, number: int) -> list[Variable]:
-    """What of an item of feedback on a batch is about one entry."""
-    if item._layer is None and is_start(item):
+def _part(item: Variable, number: int, begins: bool) -> list[Variable]:
+    """What of an item of feedback on a batch, which may be the start of a pass, is about one entry."""
+    if begins:
         data = item.data
         return without_zeros([start(data[number] if isinstance(data, list) else data)])
     return [Entry.apply(item, number)]
