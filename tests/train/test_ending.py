@@ -14,6 +14,7 @@ from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve
 from textgrad_engine.report import tables, view
+from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import SimulatedTask, simulated_task
 from textgrad_engine.train import Trainer, TrainResult
 from textgrad_engine.train.ending import Ending
@@ -24,10 +25,10 @@ def task() -> SimulatedTask:
     return simulated_task(rules=6, train=32, val=24, test=20, seed=3)
 
 
-def fit(task: SimulatedTask, optimizer: str = "PatchSearch", **settings: Any) -> TrainResult:
+def fit(task: SimulatedTask, optimizer: str = "PatchSearch", model: Any = None, **settings: Any) -> TrainResult:
     program = task.program()
     made = getattr(optim, optimizer)(program.parameters())
-    with tg.use_models(forward=task.model):
+    with tg.use_models(forward=model or task.model):
         return Trainer(**settings).fit(program, task.loss, made, task.train, task.val, task.test)
 
 
@@ -123,6 +124,57 @@ def test_a_step_that_is_cut_off_has_not_been(task: SimulatedTask) -> None:
     assert kept > 3
 
 
+def test_a_step_whose_validation_is_cut_off_has_been(world: Any, rows: Any) -> None:
+    """Its race decided; what that ran is what is known of the new text, and the journal tells who wrote its line."""
+    val = [{"word": f"x{n}", "target": f"X{n}"} for n in range(36)]
+    cut_off = 0
+    for calls in range(60, 84, 3):
+        made = world("SHOUT")
+        with tg.budget(calls=calls):
+            result = made.fit(rows("ant", "bee", "cat", "dog"), val, max_epochs=1)
+        assert result.best_val is not None
+        if result.best != result.seed:
+            assert [step.kept for step in result.steps] == [True]
+            assert result.best_val.mean == result.comparison.difference == result.steps[0].val_mean == 1.0
+            assert lineage_of(result, 2).accepted is not None
+            cut_off += None in result.best_val.scores
+    assert cut_off > 2
+
+
+def test_controls_are_tested_on_the_part_that_the_prompts_were_tested_on(tmp_path: Any) -> None:
+    """Answers from a cache leave them room where the test set had none; the same examples are compared."""
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose == "backward":
+            cases = request.config.response_format.json_schema["properties"]  # type: ignore[union-attr]
+            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+        if request.purpose == "optimizer":
+            form = request.config.response_format
+            return {"text": "SHOUT.", "reason": ""} if form is not None and form.name == "rewrite" else {"edits": []}
+        word = request.messages[-1].text
+        return word.upper() if "SHOUT" in request.messages[0].text else word
+
+    model = tg.testing.FunctionModel(respond)
+    model.cache_key, model.free = "shouting", False  # type: ignore[attr-defined]
+    words = [{"word": f"x{n}", "target": f"X{n}"} for n in range(100)]
+    results = []
+    with llm.caching(tmp_path / "cache"):
+        for calls in (5000, 150):
+            program = tg.nn.ChatCompletion("{word}", system=tg.nn.Parameter("Repeat.", role="system prompt"))
+            search = optim.TGD(program.parameters())
+            with tg.budget(calls=calls), tg.use_models(forward=model):
+                trainer = Trainer(max_steps=1, controls=True)
+                results.append(trainer.fit(program, tg.nn.ExactMatch(), search, words[:8], words[8:20], words[20:]))
+    for result, size in zip(results, (80, 75)):
+        assert result.status == "finished"
+        assert result.best_test is not None
+        assert result.controls is not None
+        tested = [made.test for made in result.controls.each]
+        assert [each.ids for each in tested if each is not None] == [result.best_test.ids] * 2
+        assert len(result.best_test.ids) == size
+        assert [made.compared_on for made in result.controls.each] == ["test", "test"]
+
+
 @pytest.mark.parametrize("limit", ["tokens", "dollars"])
 def test_tokens_and_money_are_kept_with_a_margin(
     task: SimulatedTask, limit: str, monkeypatch: pytest.MonkeyPatch
@@ -153,12 +205,15 @@ def test_controls_that_the_budget_leaves_no_room_for_are_missing_with_a_word(tas
 
 def test_answers_from_the_cache_count_for_what_an_example_takes(task: SimulatedTask, tmp_path: Any) -> None:
     """A run that is made again pays nothing for its first validation, and still keeps enough for its end."""
+    model = tg.testing.FunctionModel(task.model.complete)
+    model.cache_key, model.free = "parcels", False  # type: ignore[attr-defined]
     with llm.caching(tmp_path / "cache"):
         with tg.budget(calls=130):
-            first = fit(task)
+            first = fit(task, model=model)
         with tg.budget(calls=130) as spent:
-            second = fit(task)
+            second = fit(task, model=model)
     assert (first.compared_on, second.compared_on) == ("test", "test")
+    assert len(first.steps) < len(second.steps)  # what was paid before leaves more to search with
     assert second.total.calls == spent.spent.calls <= 130
 
 

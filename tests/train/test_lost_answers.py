@@ -135,6 +135,31 @@ def test_answers_that_are_lost_at_one_moment_count_once(lost: str) -> None:
                 tg.Trainer().fit(program, nn.ExactMatch(), search, rows, rows)
 
 
+@pytest.mark.parametrize(("lanes", "most", "ends"), [(4, 4, False), (4, 1000, True), (1, 1000, True)])
+def test_lanes_that_lose_their_answers_at_one_moment_count_once(lanes: int, most: int, ends: bool) -> None:
+    """As a beam's round does; of a search with one lane each step is a round."""
+    task = tg.testing.simulated_task(rules=12, train=200, val=200, test=1, seed=3)
+    lost = []
+
+    async def respond(request: llm.Request) -> Any:
+        if request.purpose == "optimizer" and len(lost) < most:
+            lost.append(request)
+            raise BadRequest("too hot", status=400)
+        return await task.model.complete(request)
+
+    program = task.program()
+    search = optim.PatchSearch(program.parameters(), lanes=lanes)
+    with tg.use_models(forward=FunctionModel(respond)):
+        if ends:
+            with pytest.raises(ModelError, match=r"3 (rounds of )?steps in a row came to nothing.*too hot"):
+                tg.Trainer().fit(program, task.loss, search, task.train, task.val)
+            return
+        result = tg.Trainer().fit(program, task.loss, search, task.train, task.val)
+    assert [bool(step.problems) for step in result.steps[:3]] == [True] * 3
+    assert result.status == "finished"
+    assert result.best != result.seed
+
+
 SEARCHES: dict[str, Callable[..., optim.Searcher]] = {
     "OPRO": functools.partial(optim.OPRO, per_round=1),
     "ParetoSearch": optim.ParetoSearch,

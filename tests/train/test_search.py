@@ -247,13 +247,13 @@ def test_an_interrupt_gives_the_result_so_far(task: SimulatedTask, phase: str) -
 
 @pytest.mark.parametrize("purpose", ["backward", "optimizer"])
 def test_a_critic_or_optimizer_that_never_answers_ends_the_run(task: SimulatedTask, purpose: str) -> None:
-    """After three proposals in a row, not after all of them; the first problem is in the error."""
+    """After three rounds of its lanes, not after all proposals; the first problem is in the error."""
 
     def lost(request: Request) -> None:
         if request.purpose == purpose:
             raise ContentFiltered("withheld")
 
-    with pytest.raises(ModelError, match=r"3 steps in a row came to nothing.*ContentFiltered: withheld"):
+    with pytest.raises(ModelError, match=r"3 rounds of steps in a row came to nothing.*ContentFiltered: withheld"):
         fit(task, before=lost)
 
 
@@ -264,7 +264,7 @@ def test_races_that_are_never_answered_end_the_run(task: SimulatedTask) -> None:
         if request.purpose == "forward" and request.messages[0].text != task.seed_prompt:
             raise ContentFiltered("withheld")
 
-    with pytest.raises(ModelError, match=r"3 steps in a row came to nothing.*the race was given up"):
+    with pytest.raises(ModelError, match=r"3 rounds of steps in a row came to nothing.*the race was given up"):
         fit(task, before=lost)
 
 

@@ -14,6 +14,7 @@ import functools
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -173,6 +174,7 @@ class PatchSearch(Searcher):
         self._lanes: Lanes[Found] = Lanes(lanes, ahead=AHEAD if lanes > 1 else 1)
         self._board: Board | None = None
         self._base: Texts = ()
+        self._round = 0  # the last proposal that was begun when the first one after the round before was settled
 
     @property
     def board(self) -> Board:
@@ -240,6 +242,7 @@ class PatchSearch(Searcher):
             begun = 0 if self._board is None else self._board.begun  # the edits of before keep their ids
             origins = tuple(tuple(self.origins(variable)) for variable in variables)
             self._board = Board(texts, origins, limits=objective.scale, begun=begun, examples=examples)
+        self._round = 0
         self._waiting = list(range(len(objective.val)))
         random.Random(self.seed).shuffle(self._waiting)
         self._waiting = [n for n in self._waiting if n not in self._board.val]
@@ -398,4 +401,6 @@ class PatchSearch(Searcher):
                 self.state.setdefault(variable, {})["origins"] = (text, list(own))
             if (found.kind in SHORTER or ties(found)) and self._base == found.base:
                 self._base = board.texts  # what is under way is hardly the worse for a line less
-        return decided
+        if found.number > self._round:
+            self._round = board.begun
+        return replace(decided, more=found.number < self._round)

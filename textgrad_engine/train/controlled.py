@@ -54,13 +54,14 @@ def run_controls(run: Run) -> None:
 
 
 def _tested(run: Run, each: tuple[Control, ...]) -> dict[frozenset[tuple[str, str]], Evaluation]:
-    """What all texts score on the test set; of texts that were scored before, that."""
+    """What all texts score on the test examples that the run was tested on; of texts that were scored before, that."""
     assert run.test is not None
+    assert run.best_test is not None
     known = ((run.seed, run.seed_test), (run.best, run.best_test))
     tested = {_key(texts): found for texts, found in known if found is not None}
     if all(_key(made.best) in tested for made in each):
         return tested
-    rows = run.test.open()
+    rows = run.some_of(run.test.open(), len(run.best_test))
     for made in each:
         if _key(made.best) in tested:
             continue

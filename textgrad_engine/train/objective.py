@@ -195,7 +195,7 @@ class Objective:
     def known(self, texts: Texts) -> Evaluation | None:
         """What is known of the validation set with these texts, without asking; None when that is nothing."""
         with self._lock:
-            futures = [self._shared.get((texts, "val", position, 0)) for position in range(len(self.val))]
+            futures = [self._known((texts, "val", position, 0)) for position in range(len(self.val))]
         scores = [f.result().score if f is not None and f.done() and f.exception() is None else None for f in futures]
         if all(score is None for score in scores):
             return None

@@ -274,7 +274,7 @@ class Run:
         left_out = sum(each.messages + each.feedback for each in self.left_out)
         feedback = feedback_used = sum(len(parameter.grad) for parameter in self.trained.values())
         held = self.optimizer.state_dict()
-        found = None
+        found, refusal = None, ""
         try:
             with self.phase("optimize", number, 1) as advance:
                 try:
@@ -287,11 +287,14 @@ class Run:
                 problems.extend(found.problems)
                 if found.lost:
                     feedback_used = 0
+                refusal = self.refusal(found) if wins(found) else ""
         except BaseException:  # the budget is spent, Ctrl-C: the step has not been
             self.take_back(held)
             raise
         self.check_alive(feedback_used, problems, number)
-        kept, why, val_mean = (False, "", None) if found is None else self.settle(found, held, number)
+        kept, why, val_mean, ended_by = False, "", None, None
+        if found is not None:
+            kept, why, val_mean, ended_by = self.settle(found, refusal, held, number)
         assert self.best_val is not None
         ended = StepEnded(
             step=number,
@@ -312,6 +315,8 @@ class Run:
         )
         self.steps.append(ended)
         self.emit(ended)
+        if ended_by is not None:
+            raise ended_by
         return kept
 
     def propose(self) -> None:
@@ -399,16 +404,24 @@ class Run:
         broken = self.objective.refusal(found.base, found.texts)
         return f"refused: {broken}" if broken else ""
 
-    def settle(self, found: Found, held: dict[str, Any], number: int) -> tuple[bool, str, float | None]:
+    def settle(
+        self, found: Found, refusal: str, held: dict[str, Any], number: int
+    ) -> tuple[bool, str, float | None, Exception | None]:
         """Keep what is left of a step, or go back to the best texts; the optimizer learns what became of it, and why.
 
+        Args:
+            found: what is left of it.
+            refusal: why the guards refuse it; "" when they do not.
+            held: what the optimizer knew before the step.
+            number: of the step.
+
         Returns:
-            Whether it is kept; in a few words why, where there is more to say; and the validation score of the new
-            texts: of all examples when they are kept, else put together from the race, None where there is none.
+            Whether it is kept; in a few words why, where there is more to say; the validation score of the new texts:
+            of all examples when they are kept, else put together from the race, None where there is none; and what
+            ended their validation, which the step is kept in spite of.
         """
         assert self.best_val is not None
-        before, after = self.best_val.mean, None
-        refusal = self.refusal(found) if wins(found) else ""
+        before, after, ended_by = self.best_val.mean, None, None
         kept = wins(found) and not refusal
         if not kept:
             self.take_back(held)
@@ -418,17 +431,20 @@ class Run:
             texts = self.objective.texts_of(self.best)
             self.best_val = self.objective.known(texts) or self.best_val  # it stays so if the budget ends now
             self.ending.release()  # this is a part of what it is kept for
-            self.best_val = self.evaluated(texts, number)
+            try:
+                self.best_val = self.evaluated(texts, number)
+                after = self.best_val.mean
+            except Exception as error:  # the budget is spent, Ctrl-C: the race has decided, and the step has been
+                ended_by = error
             self.keep_for_the_end()
-            after = self.best_val.mean
-        elif found.race is not None:
+        if after is None and found.race is not None:
             after = before + found.race.difference
         if after is not None:
             word = "kept" if kept else refusal or "taken back"
             self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {after:.3f}")
         without = spared_in_words(found) + trimmed_in_words(found)
         why = refusal or (found.race.in_words + without if without and found.race is not None else "")
-        return kept, why, after
+        return kept, why, after, ended_by
 
     def amend(self, found: Found, *, written: bool) -> None:
         """Tell the optimizer what it has done after all, where that is less than it proposed."""

@@ -98,6 +98,16 @@ def test_what_is_no_proposal_is_refused_with_the_proposers_name(given: object, e
         made(Own())  # type: ignore[arg-type]
 
 
+def test_a_proposal_of_nothing_needs_no_origins() -> None:
+    """The text stays as it is, and so does what is known of its lines."""
+
+    class Nothing:
+        async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+            return Proposal(brief.text, ())
+
+    assert made(Nothing()) == Proposal(BRIEF.text, BRIEF.origins)
+
+
 def test_a_new_line_without_an_origin_gets_one() -> None:
     """Else it would be called a line of the seed text; lines that stayed keep theirs."""
     item, old = FeedbackItem("too long", 1, "", ("e1",)), Origin(2, "asked", (), "2.1")

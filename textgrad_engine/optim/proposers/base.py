@@ -151,12 +151,14 @@ def _checked(made: object, proposer: Proposer, brief: Brief) -> Proposal:
     if not isinstance(made.text, str):
         raise TypeError(f"{name}.propose() gave a Proposal whose text is {made.text!r:.80}; give the new text as a str")
     count = made.text.count("\n") + 1
-    if len(made.origins) != count:
+    origins = tuple(made.origins or ())
+    if not origins and made.text == brief.text:  # nothing is proposed, so there is nothing to say of a line
+        origins = brief.origins
+    if len(origins) != count:
         raise ValueError(
-            f"{name}.propose() gave {len(made.origins)} origins for a text of {count} lines; give one for each line: "
+            f"{name}.propose() gave {len(origins)} origins for a text of {count} lines; give one for each line: "
             "that of brief.origins for a line that stayed, None for a new one"
         )
-    origins = tuple(made.origins)
     if made.text != brief.text and not made.edits and None in origins:
         evidence = [item.evidence for item in brief.items]
         derived = origins_of_rewrite(brief.text, brief.origins, made.text, "", evidence, brief.step)
