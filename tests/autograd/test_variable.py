@@ -701,3 +701,33 @@ def test_a_value_may_be_set_to_that_of_another_variable():
     v, other = tg.Variable("a"), tg.Variable("b", requires_grad=True) + "c"
     v.data = other
     assert (v.data, v.requires_grad, v.is_leaf) == ("bc", False, True)
+
+
+def test_a_copy_of_feedback_knows_where_it_came_from_and_the_step_before():
+    """Not the whole of its history, which no pickle could hold where it is long."""
+    prompt = tg.Variable("P", role="prompt", requires_grad=True)
+    value = prompt
+    for _ in range(2000):
+        value = Renamed.apply(value)
+    value.backward("too loud")
+    for made in (copy.copy, copy.deepcopy, lambda item: pickle.loads(pickle.dumps(item))):
+        (item,) = prompt.grad
+        own = made(item)
+        assert own.data == item.data
+        assert [one.data for one in own.source.because] == [one.data for one in item.source.because] != []
+        assert own.source.because[0].source.because == ()
+    assert item.source.because[0].source.because != ()
+
+
+class Renamed(tg.Function):
+    @staticmethod
+    def forward(text):
+        return tg.Variable(text.data, role=text.role)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return tg.Variable(f"{grad_out.data}", role="feedback")

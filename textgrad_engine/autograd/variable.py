@@ -296,7 +296,7 @@ class Variable(Value):
         made_of = (type(self), self.data, self.role, self._requires_grad)
         attributes, slots = _state_of(self)
         if self.source is not None:
-            slots["source"] = replace(self.source, because=tuple(map(_leaf_of, self.source.because)))
+            slots["source"] = replace(self.source, because=tuple(map(_last_step, self.source.because)))
         return _new_leaf, made_of, (attributes, slots) if slots else attributes
 
     # operators
@@ -447,8 +447,14 @@ def _new_leaf(kind: type[Variable], data: Any, role: str, requires_grad: bool) -
     return leaf
 
 
-def _leaf_of(value: Variable) -> Variable:
-    return value if value._grad_fn is None and value._layer is None else value.detach()
+def _last_step(value: Variable) -> Variable:
+    """Feedback that other feedback was made from, without what it was made from itself: a history may be very long."""
+    source = value.source
+    if value._grad_fn is None and value._layer is None and (source is None or not source.because):
+        return value
+    alone = value.detach()
+    alone.source = None if source is None else replace(source, because=())
+    return alone
 
 
 def _state_of(variable: Variable) -> tuple[dict[str, Any] | None, dict[str, Any]]:

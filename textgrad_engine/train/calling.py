@@ -66,7 +66,8 @@ def inputs_and_target(
         if wanted is not None and target in fields:
             raise DataError(
                 f"example {name!r}: the program is shown {target!r}, and that field holds the target, so it would be "
-                f"given the answer; take {target!r} out of the program's forward or template, or name another target"
+                f"given the answer; take {target!r} out of the program's forward or template, or name another target "
+                "(a source that a metric compares with may stand in the data twice, under two names)"
             )
         return fields, wanted
 

@@ -93,15 +93,15 @@ class Ending(Reserve):
         amount.add(self._test(best, self.tests))
         self.keep(amount)
 
-    def drawn(self, best: int) -> int:
-        """How many test examples there is room for in the end."""
+    def drawn(self, best: int | None) -> int:
+        """How many test examples there is room for in the end; None stands for no texts but the seed texts."""
         return self._every if self._cost is None else self._that_fit(best, self.free)
 
     def release(self) -> None:
         """Let the calls in the block have all of it."""
         self.keep(Amount())
 
-    def _that_fit(self, best: int, room: Amount) -> int:
+    def _that_fit(self, best: int | None, room: Amount) -> int:
         """So many test examples fit: all, or a part that is large enough to tell something, or none."""
         parts = [self._every, *range(self._every - 1, _FEWEST - 1, -1)]
         return next((some for some in parts if self._test(best, some).within(room)), 0)
@@ -114,11 +114,12 @@ class Ending(Reserve):
         tokens = cost.tokens + more
         return _Cost(cost.calls, tokens, cost.pico * tokens / cost.tokens if cost.tokens else cost.pico)
 
-    def _test(self, best: int, tests: int) -> Amount:
-        """What the seed texts and the best ones take on test examples."""
+    def _test(self, best: int | None, tests: int) -> Amount:
+        """What the seed texts and the best ones, if there are others, take on test examples."""
         assert self._cost is not None
         amount = self._cost.of(tests)
-        amount.add(self._cost_of(best).of(tests))
+        if best is not None:
+            amount.add(self._cost_of(best).of(tests))
         return self._with_margin(amount)
 
     def _with_margin(self, amount: Amount) -> Amount:

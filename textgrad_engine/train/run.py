@@ -180,7 +180,7 @@ class Run:
                 searched = Controls(type(self.optimizer).__name__, used.total.calls + used.cached, used.total)
                 if self.test is not None:
                     self.test.end_training()
-                    drawn = self.ending.drawn(_size(self.best))
+                    drawn = self.ending.drawn(None if self.best == self.seed else _size(self.best))
                     if drawn or status == "finished":  # then it is tried: answers may be in the cache
                         self.evaluate_test(self.some_of(self.test.open(), drawn or len(self.test)))
                 if self.trainer.controls:
