@@ -46,7 +46,14 @@ def test_metrics_are_made_from_their_names(small: Any) -> None:
     (folder / "score.py").write_text("def close(prediction, target):\n    return 0.5\n", encoding="utf-8")
     metric = build.make_metric(load_config(folder))
     assert isinstance(metric, nn.Metric)
-    assert (metric.purpose, metric(Variable("x"), "y").data) == ("closeness", 0.5)
+    assert (metric.purpose, metric.scale, metric(Variable("x"), "y").data) == ("closeness", None, 0.5)
+    (folder / "config.toml").write_text(
+        (folder / "config.toml").read_text(encoding="utf-8").replace('"closeness"', '"closeness"\nscale = [0, 10]'),
+        encoding="utf-8",
+    )
+    scaled = build.make_metric(load_config(folder))
+    assert isinstance(scaled, nn.Metric)
+    assert scaled.scale == (0.0, 10.0)
 
 
 def test_roles_of_one_name_share_one_model(small: Any) -> None:

@@ -59,11 +59,11 @@ def make_metric(config: Config) -> Callable[..., Variable]:
     """What scores an answer."""
     metric = config.metric
     function = config.metric_function()
+    scale = None if metric.scale is None else (metric.scale[0], metric.scale[1])
     if function is not None:
-        return Metric(function, metric.purpose or "")
+        return Metric(function, metric.purpose or "", scale=scale)
     if metric.kind == "judge":
-        low, high = metric.scale or (0.0, 1.0)
-        return Judge(metric.instructions or "", scale=(low, high))
+        return Judge(metric.instructions or "", scale=scale or (0.0, 1.0))
     return ExactMatch()
 
 

@@ -435,7 +435,7 @@ def _check_metric(config: Config) -> None:
     metric = config.metric
     if metric.name is not None and metric.function is not None:
         config.fail("[metric] has name and function; take one of them out", "metric", "function")
-    allowed = {"judge": ("instructions", "scale"), "function": ("purpose",), "exact_match": ()}[metric.kind]
+    allowed = {"judge": ("instructions", "scale"), "function": ("purpose", "scale"), "exact_match": ()}[metric.kind]
     for key in ("instructions", "scale", "purpose"):
         if getattr(metric, key) is not None and key not in allowed:
             config.fail(f"[metric] {key} means nothing to {metric.kind}; take it out", "metric", key)

@@ -58,7 +58,10 @@ class Data(Section):
 
 
 class Metric(Section):
-    """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words."""
+    """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words.
+
+    A judge or a function may have a ``scale``, the lowest and the highest score.
+    """
 
     name: Literal["exact_match", "judge"] | None = None
     function: str | None = None
