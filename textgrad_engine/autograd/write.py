@@ -40,7 +40,7 @@ def write(
         for visit in order:
             node = visit.node
             if isinstance(node, AccumulateGrad):
-                items = [item for item in visit.arrived[0] if not is_start(item)] if visit.arrived else []
+                items = _said(visit.arrived[0]) if visit.arrived else []
                 if accumulate and visit.needed and items:
                     grads.append((node.variable, node.variable._grad))
                     node.variable._grad = [*node.variable.grad, *items]
@@ -51,8 +51,7 @@ def write(
                 for number, kept in node.retained.items():
                     if (variable := kept()) is not None:
                         grads.append((variable, variable._grad))
-                        own = [entered(item) for item in arrived[number] if not is_start(item)]
-                        variable._grad = [*variable.grad, *own]
+                        variable._grad = [*variable.grad, *map(entered, _said(arrived[number]))]
         for visit in () if retain_graph else order:
             node = visit.node
             if isinstance(node, FunctionNode) and visit.needed and node.ctx is not None:
@@ -65,3 +64,8 @@ def write(
             ctx._freed, node.ctx = False, ctx
         raise
     after_accumulation(hooked)
+
+
+def _said(items: Items) -> Items:
+    """What is said in words: the start of a pass is not."""
+    return [item for item in items if not is_start(item)]
