@@ -99,9 +99,9 @@ class CacheFile:
             return "hit", body
         now = self._clock()
         taken = self._db.execute(
-            "INSERT INTO leases VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE "
-            "SET owner = ?2, expires = ?3 WHERE expires <= ?4 OR owner = ?2",
-            (key, owner, now + self.lease, now),
+            "INSERT INTO leases VALUES (:key, :owner, :expires) ON CONFLICT (key) DO UPDATE "
+            "SET owner = :owner, expires = :expires WHERE expires <= :now OR owner = :owner",
+            {"key": key, "owner": owner, "expires": now + self.lease, "now": now},
         )
         if not taken.rowcount:
             return "wait", None
