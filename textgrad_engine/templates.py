@@ -30,6 +30,7 @@ __all__ = [
     "fence",
     "fill",
     "load",
+    "mark",
     "nonce_for",
     "not_slots",
     "slots_of",
@@ -305,6 +306,17 @@ def fence(text: object, label: str = "text") -> str:
 def _fenced(text: str, label: str) -> str:
     nonce = _nonce(label, text) if len(text) <= _REMEMBERED else _nonce.__wrapped__(label, text)
     return f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
+
+
+def mark(text: str, label: str) -> str:
+    """Put a piece of a longer text between such tags as `fence` uses, where it stands.
+
+    Example:
+        >>> f"Facts: {mark('Two moons.', 'facts')} Answer."
+        'Facts: <facts-cbc86057>Two moons.</facts-cbc86057> Answer.'
+    """
+    nonce = nonce_for(text, label)
+    return f"<{label}-{nonce}>{text}</{label}-{nonce}>"
 
 
 def nonce_for(content: str, label: str) -> str:

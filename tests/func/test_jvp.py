@@ -462,7 +462,7 @@ def test_only_what_is_edited_is_named(model: FunctionModel) -> None:
         return ops.chat_completion(None, [{"role": "user", "content": pieces}], {"who": who})
 
     func.jvp(program, (who, word), ("becomes Bob", None))[1].data  # noqa: B018
-    assert "`who`: name, which reads:" in model.requests[-1].messages[1].text
+    assert "`who`: name, shown below between tags <who-...>" in model.requests[-1].messages[1].text
     assert "greeting" not in model.requests[-1].messages[1].text
     func.jvp(program, (who, word), ("becomes Bob", "louder"))[1].data  # noqa: B018
     shown = model.requests[-1].messages[1].text

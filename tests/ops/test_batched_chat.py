@@ -26,7 +26,7 @@ def said(variable: Variable) -> list[Any]:
 def critic(request: Request) -> Any:
     """For each input its key and the number of the ticket."""
     cases = request.config.response_format.json_schema["properties"]
-    number = re.findall(r"Sort (\d)", request.messages[-1].text)[0]
+    number = re.findall(r"Sort (?:<\w+-\w+>)?(\d)", request.messages[-1].text)[0]
     return {case: {key: f"{key}:{number}" for key in schema["properties"]} for case, schema in cases.items()}
 
 

@@ -279,6 +279,22 @@ def test_a_trained_template_is_shown_with_its_slots() -> None:
     assert "Say boo." in text
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_an_input_in_a_message_is_shown_there_between_tags_of_its_key(size: int) -> None:
+    """Once, as it may be long; and a critic that is asked about two inputs can tell which is which."""
+    model = FunctionModel(answering)
+    both = nn.ChatCompletion("{a} / {b}", system=nn.Parameter("Choose.", role="chooser"))
+    with tg.use_models(forward=model), ops.feedback_batch_size(size):
+        words = [Variable(word, role="draft", requires_grad=True) for word in ("cheap", "warm", "light", "cold")]
+        tg.backward([nn.ExactMatch()(both(a=a + "", b=b + ""), "right") for a, b in (words[:2], words[2:])])
+    shown = "".join(user_of(request) for request in asked(model))
+    for key, word in zip("abab", words):
+        assert shown.count(templates.mark(word.data, key)) == 1
+        assert shown.count(f">{word.data}<") == 1
+        assert f"\n{word.data}\n" not in shown  # it does not stand beside the message once more
+    assert shown.count("- `b`: draft, shown below between tags <b-...> that the model did not see\n") == 2 // size
+
+
 def test_examples_share_a_call_and_the_shared_messages() -> None:
     """With a batch size of two, three examples cost two calls, and the prompt is shown once in each."""
     model = FunctionModel(answering)
@@ -369,7 +385,7 @@ def test_calls_of_one_place_may_ask_about_inputs_with_different_roles() -> None:
     words = [Variable("a", role=name, requires_grad=True) for name in names]
     with tg.use_models(forward=model):
         tg.backward([nn.ExactMatch()(asker(word=word), "right") for word in words * 2])
-    shown = [match[1] for request in asked(model) if (match := re.search(r"`word`: (.*), which", user_of(request)))]
+    shown = [match[1] for request in asked(model) if (match := re.search(r"`word`: (.*), shown", user_of(request)))]
     assert sorted(shown) == sorted(names * 2)
     assert {item.role for word in words for item in word.grad} == {f"feedback on the {name}" for name in names}
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
 
-__all__ = ["Case", "Part", "Questions", "case_of", "view_of"]
+__all__ = ["Case", "Part", "Questions", "Shown", "case_of", "view_of"]
+
+
+Shown: TypeAlias = Literal["message", "tags", "beside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +25,14 @@ class Part:
         key: its key in the critic's answer.
         position: its position among the values of the call.
         role: what it is for.
-        whole: whether it is a whole message; else its text is shown beside the message made of it.
+        shown: where its text is: it is a whole message; or it stands between tags in the messages; or it is shown
+            beside the message that was made of it.
     """
 
     key: str
     position: int
     role: str
-    whole: bool
+    shown: Shown
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,16 +42,18 @@ class Questions:
     Attributes:
         parts: the inputs that want feedback.
         wanted: the key and the role of each.
-        inputs: the key and the role of each, and whether its text is shown beside the messages.
-        shown: the positions of those whose text is.
+        inputs: the key and the role of each, and where its text is.
+        beside: the positions of those whose text is beside the messages.
+        marks: the position and the key of each value that stands between tags in the messages.
         heads: for each message who said it, and the keys of the parts in it, in words.
         made: what was made for calls of which this is asked, for the next one.
     """
 
     parts: tuple[Part, ...]
     wanted: tuple[tuple[str, str], ...]
-    inputs: tuple[tuple[str, str, bool], ...]
-    shown: tuple[int, ...]
+    inputs: tuple[tuple[str, str, Shown], ...]
+    beside: tuple[int, ...]
+    marks: tuple[tuple[int, str], ...]
     heads: tuple[tuple[str, str], ...]
     made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
@@ -136,39 +142,48 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
     slots_at = dict(zip(plan.holes, slots))
     parts: dict[int, Part] = {}
 
-    def key_of(wish: str, position: int, whole: bool) -> str:
+    def key_of(wish: str, position: int, shown: Shown) -> str:
         same, role = known[position]
         if same not in parts:
             key, n, taken = wish, 1, [part.key for part in parts.values()]
             while key in taken:
                 n += 1
                 key = f"{wish}_{n}"
-            parts[same] = Part(key, position, role, whole)
+            parts[same] = Part(key, position, role, shown)
         return parts[same].key
 
-    by_input = {name: key_of(name, index, False) for name, index in plan.inputs if index in known}
+    with_slot = {name for slots_of_text in slots for name in slots_of_text}
+    marks = []
+    by_input = {}
+    for name, index in plan.inputs:
+        if index in known:
+            by_input[name] = key = key_of(name, index, "tags" if name in with_slot else "beside")
+            if name in with_slot:
+                marks.append((index, key))
     names = [name for name, _ in plan.inputs]
     heads: list[tuple[str, str]] = []
     for role, pieces in plan.messages:
         inside: list[str] = []
         for piece in pieces:
             if isinstance(piece, Rendered):
-                inside += [key_of(name, at, False) for name, at in piece.values if at in known]
+                inside += [key_of(name, at, "beside") for name, at in piece.values if at in known]
                 continue
             text = text_of(piece)
             for hole in [leaf for leaf in pytree.leaves(piece) if isinstance(leaf, Hole)]:
                 # A template with slots is shown as it is, besides the message made of it; and so is what is no text.
                 filled = [name for name in slots_at.get(hole.at, ()) if name in names]
                 if hole.at in known:
-                    inside.append(key_of(role, hole.at, hole is text and len(pieces) == 1 and not filled))
+                    is_whole = hole is text and len(pieces) == 1 and not filled
+                    inside.append(key_of(role, hole.at, "message" if is_whole else "beside"))
                 inside += [by_input[name] for name in filled if name in by_input]
         heads.append((role, ", ".join([f"`{key}`" for key in dict.fromkeys(inside)])))
     found = tuple(parts.values())
     return Questions(
         parts=found,
         wanted=tuple([(part.key, part.role) for part in found]),
-        inputs=tuple([(part.key, part.role, not part.whole) for part in found]),
-        shown=tuple([part.position for part in found if not part.whole]),
+        inputs=tuple([(part.key, part.role, part.shown) for part in found]),
+        beside=tuple([part.position for part in found if part.shown == "beside"]),
+        marks=tuple(marks),
         heads=tuple(heads),
     )
 
@@ -181,6 +196,10 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> 
             shown = str(text)
             said.append(_without_repeat(shown, str(answer)) if f"<{_QUOTED}-" in shown else shown)
             scores.append(None if item.source is None else item.source.score)
+    if marks := case.questions.marks:
+        values = values.copy()
+        for at, key in marks:
+            values[at] = templates.mark(str(values[at]), key)
     return View(case.questions.heads, case.plan.texts(values), str(answer), said, scores)
 
 

@@ -24,7 +24,7 @@ from textgrad_engine.llm.check import parsed
 from textgrad_engine.llm.context import Room, room_of
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.cases import Case, view_of
+from textgrad_engine.ops.cases import Case, Shown, view_of
 from textgrad_engine.ops.fitting import View, fitted
 from textgrad_engine.ops.messages import ChatSettings, answer_form
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
@@ -334,7 +334,7 @@ def _rendered(prompt: templates.Prompt, cases: list[Case], data: list[Any], view
     wanted: tuple[Wanted, ...]
     if len(cases) == 1:
         questions, view = cases[0].questions, views[0]
-        for position in questions.shown:
+        for position in questions.beside:
             texts.append(str(data[0][0][position]))  # noqa: PERF401  a comprehension would cost a frame
         if view.heads is questions.heads and not view.left_out_feedback:  # nothing is left out
             texts += view.texts
@@ -361,17 +361,18 @@ def _rendered(prompt: templates.Prompt, cases: list[Case], data: list[Any], view
     return _form(prompt, inputs, views[0].heads[:common], tuple(kinds), wanted).fill(texts)
 
 
-def _inputs(cases: list[Case], data: list[Any]) -> tuple[tuple[tuple[str, str, bool], ...], list[str]]:
-    """The inputs of all cases, as `Questions.inputs`; and the texts of those that are the same in all."""
-    inputs: dict[str, tuple[str, str | None]] = {}
+def _inputs(cases: list[Case], data: list[Any]) -> tuple[tuple[tuple[str, str, Shown], ...], list[str]]:
+    """The inputs of all cases, as `Questions.inputs`; and the texts of those that are beside the messages of all."""
+    inputs: dict[str, tuple[str, Shown, str]] = {}
     for case, (values, _, _) in zip(cases, data):
         for part in case.questions.parts:
-            text = None if part.whole else str(values[part.position])
-            role, known = inputs.setdefault(part.key, (part.role, text))
+            text = str(values[part.position]) if part.shown == "beside" else ""
+            role, shown, known = inputs.setdefault(part.key, (part.role, part.shown, text))
             # What differs from case to case is shown there; and a role that does says nothing about the others.
-            inputs[part.key] = role if role == part.role else "", known if known == text else None
-    shown = tuple([(key, role, text is not None) for key, (role, text) in inputs.items()])
-    return shown, [text for _, text in inputs.values() if text is not None]
+            where: Shown = shown if (shown, known) == (part.shown, text) else "message"
+            inputs[part.key] = role if role == part.role else "", where, known
+    shown_at = tuple([(key, role, shown) for key, (role, shown, _) in inputs.items()])
+    return shown_at, [text for _, shown, text in inputs.values() if shown == "beside"]
 
 
 def _common(views: Sequence[View]) -> int:
@@ -386,7 +387,7 @@ def _common(views: Sequence[View]) -> int:
 @functools.lru_cache(maxsize=256)
 def _form(
     prompt: templates.Prompt,
-    inputs: tuple[tuple[str, str, bool], ...],
+    inputs: tuple[tuple[str, str, Shown], ...],
     shared: tuple[tuple[str, str], ...],
     cases: tuple[tuple[tuple[tuple[str, str], ...], int, int, int], ...],
     wanted: tuple[Wanted, ...],
@@ -395,7 +396,7 @@ def _form(
 
     Args:
         prompt: the prompt.
-        inputs: for each input its key, its role, and whether its text is shown.
+        inputs: for each input its key, its role, and where its text is.
         shared: the heads of the messages that all cases begin with.
         cases: for each case the heads of its messages, how many pieces of feedback there are, and what is left out.
         wanted: for each case the keys and roles of the feedback that is wanted.
@@ -407,7 +408,12 @@ def _form(
 
     return prompt.form(
         inputs=[
-            {"key": key, "role": role or "an input", "text": next(blanks) if shown else None}
+            {
+                "key": key,
+                "role": role or "an input",
+                "text": next(blanks) if shown == "beside" else None,
+                "in_tags": shown == "tags",
+            }
             for key, role, shown in inputs
         ],
         shared=messages(shared),

@@ -75,7 +75,8 @@ def _rendered(case: Case, values: list[Any], edits: list[str], views: Sequence[V
             {
                 "key": part.key,
                 "role": part.role or "an input",
-                "text": None if part.whole else str(values[part.position]),
+                "text": str(values[part.position]) if part.shown == "beside" else None,
+                "in_tags": part.shown == "tags",
                 "edit": edit,
             }
             for part, edit in zip(case.questions.parts, edits)

@@ -102,8 +102,8 @@ def feedback_request() -> Callable[..., Request]:
 
     def request(cases: list[tuple[str, str, str | None]], system: str = HEAD, structured: bool = True) -> Request:
         inputs = [
-            {"key": "system", "role": "system prompt of the ticket sorter", "text": None},
-            {"key": "ticket", "role": "ticket of a customer", "text": cases[0][0] if len(cases) == 1 else None},
+            {"key": "system", "role": "system prompt of the ticket sorter", "text": None, "in_tags": False},
+            {"key": "ticket", "role": "ticket of a customer", "text": None, "in_tags": True},
         ]
         shown = []
         for ticket, answer, expected in cases:
@@ -113,7 +113,7 @@ def feedback_request() -> Callable[..., Request]:
                 said = templates.load("exact_match").render(prediction=answer, target=expected)
             messages = [
                 {"role": "system", "keys": "`system`", "text": system},
-                {"role": "user", "keys": "`ticket`", "text": ticket},
+                {"role": "user", "keys": "`ticket`", "text": templates.mark(ticket, "ticket")},
             ]
             shown.append({"messages": messages, "answer": answer, "feedback": [said]})
         example = json.dumps({"case_1": {"system": "...", "ticket": "..."}})

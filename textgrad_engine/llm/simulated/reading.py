@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 __all__ = ["Case", "Item", "Task", "blocks", "expected_in", "read_feedback_request", "read_optimizer_request"]
 
 _FENCE = re.compile(r"<([a-z]\w*)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)
 _INPUT = re.compile(r"^- `([^`]+)`: (.*)$", re.MULTILINE)
+_SHOWN = re.compile(r", (?:which reads:|shown below between tags .*)$")
 _CASE = re.compile(r"^## Case \d+\s*$", re.MULTILINE)
 _MESSAGE = re.compile(r"^(\w+) message(?: \(contains ([^)\n]*)\))?:\s*\Z", re.MULTILINE)
 _ITEM = re.compile(r"^\[(\d+)\](?: \((\d+) times\))?", re.MULTILINE)
@@ -102,19 +104,26 @@ def read_feedback_request(user: str) -> tuple[dict[str, str], list[Case]]:
     cases: list[Case] = []
     for before, label, content in parts:
         if not cases:
-            inputs |= {key: role.removesuffix(", which reads:") for key, role in _INPUT.findall(before)}
+            inputs |= {key: _SHOWN.sub("", role) for key, role in _INPUT.findall(before)}
         if _CASE.search(before):
             cases.append(Case(messages=list(shared)))
         if label == "message":
             head = _MESSAGE.search(before)
             role, keys = (head[1], head[2] or "") if head else ("user", "")
-            message = (role, tuple(re.findall(r"`([^`]+)`", keys)), content)
+            message = (role, tuple(re.findall(r"`([^`]+)`", keys)), _without_marks(content, inputs))
             (cases[-1].messages if cases else shared).append(message)
         elif label == "answer" and cases:
             cases[-1].answer = content
         elif label == "feedback" and cases:
             cases[-1].feedback.append(content)
     return inputs, cases
+
+
+def _without_marks(content: str, keys: Iterable[str]) -> str:
+    """A message as the model saw it: without the tags around inputs in it."""
+    for key in keys:
+        content = re.sub(rf"<({re.escape(key)}-[0-9a-f]{{8}})>(.*?)</\1>", r"\2", content, flags=re.DOTALL)
+    return content
 
 
 def read_optimizer_request(user: str, numbered: bool) -> Task:
