@@ -1,5 +1,8 @@
 """The documentation runs as it stands, and the tests that it names exist."""
 
+import contextlib
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 
@@ -33,3 +36,23 @@ def test_every_test_that_a_page_names_exists() -> None:
     defined = {name for source in sources for name in re.findall(r"def (test_\w+)\(", source)}
     assert named
     assert named <= defined, sorted(named - defined)
+
+
+PARTS = sorted({name for _, name, _ in pkgutil.iter_modules(tg.__path__)})
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_the_code_refers_to_is_there(part: str) -> None:
+    """`optim.search.race` in a docstring leads a reader somewhere, also after something was moved."""
+    lost = []
+    for path in (ROOT / "textgrad_engine").rglob("*.py"):
+        for name in re.findall(rf"`({part}(?:\.[a-z_]+)+(?:\.[A-Z]\w+)?)`", path.read_text()):
+            found = importlib.import_module(f"textgrad_engine.{part}")
+            for step in name.split(".")[1:]:
+                if hasattr(found, "__path__") and not hasattr(found, step):
+                    with contextlib.suppress(ModuleNotFoundError):  # a module that nobody has loaded yet
+                        importlib.import_module(f"{found.__name__}.{step}")
+                found = getattr(found, step, None)
+            if found is None:
+                lost.append(f"{path.relative_to(ROOT)}: {name}")
+    assert lost == []

@@ -67,6 +67,18 @@ def test_the_short_prompt_is_written_beside_the_best_one(cli: Any, run: Any) -> 
     assert cli("show", path).exit_code == 0
 
 
+def test_the_clusters_of_the_config_count(cli: Any, run: Any) -> None:
+    """[data] clusters holds for whatever is said of the short prompt, as it does for the run."""
+    path = run()
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    config["config"]["data"]["clusters"] = config["config"]["data"]["target"]
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    document = json.loads(cli("shrink", path, "--max-tries", "1", "--json").stdout)
+    queues = document["comparison"]["clusters"]
+    assert 1 < queues < document["comparison"]["n"]
+    assert document["val"]["before"]["clusters"] == document["val"]["after"]["clusters"] == queues
+
+
 def test_a_spent_budget(cli: Any, run: Any) -> None:
     """Exit code 3, and what was found is written."""
     path = run()

@@ -196,6 +196,22 @@ def test_optim_exports_the_controls() -> None:
     assert optim.RandomEdits is RandomEdits
 
 
+def test_other_validation_examples_are_run_anew() -> None:
+    """A search that was closed goes on with another objective: what it knows is of the examples of before."""
+    model = FunctionModel(lambda request: "yes" if "kind" in request.messages[0].text else "no")
+    system = nn.Parameter("Be kind to all.", role="system prompt")
+    program = nn.ChatCompletion("{question}", system=system, model=model)
+    search = RandomSearch(program.parameters(), RandomEdits(seed=4))
+    for targets in (["yes"] * 6, ["yes"] * 2 + ["no"] * 10, ["no", "yes", "yes"]):
+        rows = [{"question": f"{len(targets)}/{n}", "target": target} for n, target in enumerate(targets)]
+        objective = Objective(program, nn.ExactMatch(), rows)
+        search.step(objective)
+        assert len(search.board.val) == len(rows)
+        known = [score for score in objective.scores(search.texts(), range(len(rows))) if score is not None]
+        assert search.expected == sum(known) / len(rows)
+        search.close()
+
+
 def test_a_text_that_gets_no_answers_is_lost_and_the_search_goes_on(world: Any) -> None:
     """Its race is given up, the problem is noted, and the next proposal is raced."""
     here = world("Repeat. BREAK", "Repeat. SHOUT")

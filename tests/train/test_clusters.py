@@ -90,6 +90,17 @@ def test_without_spread_clusters_are_the_examples() -> None:
     assert clustered_difference([0, 0, 0], [1, 0, 1], ["a"] * 3)[1:] == (-INF, INF, 1.0)
 
 
+@pytest.mark.parametrize(("before", "after"), [(0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0)])
+def test_where_all_examples_change_alike_the_interval_is_not_a_point(before: float, after: float) -> None:
+    """Nine mails in which nothing changed are no proof that nothing ever does; single examples say the same."""
+    names = [f"mail {n // 10}" for n in range(90)]
+    found = clustered_difference([before] * 90, [after] * 90, names)
+    alone = paired_difference([before] * 90, [after] * 90)
+    assert (found.low, found.high) == paired_difference([before] * 9, [after] * 9)[1:3]
+    assert found.high - found.low > alone.high - alone.low > 0
+    assert found.difference == after - before
+
+
 def test_five_clusters_claim_nothing() -> None:
     """However many examples are in them: five signs come out alike one time in sixteen."""
     clusters = [n // 50 for n in range(250)]

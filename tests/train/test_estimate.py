@@ -73,6 +73,16 @@ def test_a_run_that_may_stop_early_may_cost_little() -> None:
     assert found.calls["forward"].high == 60 + 20 + 9 * (20 + looked) + 8  # eight are run twice to measure the noise
 
 
+def test_candidates_are_counted_with_what_they_are_chosen_by() -> None:
+    """Each of them is run on a few training examples, at each step."""
+    program, loss, _ = parts()
+    one, eight = (
+        estimate(tg.Trainer(3, batch_size=8), program, loss, optimizer, ROWS, ROWS).calls["forward"]
+        for optimizer in (optim.TGD(program.parameters(), candidates=count) for count in (1, 8))
+    )
+    assert (eight.low, eight.high) == (one.low, one.high + 9 * 8 * len(ROWS))
+
+
 def test_a_last_minibatch_that_is_smaller_counts_with_what_it_has() -> None:
     """Twenty examples are twenty, in whatever minibatches."""
     program, loss, optimizer = parts()
@@ -89,6 +99,7 @@ def test_a_last_minibatch_that_is_smaller_counts_with_what_it_has() -> None:
         ({"max_epochs": 1, "batch_size": 10, "feedback_batch_size": 4, "max_steps": 7}, {"max_edits": 1}),
         ({"max_epochs": 1, "batch_size": 16, "patience": 2}, {"mode": "rewrite", "momentum": 2}),
         ({"max_epochs": 4, "feedback_batch_size": 2}, {"momentum": 2}),
+        ({"max_epochs": 1}, {"max_edits": 1, "candidates": 24}),
     ],
 )
 def test_what_a_real_run_uses_lies_in_the_range(seed: int, settings: Any, options: Any) -> None:

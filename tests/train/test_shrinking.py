@@ -64,6 +64,16 @@ def test_lines_that_do_nothing_go() -> None:
     assert result.comparison.difference == 0.0
 
 
+def test_examples_that_belong_together_are_not_taken_for_independent() -> None:
+    """In the intervals of both prompts and in what is said of them, as in a run."""
+    val = [{**row, "mail": n // 8} for n, row in enumerate(rows())]
+    result = short(val=val, clusters="mail", max_tries=1)[1]
+    assert result.comparison.clusters == 6
+    assert len(set(result.before_val.clusters)) == len(set(result.after_val.clusters)) == 6
+    with pytest.raises(DataError, match="'thread', which says which examples belong together"):
+        short(val=val, clusters="thread")
+
+
 def test_the_result_does_not_depend_on_lanes() -> None:
     """Only how many races turn out not to have been needed does."""
     one, four = short(lanes=1)[1], short(lanes=4)[1]

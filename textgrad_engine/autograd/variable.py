@@ -485,7 +485,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_forget)
 
 BACKWARD: list[Callable[..., None]] = []
-"""The engine's entry, registered by `engine.py`: it sits below this file and sees nodes only."""
+"""What `backward` does, registered by `api.py`, which sits above this file."""
 
 
 def hooks_at(edge: GradientEdge) -> dict[int, Any]:

@@ -178,9 +178,6 @@ class Config(Section):
         budget: float | None = None,
         seed: int | None = None,
         optimizer: str | None = None,
-        max_epochs: int | None = None,
-        max_steps: int | None = None,
-        batch_size: int | None = None,
     ) -> Self:
         """A copy with what the command line says; None leaves the file's value.
 
@@ -190,9 +187,6 @@ class Config(Section):
             budget: in dollars.
             seed: of the run.
             optimizer: another optimizer; it keeps what all of them have, and has its own defaults for the rest.
-            max_epochs: passes over the training examples.
-            max_steps: optimizer steps, at most.
-            batch_size: examples in a step.
 
         Raises:
             ConfigError: a value is outside of its range.
@@ -200,13 +194,7 @@ class Config(Section):
         values = self.resolved()
         if model is not None:
             values["models"] = self.models.of(model).model_dump(mode="json", exclude_none=True)
-        for section, key, value in (
-            ("models", "base_url", base_url),
-            ("budget", "dollars", budget),
-            ("train", "max_epochs", max_epochs),
-            ("train", "max_steps", max_steps),
-            ("train", "batch_size", batch_size),
-        ):
+        for section, key, value in (("models", "base_url", base_url), ("budget", "dollars", budget)):
             if value is not None:
                 values[section] = {**values[section], key: value}
         if seed is not None:

@@ -85,6 +85,7 @@ def shrink(
                 parameters=[parameters[name] for name in found.best],
                 contracts=contracts,
                 guards=guards,
+                clusters=config.data.clusters,
                 allowance=allowance,
                 max_tries=max_tries,
                 lanes=lanes,

@@ -93,7 +93,7 @@ def demo_of(example: str, inputs: Mapping[str, Any], answer: Any, label: Any = N
 
 
 class _Examples(Protocol):
-    """What is needed here of `optim.search.Objective`, which knows of demonstrations and so cannot be named."""
+    """What is needed here of `optim.search.objective.Objective`, which knows of demonstrations: it cannot be named."""
 
     train: tuple[str, ...]
 

@@ -13,11 +13,9 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
@@ -25,15 +23,15 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.search.agenda import company, due
-from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.hearing import Hearing
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.moving import moved
 from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.on_board import BoardSearcher
 from textgrad_engine.optim.search.patch_volume import patch_volume
-from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.settling import MANY_TOGETHER, SHORTER, Settling, challenger
 from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.search.work import Workshop, ties
@@ -64,7 +62,7 @@ STRAGGLERS = 4
 """Patches are begun together when at most one part of so many of the lanes is still to be settled."""
 
 
-class PatchSearch(Searcher):
+class PatchSearch(BoardSearcher):
     """Searches with patches, several at the same time, and proves each by a paired race.
 
     A proposal takes a minibatch of training examples that fail, goes backward, asks for a patch of the parameters that
@@ -172,29 +170,8 @@ class PatchSearch(Searcher):
         self.feedback_batch_size, self.pool = feedback_batch_size, pool
         self.most_tries, self.ablate_every, self.seed = most_tries, ablate_every, seed
         self._lanes: Lanes[Found] = Lanes(lanes, ahead=AHEAD if lanes > 1 else 1)
-        self._board: Board | None = None
         self._base: Texts = ()
         self._round = 0  # the last proposal that was begun when the first one after the round before was settled
-
-    @property
-    def board(self) -> Board:
-        """What the search knows, for reports and tests.
-
-        Raises:
-            RuntimeError: no step was made yet.
-        """
-        if self._board is None:
-            raise RuntimeError("the search has no board before its first step")
-        return self._board
-
-    @property
-    def expected(self) -> float:
-        """The mean validation score that the best texts are expected to have."""
-        return self.board.mean
-
-    def texts(self) -> Texts:
-        """The best texts so far."""
-        return self.board.texts
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
@@ -207,25 +184,9 @@ class PatchSearch(Searcher):
             self._board.put_back()
         super().close()
 
-    def state_dict(self) -> dict[str, Any]:
-        """State and settings as plain data, with all that the search knows; what is under way is due again in it."""
-        board = None if self._board is None else self._board.state_dict()
-        return {**super().state_dict(), "board": board}
-
-    def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
-        take = super()._reading(state)
-        board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
-
-        def take_all() -> None:
-            take()
-            self._board = board
-
-        return take_all
-
     def _begin(self, objective: Objective) -> None:
         super()._begin(objective)
         variables = self._variables()
-        texts = tuple(str(variable.data) for variable in variables)
         groups = [next(g for g in self.param_groups if any(v is own for own in g["params"])) for v in variables]
         self._workshop = Workshop(
             variables=tuple(variables),
@@ -237,16 +198,12 @@ class PatchSearch(Searcher):
             allowance=self.allowance,
         )
         self._positions = {name: n for n, name in enumerate(objective.val)}
-        examples = (tuple(objective.train), tuple(objective.val))
-        if self._board is None or (self._board.texts, self._board.examples) != (texts, examples):
-            begun = 0 if self._board is None else self._board.begun  # the edits of before keep their ids
-            origins = tuple(tuple(self.origins(variable)) for variable in variables)
-            self._board = Board(texts, origins, limits=objective.scale, begun=begun, examples=examples)
+        self._take_up(objective, 0 if self._board is None else self._board.begun)  # the edits of before keep their ids
         self._round = 0
         self._waiting = list(range(len(objective.val)))
         random.Random(self.seed).shuffle(self._waiting)
-        self._waiting = [n for n in self._waiting if n not in self._board.val]
-        objective.adopt(texts)
+        self._waiting = [n for n in self._waiting if n not in self.board.val]
+        objective.adopt(self.board.texts)
 
     def _decide(self, objective: Objective) -> Decision | None:
         # Note on bases: proposals under way share the texts they started from, so what a race buys of these is bought

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
-
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
@@ -27,9 +25,10 @@ from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.drafts import Desk, Draft, Job
 from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
+from textgrad_engine.optim.search.on_board import BoardSearcher
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, answered, balance, run_race
-from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.search.work import is_shorter
 from textgrad_engine.optim.settings import at_least
@@ -105,7 +104,7 @@ def _shaken(parts: list[str], rng: random.Random) -> list[str]:
     return found
 
 
-class RandomSearch(Searcher):
+class RandomSearch(BoardSearcher):
     """Tries proposals made without feedback, one after the other, and keeps what a paired race shows to be better.
 
     What is shorter is kept, too, when no difference is shown on all the examples that may be run.
@@ -172,28 +171,7 @@ class RandomSearch(Searcher):
         super().__init__(params, settings)
         self.proposer, self.model, self.proposals = self._proposer(proposer), model, proposals
         self.max_edits, self.momentum, self.allowance, self.seed = max_edits, momentum, allowance, seed
-        self._board: Board | None = None
         self._tried: dict[Texts, None] = {}  # in the order of trying, which the proposer is shown
-
-    @property
-    def board(self) -> Board:
-        """What the search knows, for reports and tests.
-
-        Raises:
-            RuntimeError: no step was made yet.
-        """
-        if self._board is None:
-            raise RuntimeError("the search has no board before its first step")
-        return self._board
-
-    @property
-    def expected(self) -> float:
-        """The mean validation score that the best texts are expected to have."""
-        return self.board.mean
-
-    def texts(self) -> Texts:
-        """The best texts so far."""
-        return self.board.texts
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
@@ -221,30 +199,24 @@ class RandomSearch(Searcher):
 
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data, with what was tried."""
-        board = None if self._board is None else self._board.state_dict()
-        return {**super().state_dict(), "board": board, "tried": list(map(list, self._tried))}
+        return {**super().state_dict(), "tried": list(map(list, self._tried))}
 
     def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
         take = super()._reading(state)
-        board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
         tried = dict.fromkeys(tuple(texts) for texts in state["tried"])
 
         def take_all() -> None:
             take()
-            self._board, self._tried = board, tried
+            self._tried = tried
 
         return take_all
 
     def _begin(self, objective: Objective) -> None:
         super()._begin(objective)
         self._desk = Desk.of(self, self.model)
-        variables = self._variables()
-        texts = tuple(str(variable.data) for variable in variables)
-        if self._board is None or self._board.texts != texts:
-            origins = tuple(tuple(self.origins(variable)) for variable in variables)
-            self._board = Board(texts, origins, limits=objective.scale)
-            self._tried = {texts: None}
-        objective.adopt(texts)
+        if self._take_up(objective):
+            self._tried = {self.board.texts: None}
+        objective.adopt(self.board.texts)
 
     def _decide(self, objective: Objective) -> Decision | None:
         board = self.board

@@ -41,7 +41,7 @@ __all__ = ["RunFolder", "append_evaluation", "check_shrunk", "write_atomically",
 
 
 class RunFolder:
-    """A `train.Callback` that writes a run folder.
+    """A `train.events.Callback` that writes a run folder.
 
     Lines are appended as things happen, and each is with the operating system before the run goes on; other files are
     replaced as a whole. At the end the completions are put into an order that does not depend on time, so that two runs
@@ -62,7 +62,7 @@ class RunFolder:
     """
 
     at_once = True
-    """What was paid for is on disk before it is used; see `train.Callback`."""
+    """What was paid for is on disk before it is used; see `train.events.Callback`."""
 
     def __init__(self, path: str | Path, config: Mapping[str, Any] | None = None) -> None:
         self.path = Path(path)

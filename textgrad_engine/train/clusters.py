@@ -17,7 +17,7 @@ import random
 from collections.abc import Hashable, Iterable, Sequence
 
 from textgrad_engine.train.distributions import normal_cdf, t_quantile
-from textgrad_engine.train.intervals import PairedDifference, t_test, wilson_interval
+from textgrad_engine.train.intervals import PairedDifference, paired_difference, t_test, wilson_interval
 from textgrad_engine.train.permutation import sign_flip
 from textgrad_engine.train.scores import check_confidence, cluster_sums, finite_scores, same_length
 
@@ -93,7 +93,9 @@ def clustered_difference(
 
     The interval is that of `clustered_interval` for the differences. The p-value is of the sign-flip test: when there
     is no difference, each cluster's sum of differences is as likely to have the opposite sign. It needs no formula for
-    the error, and holds with few clusters, too (with fewer than 6, it never comes below 0.05).
+    the error, and holds with few clusters, too (with fewer than 6, it never comes below 0.05). Where scores are 0 or 1
+    and all examples change alike, or none does, the interval is that of `paired_difference` with the clusters as the
+    examples.
 
     Args:
         before: the score of each example by the first program.
@@ -116,6 +118,10 @@ def clustered_difference(
     differences = [new - old for old, new in zip(first, second)]
     sums, sizes = cluster_sums(differences, clusters)
     found = _t_of_clusters(sums, sizes, confidence)
+    if found.low == found.high and len(set(differences)) == 1 and {*first, *second} <= {0.0, 1.0}:
+        # That none of nine clusters changes does not mean that none ever does: they are taken as the examples.
+        old, new = [first[0]] * len(sums), [second[0]] * len(sums)
+        found = paired_difference(old, new, confidence)
     return found._replace(p_value=sign_flip(sums, seed=seed))
 
 

@@ -142,7 +142,7 @@ class Objective:
     def scores(
         self, texts: Texts, positions: Sequence[int], split: Split = "val", *, repeat: int = 0
     ) -> list[float | None]:
-        """The scores of some examples with these texts; see `optim.search.Objective`.
+        """The scores of some examples with these texts; see `optim.search.objective`.
 
         Raises:
             TypeError: the loss is no number.
@@ -163,7 +163,7 @@ class Objective:
         return [[found.score for found in row] for row in self._results(wanted)]
 
     def latencies(self, texts: Texts, positions: Sequence[int], split: Split = "val") -> list[float | None]:
-        """The seconds that the forward calls of some examples took with these texts; see `optim.search.Objective`."""
+        """The seconds that the forward calls of some examples took with these texts; see `optim.search.objective`."""
         found: list[float | None] = []
         for position in positions:
             key: _Key = (texts, split, position, 0)
@@ -332,7 +332,7 @@ class Objective:
                     self._shared.setdefault(key, future)
 
     def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
-        """Why the guards refuse texts that won their race; see `optim.search.Objective`.
+        """Why the guards refuse texts that won their race; see `optim.search.objective`.
 
         Raises:
             ModelError: the models cannot be asked at all, or the budget is spent.
@@ -345,7 +345,7 @@ class Objective:
             return f"the guarded examples could not be run: {type(error).__name__}: {error}"
 
     def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
-        """The positions of the examples for which the guards refuse texts; see `optim.search.Objective`.
+        """The positions of the examples for which the guards refuse texts; see `optim.search.objective`.
 
         Raises:
             ModelError: the models cannot be asked at all, or the budget is spent.

@@ -72,6 +72,7 @@ def shrink(
     parameters: Sequence[Variable] | None = None,
     contracts: Iterable[Contract] = (),
     guards: Guards | None = None,
+    clusters: str | None = None,
     doubt: float = KEEP,
     allowance: int | None = None,
     max_tries: int | None = None,
@@ -95,6 +96,8 @@ def shrink(
         parameters: what is shrunk; None for all parameters of the program that require grad.
         contracts: what each text must keep.
         guards: what must not break.
+        clusters: the field that says which examples belong together; intervals and the verdict then do not take them
+            for independent. Races do.
         doubt: a line stays when it is this probable that the texts are worse without it; above 0.5.
         allowance: at most so many examples in a race; None for all.
         max_tries: at most so many races for each text; None sets no limit.
@@ -123,7 +126,14 @@ def shrink(
         ({'system': 'Shout.'}, {'system': (1, 3)})
     """
     objective = Objective(
-        program, loss, val, target=target, concurrency=concurrency, parameters=parameters, guards=guards
+        program,
+        loss,
+        val,
+        target=target,
+        concurrency=concurrency,
+        parameters=parameters,
+        guards=guards,
+        clusters=clusters,
     )
     start = tuple(str(parameter.data) for parameter in objective.parameters)
     objective.adopt(start)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, optim, use_models
+from textgrad_engine import Variable, optim, templates, use_models
 from textgrad_engine.errors import AuthenticationFailed, ContentFiltered
-from textgrad_engine.llm import Request
+from textgrad_engine.llm import Request, tokens
 from textgrad_engine.optim import MaxTokens
 from textgrad_engine.optim.proposers import Rewrite
 from textgrad_engine.optim.search.by_scores import ByScores, shown_scores
@@ -45,6 +45,16 @@ def test_each_parameter_has_the_contracts_of_its_group() -> None:
     assert MaxTokens(5).describe("x") in words[1]
     assert desk().problem(("Sort.", "Check."), ("Sort.", "one two three four five six seven")) != ""
     assert desk().problem(("Sort.", "Check."), ("one two three four five six seven", "Check.")) == ""
+
+
+def test_feedback_leaves_room_for_what_the_proposer_is_told_beside_it() -> None:
+    """In a small context the system message counts, too, whichever search asks."""
+    model = FunctionModel(lambda request: "")
+    model.context = 1024  # type: ignore[attr-defined]
+    told = tokens.count(templates.load("optimizer_patch").system)
+    with use_models(forward=model):
+        assert desk().room(0, []) == 512 - told
+        assert desk().room(0, ["a b c"]) == 512 - told - tokens.count("a b c")
 
 
 def test_a_lost_answer_costs_its_job_alone() -> None:

@@ -93,6 +93,23 @@ def test_state_put_back_goes_on_as_if_nothing_had_happened(make: Make, parcels: 
         assert again.finished
 
 
+def test_other_examples_begin_a_new_search(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
+    """What was tried, scored and counted before is of other examples, whichever of the two sets has changed."""
+    task = parcels()
+    program = task.program()
+    search = make(list(program.parameters()))
+    steps(task, program, search)
+    few = task.train[: len(task.train) // 2]
+    for train, val in ((task.val, task.train), (few, task.train), (few, task.val)):
+        search.close()
+        objective = Objective(program, task.loss, train, val)
+        with use_models(forward=task.model):
+            numbers = [found.number for _ in range(3) if (found := search.step(objective)) is not None]
+        assert numbers[:1] == [1]
+        assert numbers == list(range(1, len(numbers) + 1))
+    search.close()
+
+
 def test_what_was_kept_tells_the_best_texts(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
     """Whoever reads the journal of a run that was killed takes the changes of what was kept, one after the other."""
     task = parcels()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from textgrad_engine import dispatch
+from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.cache import repeat
@@ -110,7 +110,14 @@ class Desk:
             **more,
         )
 
-    def heard(self, gradient: Sequence[Variable], candidate: Candidate, parameter: int, step: int) -> Heard:
+    def heard(
+        self,
+        gradient: Sequence[Variable],
+        candidate: Candidate,
+        parameter: int,
+        step: int,
+        history: tuple[str, ...] = (),
+    ) -> Heard:
         """The feedback on one parameter of a candidate, for `optim.gather.gather`.
 
         Args:
@@ -118,18 +125,21 @@ class Desk:
             candidate: whose text it is about.
             parameter: which one, by position.
             step: the number of the proposal.
+            history: what was tried before.
         """
         text = candidate.texts[parameter]
         return Heard(
             gradient,
             Context(text, self.variables[parameter].role, self.model, step),
-            lambda history: self.room(parameter, [text, *history]),
+            lambda told: self.room(parameter, [text, *told]),
             self.groups[parameter]["transforms"],
+            history,
         )
 
     def room(self, parameter: int, beside: Iterable[str]) -> int:
         """How many tokens of feedback, or of what stands in its place, may be shown beside other texts."""
-        return LateModel(self.model).room(self.groups[parameter]["max_feedback_tokens"], beside)
+        fixed = templates.load("optimizer_patch").system  # the longest of those beside feedback
+        return LateModel(self.model).room(self.groups[parameter]["max_feedback_tokens"], [*beside, fixed])
 
     def contracts(self, parameter: int) -> tuple[Contract, ...]:
         """What the texts of a parameter must keep."""

@@ -154,11 +154,13 @@ class PopulationSearcher(Searcher):
         self._desk = Desk.of(self, self.model)
         variables = self._variables()
         texts = tuple(str(variable.data) for variable in variables)
-        if self._population is None or self.texts() != texts or self.population.val != tuple(objective.val):
-            self._population = Population(tuple(objective.val), objective.scale)
+        train, val = tuple(objective.train), tuple(objective.val)
+        held = self._population
+        if held is None or (self.texts(), held.train, held.val) != (texts, train, val):
+            self._population = Population(val, objective.scale, train=train)
             self._population.add(Candidate(texts, tuple(tuple(self.origins(variable)) for variable in variables)))
             self._waiting.clear()
-            self._best = 0
+            self._best = self._begun = 0
             self._remember({})
         objective.adopt(texts)
 

@@ -41,6 +41,7 @@ class Population:
         scores: for each candidate its validation scores by position; None where no answer was to be had.
         costs: for each candidate what each of these costs, in units of the score (`optim.search.objective.costs_of`).
             Means, leads and the frontier are of scores less their costs.
+        train: the ids of the training examples that candidates are made from.
     """
 
     val: tuple[str, ...]
@@ -48,6 +49,7 @@ class Population:
     candidates: list[Candidate] = field(default_factory=list)
     scores: list[dict[int, float | None]] = field(default_factory=list)
     costs: list[dict[int, float]] = field(default_factory=list)
+    train: tuple[str, ...] = ()
 
     def add(self, candidate: Candidate) -> int:
         """Take a candidate in. Returns its number."""

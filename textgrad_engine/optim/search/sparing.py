@@ -1,6 +1,6 @@
 """When a guard refuses a patch that won its race: its edits without those that break what must not break.
 
-Searches do it with what a lane brings back, and the Trainer with a step of an optimizer (`train.sparing`).
+Searches do it with what a lane brings back, and the Trainer with a step of an optimizer (`train.proving`).
 
 Which edits these are is found on the broken examples alone: each edit is put into the texts by itself and run there.
 Where no edit breaks them by itself, the patch is tried without each. What is left must keep all that is guarded, and

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +14,8 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
-from textgrad_engine.optim.contracts import broken, contracts_for
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.gather import Heard, gather
+from textgrad_engine.optim.gather import gather
 from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, Evidence, apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
@@ -23,9 +23,11 @@ from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.credit import credit, shares
+from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.found import Found, Kind
 from textgrad_engine.optim.search.hearing import Share
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
+from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.proving import Racing, proven, trimmed_race
 from textgrad_engine.optim.search.race import (
     BATCH,
@@ -43,7 +45,6 @@ from textgrad_engine.optim.search.race import (
 )
 from textgrad_engine.optim.search.sparing import is_better, spared
 from textgrad_engine.optim.telling import without_what_is_there
-from textgrad_engine.optim.transforms import Context
 
 __all__ = ["Workshop", "in_edits", "is_shorter", "support_of", "ties"]
 
@@ -113,7 +114,8 @@ class Workshop:
         briefs: dict[int, Brief] = {}
         left_out: dict[int, int] = {}
         wanted = {n: share for n, share in enumerate(shares(credit(said.gradients), max_edits)) if share}
-        heard = [self._heard(board, n, said.gradients[n], history, number) for n in wanted]
+        best = Candidate(board.texts, board.origins)
+        heard = [self._desk.heard(said.gradients[n], best, n, number, history) for n in wanted]
         for (n, share), shown in zip(wanted.items(), gather(heard)):
             if isinstance(shown, str):
                 found = replace(found, problems=(*found.problems, shown), lost=True)
@@ -226,11 +228,11 @@ class Workshop:
 
     def problem(self, before: Texts, after: Texts) -> str:
         """What is wrong with texts by their contracts; "" when they keep them."""
-        found = []
-        for group, old, new in zip(self.groups, before, after):
-            if new != old:
-                found.append(broken(contracts_for(group["constraints"], group["max_tokens"]), old, new) or "")
-        return "; ".join(filter(None, found))
+        return self._desk.problem(before, after)
+
+    @functools.cached_property
+    def _desk(self) -> Desk:
+        return Desk(self.variables, self.groups, self.model)
 
     def _nothing(self, board: Board, number: int, kind: Kind) -> Found:
         return Found(number, kind, board.texts, board.origins, board.texts, board.origins)
@@ -244,17 +246,8 @@ class Workshop:
         max_edits: int,
         number: int,
     ) -> Brief:
-        group = self.groups[n]
-        return Brief(
-            role=self.variables[n].role,
-            text=board.texts[n],
-            origins=board.origins[n],
-            items=items,
-            history=history,
-            contracts=contracts_for(group["constraints"], group["max_tokens"]),
-            max_edits=max_edits,
-            step=number,
-        )
+        best = Candidate(board.texts, board.origins)
+        return self._desk.brief(best, n, step=number, max_edits=max_edits, items=items, history=history)
 
     def _ask(self, found: Found, briefs: Mapping[int, Brief], left_out: Mapping[int, int]) -> Found:
         """Ask for proposals for several parameters at once; one that is lost costs the others nothing."""
@@ -290,23 +283,6 @@ class Workshop:
             problems=tuple(problems),
             lost=not changes,
         )
-
-    def _heard(
-        self, board: Board, n: int, gradient: Sequence[Variable], history: tuple[str, ...], number: int
-    ) -> Heard:
-        context = Context(board.texts[n], self.variables[n].role, self.model, number)
-        return Heard(
-            gradient,
-            context,
-            lambda told: self._room(n, [board.texts[n], *told]),
-            self.groups[n]["transforms"],
-            history,
-        )
-
-    def _room(self, n: int, beside: Sequence[str]) -> int:
-        """How many tokens of feedback on a parameter may be shown beside other texts."""
-        fixed = templates.load("optimizer_patch").system
-        return LateModel(self.model).room(self.groups[n]["max_feedback_tokens"], [*beside, fixed])
 
     def _changes(self, before: Texts, after: Texts) -> tuple[Change, ...]:
         pairs = zip(self.variables, before, after)

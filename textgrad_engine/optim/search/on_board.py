@@ -1,0 +1,75 @@
+"""`BoardSearcher`: base of the searches that keep one best candidate, and what they know, on a board."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.searcher import Searcher
+
+__all__ = ["BoardSearcher"]
+
+
+class BoardSearcher(Searcher):
+    """Base of searches with a `Board`; a subclass proposes, and decides what is kept."""
+
+    _board: Board | None = None
+
+    @property
+    def board(self) -> Board:
+        """What the search knows, for reports and tests.
+
+        Raises:
+            RuntimeError: no step was made yet.
+        """
+        if self._board is None:
+            raise RuntimeError("the search has no board before its first step")
+        return self._board
+
+    @property
+    def expected(self) -> float:
+        """The mean validation score that the best texts are expected to have."""
+        return self.board.mean
+
+    def texts(self) -> Texts:
+        """The best texts so far."""
+        return self.board.texts
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and settings as plain data, with all that the search knows."""
+        board = None if self._board is None else self._board.state_dict()
+        return {**super().state_dict(), "board": board}
+
+    def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
+        take = super()._reading(state)
+        board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
+
+        def take_all() -> None:
+            take()
+            self._board = board
+
+        return take_all
+
+    def _take_up(self, objective: Objective, begun: int = 0) -> bool:
+        """See that there is a board about the texts of now and the examples of an objective.
+
+        Args:
+            objective: the objective.
+            begun: so many proposals were begun before the first one of a new board.
+
+        Returns:
+            Whether the board is a new one.
+        """
+        variables = self._variables()
+        texts = tuple(str(variable.data) for variable in variables)
+        examples = (tuple(objective.train), tuple(objective.val))
+        held = self._board
+        if held is not None and (held.texts, held.examples) == (texts, examples):
+            return False
+        origins = tuple(tuple(self.origins(variable)) for variable in variables)
+        self._board = Board(texts, origins, limits=objective.scale, begun=begun, examples=examples)
+        return True
