@@ -134,13 +134,13 @@ def test_step_runs_hooks_and_closure_in_order() -> None:
         (prompt + "").backward("more, please")
         return "loss"
 
-    pre = optimizer.register_step_pre_hook(lambda it: seen.append(("pre", it.steps)))
-    optimizer.register_step_post_hook(lambda it: seen.append(("post", prompt.data)))
+    pre = optimizer.register_step_pre_hook(lambda it, args, kwargs: seen.append(("pre", it.steps, args, kwargs)))
+    optimizer.register_step_post_hook(lambda it, *_: seen.append(("post", prompt.data)))
     assert optimizer.step(closure) == "loss"
-    assert seen == [("pre", 0), ("closure", "text"), ("post", "text\nmore")]
+    assert seen == [("pre", 0, (closure,), {}), ("closure", "text"), ("post", "text\nmore")]
     pre.remove()
     optimizer.step()
-    assert [name for name, _ in seen[3:]] == ["post"]
+    assert [name for name, *_ in seen[3:]] == ["post"]
 
 
 def test_astep_works_inside_a_running_loop() -> None:
@@ -275,6 +275,7 @@ def test_a_class_of_ones_own_takes_the_state_of_its_base() -> None:
             "of the state: max_tokens must be at",
         ),
         (lambda state: state["param_groups"][0].update(constraints="x"), TypeError, r"of the state: .*write \['x'\]"),
+        (lambda state: state["param_groups"][0].update(lr=3), ValueError, r"of the state: \w+ has no setting 'lr'"),
         (lambda state: state.pop("steps"), ValueError, "the state lacks 'steps', which that of"),
         (lambda state: state.update(state={3: {}}), ValueError, "the state is of parameter 3, too; this opt"),
     ],

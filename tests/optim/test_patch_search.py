@@ -1298,7 +1298,7 @@ def test_what_an_error_has_ended_is_done_after_all(kind: str, taken: str, make: 
             raise AuthenticationFailed("no such key")
 
     here.before = refuse
-    here.search.register_step_post_hook(lambda search: done.append(here.search.decided))
+    here.search.register_step_post_hook(lambda *_: done.append(here.search.decided))
     with pytest.raises(AuthenticationFailed):
         here.steps()
     here.search.close()

@@ -3,6 +3,7 @@
 `TGD` goes step by step; the others search, and try texts out before they change a parameter.
 """
 
+from textgrad_engine.optim import proposers, schedules, transforms
 from textgrad_engine.optim.beam_search import BeamSearch
 from textgrad_engine.optim.bootstrap_demos import BootstrapDemos
 from textgrad_engine.optim.contracts import (
@@ -53,4 +54,7 @@ __all__ = [
     "Requires",
     "TGD",
     "Wish",
+    "proposers",
+    "schedules",
+    "transforms",
 ]

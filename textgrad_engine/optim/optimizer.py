@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from pydantic import TypeAdapter
 
@@ -20,6 +21,7 @@ from textgrad_engine.optim.settings import named, shared
 __all__ = ["Change", "Optimizer", "check_step_cancelled"]
 
 Closure = Callable[[], Any]
+StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], None]"
 
 
 @dataclass(frozen=True)
@@ -118,15 +120,12 @@ class Optimizer:
         Args:
             closure: computes losses and calls backward again; its result is returned.
         """
-        for hook in tuple(self._pre_hooks.values()):
-            hook(self)
-        result = closure() if closure is not None else None
-        self.steps += 1
-        self.changes = []
-        check_step_cancelled()
-        self._step()
-        for hook in tuple(self._post_hooks.values()):
-            hook(self)
+        with self._hooked(closure):
+            result = closure() if closure is not None else None
+            self.steps += 1
+            self.changes = []
+            check_step_cancelled()
+            self._step()
         return result
 
     async def astep(self, closure: Closure | None = None) -> Any:
@@ -183,13 +182,26 @@ class Optimizer:
     def record_outcome(self, outcome: str) -> None:
         """Be told in words what became of the last step; an optimizer without memory does nothing with it."""
 
-    def register_step_pre_hook(self, hook: Callable[[Optimizer], None]) -> Handle:
-        """Have ``hook(optimizer)`` called before each step."""
+    def register_step_pre_hook(self, hook: StepHook) -> Handle:
+        """Have ``hook(optimizer, args, kwargs)`` called before each step, with what `step` was given.
+
+        As in `torch.optim`, but that `args` does not hold the optimizer once more, and what a hook returns is ignored.
+        """
         return add_hook(self._pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable[[Optimizer], None]) -> Handle:
-        """Have ``hook(optimizer)`` called after each step."""
+    def register_step_post_hook(self, hook: StepHook) -> Handle:
+        """Have ``hook(optimizer, args, kwargs)`` called after each step; see `register_step_pre_hook`."""
         return add_hook(self._post_hooks, hook)
+
+    @contextlib.contextmanager
+    def _hooked(self, closure: Any) -> Iterator[None]:
+        """Around a step: hooks are called before it, and after it if nothing went wrong."""
+        args = () if closure is None else (closure,)
+        for hook in tuple(self._pre_hooks.values()):
+            hook(self, args, {})
+        yield
+        for hook in tuple(self._post_hooks.values()):
+            hook(self, args, {})
 
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data; parameters are numbered in order.
@@ -208,11 +220,13 @@ class Optimizer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` gave; the parameters themselves, and their requires_grad, stay as they are.
 
+        So does a setting of a group that the state does not have, as it may have been saved before there was one.
+
         After an error everything is as before.
 
         Raises:
             ValueError: it is another optimizer's, belongs to other groups, lacks something, or has a setting that is
-                out of range.
+                unknown or out of range.
             TypeError: it is no state, or a setting in it is of a wrong kind.
         """
         self._check_owner(state)
@@ -252,6 +266,8 @@ class Optimizer:
         settings = []
         for number, other in enumerate(state["param_groups"]):
             with named(f"param_groups[{number}] of the state"):
+                if strange := [name for name in other if name not in ("params", *self.defaults)]:
+                    raise ValueError(f"{type(self).__name__} has no setting {strange[0]!r}")
                 settings.append(self._checked({name: value for name, value in other.items() if name != "params"}))
         variables = dict(enumerate(self._variables()))
         steps = int(state["steps"])

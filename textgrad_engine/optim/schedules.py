@@ -54,7 +54,7 @@ class EditSchedule:
     def attach(self) -> Handle:
         """Have the number set before each step of the optimizer, by the optimizer's own count; see `Handle.remove`."""
 
-        def before(optimizer: Optimizer) -> None:
+        def before(optimizer: Optimizer, *_: Any) -> None:
             self.count = optimizer.steps
             self._set()
 

@@ -121,8 +121,8 @@ def test_hooks_are_called_around_every_step() -> None:
     here = program("a")
     (system,) = here.parameters()
     search, seen = Counting(here.parameters()), []
-    search.register_step_pre_hook(lambda _: seen.append(f"before {system.data}"))
-    search.register_step_post_hook(lambda _: seen.append(f"after {system.data}"))
+    search.register_step_pre_hook(lambda *_: seen.append(f"before {system.data}"))
+    search.register_step_post_hook(lambda *_: seen.append(f"after {system.data}"))
     search.step(objective(here))
     assert seen == ["before a", "after 0/1"]
 

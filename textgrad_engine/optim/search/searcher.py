@@ -101,19 +101,16 @@ class Searcher(Optimizer):
             self._begin(closure)
         elif self._objective is not closure:
             raise ValueError(f"{type(self).__name__} was begun with another objective; close() it first")
-        for hook in tuple(self._pre_hooks.values()):
-            hook(self)
-        self.changes = []
-        self.decided = self._decide(closure)
-        check_step_cancelled()
-        if self.decided is None:
-            self.finished = True
-        else:
-            self.steps += 1
-            self.changes = list(self.decided.changes)
-            self._write(self.texts())
-        for hook in tuple(self._post_hooks.values()):
-            hook(self)
+        with self._hooked(closure):
+            self.changes = []
+            self.decided = self._decide(closure)
+            check_step_cancelled()
+            if self.decided is None:
+                self.finished = True
+            else:
+                self.steps += 1
+                self.changes = list(self.decided.changes)
+                self._write(self.texts())
         return self.decided
 
     @property
