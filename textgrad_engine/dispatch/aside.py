@@ -62,7 +62,7 @@ async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[
             loop.call_soon_threadsafe(wake)
 
     context = copy_context()
-    if not in_loop_thread():  # no user code is on its stack
+    if not in_loop_thread():  # that one has no user code on its stack
         context.run(begun_from.set, caller_line())
     (begin_in_turn if in_turn else begin)(lambda: context.run(run))
     try:

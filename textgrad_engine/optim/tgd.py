@@ -62,8 +62,8 @@ class TGD(Optimizer):
             for, where its size is known; whole items are left out beyond it.
         use_feedback: False makes it a control, which shows what rewriting alone does: each step writes every parameter
             anew (`proposers.Unaided`, unless there is a `proposer`), whether or not there is feedback on it, and is
-            shown the last texts that were tried and are not used. `mode`, `max_edits` and `examples` then do not
-            matter. A Trainer runs no backward pass where no group has it True.
+            shown the last texts that were tried and are not used. `mode`, `max_edits`, `examples` and (unless there is
+            a `proposer`) `momentum` then do not matter. A Trainer runs no backward pass where no group has it True.
         examples: texts for other programs that work well, which the model is shown (TextGrad's in-context examples).
         transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), newest_first()]``; None is
             ``[dedupe()]``. Momentum and the limit of tokens come behind it.
