@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 
 import pytest
@@ -631,6 +631,21 @@ def test_the_line_of_a_pass_is_found_where_there_is_none():
     assert str(dispatch.caller_line(of_pass=True)) == "program.py:3"
     assert dispatch.caller_line().file == __file__
     dispatch.asked_from.reset(token)
+
+
+def test_work_aside_knows_a_line_of_the_user():
+    """The one that began it, not one of Python's threads."""
+
+    async def line_aside():
+        return await dispatch.aside(dispatch.caller_line)
+
+    assert asyncio.run(line_aside()).file == __file__
+
+
+def test_where_nobody_wrote_anything_there_is_no_line():
+    """A thread of the user's own, with nothing but the library's code in it."""
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(dispatch.caller_line).result() == ""
 
 
 # processes

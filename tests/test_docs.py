@@ -2,6 +2,8 @@
 
 import contextlib
 import importlib
+import inspect
+import operator
 import pkgutil
 import re
 from pathlib import Path
@@ -36,6 +38,22 @@ def test_every_test_that_a_page_names_exists() -> None:
     defined = {name for source in sources for name in re.findall(r"def (test_\w+)\(", source)}
     assert named
     assert named <= defined, sorted(named - defined)
+
+
+PORTED = [
+    (path, words)
+    for row in re.findall(r"^\| .* \|$", (ROOT / "docs" / "porting.md").read_text(), re.MULTILINE)
+    for path, words in re.findall(r"`([A-Za-z_.]+)(?:\((.*?)\))?`", row.split(" | ")[-1])
+    if path not in {"forward", "fn"}  # of the reader's own
+]
+
+
+@pytest.mark.parametrize(("path", "words"), sorted(set(PORTED)))
+def test_what_another_library_s_name_is_called_here_is_there(path: str, words: str) -> None:
+    """Who ports a program can type what the right-hand column says, with its keywords."""
+    found = operator.attrgetter(path)(tg)
+    if words:
+        inspect.signature(found).bind_partial(**{word.removesuffix("=…"): None for word in words.split(", ")})
 
 
 PARTS = sorted({name for _, name, _ in pkgutil.iter_modules(tg.__path__)})

@@ -1,8 +1,10 @@
 """The public surface, and what importing it costs."""
 
 import importlib
+import operator
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 
@@ -58,6 +60,14 @@ def test_public_names_of_the_top_level() -> None:
         "enable_grad", "evaluate", "func", "is_grad_enabled", "llm", "nn", "no_grad", "ops", "optim",
         "set_grad_enabled", "set_models", "use_models",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "here"), sorted(tg._ELSEWHERE.items()))
+def test_a_name_of_another_library_says_what_it_is_called_here(name: str, here: str) -> None:
+    """What ported code fails on first; the name that is given is there."""
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is {re.escape(here)} \(docs/porting\.md\)"):
+        getattr(tg, name)
+    assert operator.attrgetter(here)(tg)
 
 
 IMPORT_EACH_FIRST = """

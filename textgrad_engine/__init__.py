@@ -64,6 +64,31 @@ _HOMES = {
     "train": ("Comparison", "Evaluation", "TrainResult", "Trainer", "aevaluate", "compare", "evaluate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_ELSEWHERE = {
+    "BlackboxLLM": "nn.ChatCompletion",
+    "Component": "nn.Module",
+    "DataLoader": "data.DataLoader",
+    "Evaluate": "evaluate",
+    "GEPA": "optim.ParetoSearch",
+    "Generator": "nn.ChatCompletion",
+    "Module": "nn.Module",
+    "Optimizer": "optim.Optimizer",
+    "Parameter": "nn.Parameter",
+    "Predict": "nn.ChatCompletion",
+    "TGD": "optim.TGD",
+    "TGDOptimizer": "optim.TGD",
+    "Tensor": "Variable",
+    "TextLoss": "nn.TextLoss",
+    "TextualGradientDescent": "optim.TGD",
+    "configure": "set_models",
+    "get_engine": "llm.resolve",
+    "grad": "autograd.grad",
+    "set_backward_engine": "set_models",
+    "sum": "ops.sum",
+    "tensor": "Variable",
+    "vmap": "func.vmap",
+}
+"""What other libraries have at the top, and its name here; docs/porting.md has more."""
 
 
 def __getattr__(name: str) -> Any:
@@ -75,7 +100,8 @@ def __getattr__(name: str) -> Any:
             importlib.import_module("textgrad_engine.store")  # registers how a run folder is written
         value = getattr(importlib.import_module(f"textgrad_engine.{_HOME_OF[name]}"), name)
     else:
-        raise AttributeError(f"module 'textgrad_engine' has no attribute {name!r}")
+        hint = f"; it is {_ELSEWHERE[name]} (docs/porting.md)" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module 'textgrad_engine' has no attribute {name!r}{hint}")
     globals()[name] = value
     return value
 

@@ -315,3 +315,21 @@ def test_a_part_with_two_names_is_replaced_by_either() -> None:
         assert func.functional_call(program, {name: "Q"}, "x").data == "Q: Q: x"
     with pytest.raises(KeyError, match=r"'a.prompt' and 'b.prompt' are one parameter"):
         func.functional_call(program, {"a.prompt": "Q", "b.prompt": "R"}, "x")
+
+
+def test_arguments_may_come_as_in_torch() -> None:
+    """A tuple, a dict behind it, and several mappings of values; what would be ambiguous says what to type."""
+    program, rude = Program(), "two: one: x kind=kind!"
+    parameters, buffers = {"tone": "kind"}, {"suffix": "!"}
+    assert func.functional_call(program, (parameters, buffers), ("x",)).data == rude
+    assert func.functional_call(program, [parameters, buffers], "x").data == rude
+    assert func.functional_call(program, buffers, (), {"text": "x"}).data == rude
+    assert func.functional_call(program, buffers, (), text="x").data == rude
+    with pytest.raises(TypeError, match=r"came in a dict and by name \(text\)"):
+        func.functional_call(program, buffers, (), {"text": "x"}, text="x")
+    with pytest.raises(KeyError, match="'suffix' is given in two of the mappings"):
+        func.functional_call(program, (buffers, buffers), "x")
+    with pytest.raises(TypeError, match="got str 'x' at position 1"):
+        func.functional_call(program, (buffers, "x"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a mapping of names says, or several of them do, got int 3"):
+        func.functional_call(program, 3)  # type: ignore[arg-type]

@@ -123,3 +123,13 @@ def test_graphs_made_in_threads_are_one_graph() -> None:
 
     tg.backward(pmap(work)(["a", "b", "c"]), ["on a", "on b", "on c"])
     assert [item.data for item in prompt.grad] == ["on a", "on b", "on c"]
+
+
+def test_a_thread_knows_a_line_of_the_user() -> None:
+    """The one that asked for all items, where the item's own work has none; not one of Python's threads."""
+
+    chat = nn.ChatCompletion("{word}", model=ScriptedModel([ValueError("down")]))
+    with pytest.raises(ValueError, match="down") as caught:
+        _ = pmap(chat)(["a"])[0].data
+    number = test_a_thread_knows_a_line_of_the_user.__code__.co_firstlineno + 5
+    assert any(note.endswith(f"asked for at {__file__}:{number}") for note in caught.value.__notes__)

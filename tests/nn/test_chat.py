@@ -141,3 +141,20 @@ def test_a_changed_parameter_is_what_the_next_call_sends() -> None:
     with tg.no_grad():
         chat.system.data = "new"
     assert (before.data, chat(x="1").data) == ("old", "new")
+
+
+def test_a_value_without_a_name_fills_the_one_slot_that_is_left() -> None:
+    """As in a Sequential; where it is not plain which slot that is, the call is written out."""
+    echo = FunctionModel(lambda request: request.messages[-1].text)
+    assert nn.ChatCompletion("Say {what}.", model=echo)("hello").data == "Say hello."
+    assert nn.ChatCompletion("{a}, {b}", model=echo)("x", a="y").data == "y, x"
+    call = r"chat\(question=…, context=…\)"
+    two = nn.ChatCompletion("{question} {context}", model=echo)
+    with pytest.raises(TypeError, match=f"str 'x' came without a name; call it with its slots: {call}"):
+        two("x")
+    with pytest.raises(TypeError, match=f"2 values came without a name; call it with its slots: {call}"):
+        two("x", "y")
+    with pytest.raises(TypeError, match=r"without a name; call it with its slots: chat\(a=…\); .* chat\(\*\*values\)"):
+        nn.ChatCompletion("{a}", model=echo)({"a": "x"})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="its user template has no slots"):
+        nn.ChatCompletion("Hello.", model=echo)("x")

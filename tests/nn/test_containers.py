@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import Variable, nn
+from textgrad_engine.testing import FunctionModel
 
 
 class Add(nn.Module):
@@ -155,3 +156,21 @@ def test_a_slice_is_a_container_of_the_same_class() -> None:
     program = nn.Module()
     program.steps = every[:2]
     assert names(program) == ["steps.0.text", "steps.1.text"]
+
+
+def test_sequential_of_chat_completions_takes_the_slots_of_the_first() -> None:
+    """The library's own layer may stand in every place."""
+    model = FunctionModel(lambda request: request.messages[-1].text)
+    draft, check = (
+        nn.ChatCompletion("Draft of {topic}", model=model),
+        nn.ChatCompletion("Checked: {draft}", model=model),
+    )
+    chain = nn.Sequential(draft, check)
+    assert chain(topic="cats").data == chain("cats").data == "Checked: Draft of cats"
+
+
+def test_sequential_without_modules_gives_back_its_value() -> None:
+    """As in torch."""
+    assert nn.Sequential()("a") == "a"
+    with pytest.raises(TypeError, match="holds no modules, and is then called with one value"):
+        nn.Sequential()(topic="a")

@@ -31,7 +31,56 @@ def judged(answer: Any, prediction: Variable | None = None, **options: Any) -> t
     return ops.judge(prediction or Variable("a"), "Is it kind?", model=model, **options)
 
 
-@pytest.mark.parametrize("outcome", ["good", None, ["1"], (None, "why"), float("nan"), float("inf")])
+class Scalar:
+    """A number as numpy and torch have them: no int or float of Python, but one can be made of it."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+class Whole(Scalar):
+    def __index__(self) -> int:
+        return int(self.value)
+
+
+class Text(str):
+    __slots__ = ()
+
+    def __float__(self) -> float:
+        return 1.0
+
+
+class Several:
+    def __float__(self) -> float:
+        raise RuntimeError("a tensor with 2 elements cannot be a number")
+
+
+@pytest.mark.parametrize("given", [Scalar(0.5), (Scalar(0.5), "why")])
+def test_a_metric_may_return_a_number_of_another_library(given: Any) -> None:
+    """What is kept is a number of Python."""
+    score, explanation = ops.deterministic_evaluator(Variable("a"), "b", lambda got, wanted: given, "likeness")
+    assert (score.data, type(score.data)) == (0.5, float)
+    assert explanation.data
+    score, explanation = ops.deterministic_evaluator(Variable("a"), "b", lambda got, wanted: Whole(1), "likeness")
+    assert (score.data, type(score.data), explanation.data) == (1, int, "")
+
+
+def test_a_reduction_may_make_a_number_of_another_library() -> None:
+    """Such as `numpy.mean` of a batch's scores; what is none is named."""
+    both, targets = Variable(["a", "b"]), ["a", "c"]
+    score, _ = ops.exact_match_evaluator(both, targets, reduction_fn=lambda scores: Scalar(sum(scores) / 2))
+    assert (score.data, type(score.data)) == (0.5, float)
+    with pytest.raises(TypeError, match=r"reduction_fn makes one number .* gave dict"):
+        _ = ops.exact_match_evaluator(both, targets, reduction_fn=lambda scores: {"mean": 0.5})[0].data
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    ["good", None, ["1"], (None, "why"), float("nan"), float("inf"), (1, "why", 2), Text("1"), Several(), Variable(1)],
+)
 def test_a_metric_that_gives_no_number_is_an_error(outcome: Any) -> None:
     """No bug of a metric becomes a score of zero, and NaN is not a score to select by."""
     score, _ = ops.deterministic_evaluator(Variable("a"), "b", lambda got, wanted: outcome, "likeness")

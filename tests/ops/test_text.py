@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, ops
-from textgrad_engine.testing import ScriptedModel
+from textgrad_engine import Variable, nn, ops
+from textgrad_engine.errors import AutogradError
+from textgrad_engine.ops.batching import Stack
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
 def said(variable: Variable) -> list[str]:
@@ -17,8 +21,57 @@ def wanting(data: object, role: str = "") -> Variable:
 
 def test_text_and_number_do_not_add_up() -> None:
     """A number that slips into a text is refused, not written out silently."""
-    with pytest.raises(TypeError, match=r"text and number do not add up .*str\(\)"):
+    with pytest.raises(TypeError, match=r"text and number do not add up .*ops\.join"):
         ops.add("queue ", 3)
+
+
+def text_losses(*words: str) -> tuple[Variable, list[Variable]]:
+    """Criticism of words that were made from one prompt, with the prompt."""
+    prompt = wanting("Say ", role="prompt")
+    loss = nn.TextLoss("Is it kind?", model=FunctionModel(lambda request: {"criticism": "Be kind."}))
+    return prompt, [loss(prompt + word) for word in words]
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        ops.sum,
+        lambda losses: losses[0] + losses[1],
+        lambda losses: ops.sum([*losses, "a remark"]),
+        lambda losses: ops.sum(losses).clone(),
+        lambda losses: ops.sum([Stack.apply(losses), ""]),
+    ],
+)
+def test_a_pass_begins_at_a_sum_of_losses_that_are_texts(total: Callable[[list[Variable]], Variable]) -> None:
+    """As it does in TextGrad: each of the losses begins, once."""
+    prompt, losses = text_losses("yes", "no")
+    total(losses).backward()
+    assert said(prompt) == ["Be kind.", "Be kind."]
+
+
+def test_no_pass_begins_at_a_sum_of_losses_and_other_texts() -> None:
+    """What else is in it needs words to begin with."""
+    prompt, losses = text_losses("yes")
+    with pytest.raises(AutogradError, match="needs feedback to begin with"):
+        ops.sum([*losses, prompt]).backward()
+
+
+def test_a_pass_begins_at_thousands_of_losses_added_one_by_one() -> None:
+    """Whether it may is found out without recursion, and each part is looked at once."""
+    prompt, (loss,) = text_losses("yes")
+    total = loss
+    for _ in range(3000):
+        total = total + ""
+    total.backward()
+    assert said(prompt) == ["Be kind."]
+
+
+def test_the_sum_of_python_says_what_adds_losses() -> None:
+    """It begins with 0; str() of a loss would cut it off from its graph."""
+    _, losses = text_losses("yes", "no")
+    _ = losses[0].data
+    with pytest.raises(TypeError, match=r"Python's sum\(\) begins with 0: .*ops\.sum.*tg\.backward"):
+        _ = sum(losses).data  # type: ignore[arg-type]
 
 
 def test_batches_of_different_length_do_not_add_up() -> None:

@@ -63,12 +63,11 @@ def test_constraints_are_checked_when_they_are_given(constraints: Any) -> None:
 
 
 @pytest.mark.parametrize("feedback", [[], [" "], ["\n", "  \t"]])
-@pytest.mark.parametrize("use_feedback", [True, False])
-def test_without_feedback_nothing_is_asked(feedback: list[str], use_feedback: bool) -> None:
+def test_without_feedback_nothing_is_asked(feedback: list[str]) -> None:
     """Defect of section 9: rewriting with no feedback at all. Blank feedback is none."""
     model = ScriptedModel([])
     text = prompt("Sort.", *feedback)
-    TGD([text], model=model, use_feedback=use_feedback).step()
+    TGD([text], model=model).step()
     assert (model.requests, text.data) == ([], "Sort.")
 
 
@@ -219,18 +218,49 @@ def test_a_token_budget_leaves_out_whole_items_and_counts_them() -> None:
 
 
 def test_withheld_feedback_is_really_withheld() -> None:
-    """The control sees the text and the rules, and not one word of feedback or answer."""
+    """The control is shown the text, and not one word of feedback or answer."""
     text = prompt("Sort.", "Be brief.")
     text.grad[0].source = Source(output="It is billing.")
-    model = ScriptedModel([patch(edit(feedback=[1]))])
+    model = ScriptedModel([{"text": "Sort.\nSay why.", "reason": "clearer"}])
     optimizer = TGD([text], model=model, use_feedback=False)
     optimizer.step()
-    assert "There is no feedback on it." in shown(model)
     assert "Be brief." not in shown(model)
     assert "billing" not in shown(model)
     (_, origin) = optimizer.origins(text)
     assert origin is not None
     assert origin.evidence == ()
+
+
+@pytest.mark.parametrize("mode", ["patch", "rewrite"])
+@pytest.mark.parametrize("feedback", [[], ["Be brief."]])
+def test_a_control_asks_for_the_best_text(mode: str, feedback: list[str]) -> None:
+    """Not for edits that answer feedback: a model that obeys would change nothing, and any feedback look helpful."""
+    model = ScriptedModel([{"text": "Sort well.", "reason": "clearer"}])
+    text = prompt("Sort.", *feedback)
+    TGD([text], model=model, use_feedback=False, mode=mode).step()
+    assert model.requests[0].messages[0].text == templates.load("control_rewrite").system
+    assert text.data == "Sort well."
+
+
+def test_a_control_is_shown_what_was_tried() -> None:
+    """What was taken back, and that a proposal was no new text: equal requests get equal answers for ever."""
+    proposals = ["Sort well.", "Sort.", "Sort well.", "Sort now."]
+    model = ScriptedModel([{"text": proposed, "reason": ""} for proposed in proposals])
+    text = prompt("Sort.")
+    optimizer = TGD([text], model=model, use_feedback=False)
+    for _ in proposals:
+        held = optimizer.state_dict()
+        optimizer.step()
+        if text.data != "Sort.":
+            text.data = "Sort."
+            optimizer.load_state_dict(held)
+            optimizer.record_outcome("taken back")
+    first, second, third, fourth = (shown(model, n) for n in range(4))
+    assert "Sort well." not in first
+    assert "tried before" in second
+    assert "Sort well." in second
+    assert "Your last proposal was no new text" in third
+    assert "None of your last 2 proposals was a new text" in fourth
 
 
 def test_momentum_reaches_the_prompt_with_the_outcome() -> None:

@@ -39,6 +39,16 @@ def test_a_missing_field_names_example_and_fields() -> None:
         target_for(nn.ExactMatch(), "queue")({"ticket": "x", "queue": None}, "t7")
 
 
+def test_modules_one_after_the_other_get_the_fields_of_the_first() -> None:
+    """Named as the first module names them, in a Sequential of Sequentials, too."""
+    first, row = nn.ChatCompletion("{ticket}", model=ScriptedModel([])), {"ticket": "a", "tone": "b", "other": "c"}
+    for chain in (nn.Sequential(first, Program()), nn.Sequential(nn.Sequential(first), Program())):
+        assert fields_named_by(chain)(row, "1") == {"ticket": "a"}
+    assert fields_named_by(nn.Sequential(Program(), first))(row, "1") == {"ticket": "a", "tone": "b"}
+    with pytest.raises(DataError, match="example '1' has no field 'ticket'"):
+        fields_named_by(nn.Sequential(first, Program()))({"text": "a"}, "1")
+
+
 def test_a_missing_slot_of_a_chat_completion_is_a_missing_field() -> None:
     """Its forward takes any keyword; its slots say which."""
     pick = fields_named_by(nn.ChatCompletion("{a} and {b}"))

@@ -261,3 +261,12 @@ def test_answers_from_the_cache_count_as_calls(tmp_path: Path) -> None:
     assert sum(made.usage.calls for made in repeated.each) == 0
     assert repeated.calls == paid.calls > 0
     assert [(made.tried, made.kept) for made in repeated.each] == [(made.tried, made.kept) for made in paid.each]
+
+
+def test_an_optimizer_that_is_told_nothing_is_a_control_by_itself() -> None:
+    """`TGD(use_feedback=False)` asks for the best text, runs no backward pass, and goes on after a lost proposal."""
+    contrary = Contrary()
+    result = contrary.fit(TGD(contrary.program.parameters(), use_feedback=False), controls=False, max_epochs=2)
+    assert "backward" not in {request.purpose for request in contrary.model.requests}
+    assert result.best == {"system": "Agree."}
+    assert [step.feedback for step in result.steps] == [0] * len(result.steps)

@@ -100,6 +100,7 @@ def test_a_last_minibatch_that_is_smaller_counts_with_what_it_has() -> None:
         ({"max_epochs": 1, "batch_size": 16, "patience": 2}, {"mode": "rewrite", "momentum": 2}),
         ({"max_epochs": 4, "feedback_batch_size": 2}, {"momentum": 2}),
         ({"max_epochs": 1}, {"max_edits": 1, "candidates": 24}),
+        ({"max_epochs": 1}, {"use_feedback": False}),
     ],
 )
 def test_what_a_real_run_uses_lies_in_the_range(seed: int, settings: Any, options: Any) -> None:

@@ -193,16 +193,25 @@ def _check_starts_by_itself(root: Variable) -> None:
 
 
 def begins_at(root: Variable) -> bool:
-    """Whether a pass may begin at a value by itself, because evaluators made it."""
+    """Whether a pass may begin at a value by itself, because evaluators made it, or all that it collects."""
     return _begins(root._grad_fn)
 
 
 def _begins(node: Node | None) -> bool:
     """Whether a pass may begin at a node by itself."""
-    if not isinstance(node, FunctionNode):
-        return False
-    parts = [edge.node for edge in node.edges if edge is not None] if node.function.collects else []
-    return node.function.starts_backward or (bool(parts) and all(_begins(part) for part in parts))
+    todo, seen = [node], {node}
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, FunctionNode):
+            return False
+        if node.function.starts_backward:
+            continue
+        parts = {edge.node for edge in node.edges if edge is not None} if node.function.collects else set()
+        if not parts:
+            return False
+        todo.extend(parts - seen)
+        seen |= parts
+    return True
 
 
 def _sample(value: Variable) -> Any:

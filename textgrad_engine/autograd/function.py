@@ -36,7 +36,8 @@ class Function:
         deferrable: a plain forward that only looks at its inputs' data and is quick may say True: with an input that is
             still pending it is run when that is there, instead of blocking the caller.
         starts_backward: an evaluator says True: a backward pass from its outputs needs no gradient to begin with.
-        collects: its output is a batch of its inputs: a pass may begin there where it may begin at each of them.
+        collects: its output is its inputs together, as a batch or a sum: a pass may begin there where it may begin at
+            each of them.
 
     Example:
         >>> class Shout(Function):

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from textgrad_engine import pytree
-from textgrad_engine.autograd.api import grad
+from textgrad_engine.autograd.api import begins_at, grad
 from textgrad_engine.autograd.grad_mode import enable_grad
-from textgrad_engine.autograd.graph import FunctionNode, Node
 from textgrad_engine.autograd.variable import Variable
 
 __all__ = ["ENTRY_MARK", "OBSERVE", "ForwardFailed", "Observe", "Observed", "Rehearsal", "Run"]
@@ -128,7 +127,7 @@ class Rehearsal:
                     if output not in (None, place) or (numbers_begin and not isinstance(out.data, int | float)):
                         continue
                     roots.append(out)
-                    own = numbers_begin or _starts(out._gradient_edge().node)
+                    own = numbers_begin or begins_at(out)
                     items = each_output[place] if each_output and place < len(each_output) else texts
                     if own:
                         gradients.append(None)
@@ -177,15 +176,6 @@ def _in_shape(data: Any, text: str, numbers: Iterator[int]) -> Any:
         return text
     marked = (f"{text} {ENTRY_MARK}{next(numbers)}" if text and not isinstance(entry, list) else text for entry in data)
     return [_in_shape(entry, words, numbers) for entry, words in zip(data, marked)]
-
-
-def _starts(node: Node) -> bool:
-    """Whether a pass begins at a node by itself: it is a loss, or collects losses."""
-    if not isinstance(node, FunctionNode):
-        return False
-    if node.function.collects:
-        return all(edge is not None and _starts(edge.node) for edge in node.edges)
-    return node.function.starts_backward
 
 
 def _texts(items: list[Variable] | None) -> list[str] | None:

@@ -19,7 +19,7 @@ from textgrad_engine.dispatch.calls import (
     submit,
     times_waited,
 )
-from textgrad_engine.dispatch.lines import Line, asked_from, caller_line
+from textgrad_engine.dispatch.lines import Line, asked_from, begun_from, caller_line
 from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Scope",
     "aside",
     "asked_from",
+    "begun_from",
     "call_soon",
     "caller_line",
     "check_cancelled",

@@ -10,6 +10,8 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from textgrad_engine.dispatch.calls import Scope, check_cancelled
+from textgrad_engine.dispatch.lines import begun_from, caller_line
+from textgrad_engine.dispatch.thread import in_loop_thread
 from textgrad_engine.dispatch.threads import begin, begin_in_turn, inside_turn
 
 __all__ = ["aside"]
@@ -60,6 +62,8 @@ async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[
             loop.call_soon_threadsafe(wake)
 
     context = copy_context()
+    if not in_loop_thread():  # that one has no user code on its stack
+        context.run(begun_from.set, caller_line())
     (begin_in_turn if in_turn else begin)(lambda: context.run(run))
     try:
         await asyncio.shield(over)

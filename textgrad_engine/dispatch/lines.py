@@ -9,9 +9,16 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import NamedTuple
 
-__all__ = ["Line", "asked_from", "caller_line"]
+__all__ = ["Line", "asked_from", "begun_from", "caller_line"]
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PYTHON = os.path.dirname(os.__file__)
+_NOBODYS = (
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+    os.path.join(_PYTHON, "threading.py"),
+    os.path.join(_PYTHON, "concurrent", ""),
+    os.path.join(_PYTHON, "asyncio", ""),
+)
+"""Where code lies that no user wrote: this package, and what Python begins threads and tasks with."""
 
 
 class Line(NamedTuple):
@@ -28,8 +35,12 @@ asked_from: ContextVar[Line | str | None] = ContextVar("textgrad_engine_asked_fr
 """The line that asked for the backward pass that is under way here."""
 
 
+begun_from: ContextVar[Line | str] = ContextVar("textgrad_engine_begun_from", default="")
+"""The line that began the work of this thread; whoever hands work to a thread sets it in the work's context."""
+
+
 def caller_line(*, of_pass: bool = False) -> Line | str:
-    """The innermost line outside this package on the stack; "" when there is none.
+    """The innermost line of user code on the stack; where a thread has none, the line that began its work, or "".
 
     Args:
         of_pass: nobody's code but ours lies between here and the backward pass that is under way, if one is: that one
@@ -42,11 +53,11 @@ def caller_line(*, of_pass: bool = False) -> Line | str:
         file = frame.f_code.co_filename
         ours = _OURS.get(file)
         if ours is None:
-            ours = _OURS[file] = file.startswith(_PACKAGE)
+            ours = _OURS[file] = file.startswith(_NOBODYS)
         if not ours:
             return _line(file, frame.f_lineno)
         frame = frame.f_back
-    return ""
+    return begun_from.get()
 
 
 @functools.lru_cache(maxsize=4096)
@@ -55,4 +66,4 @@ def _line(file: str, number: int) -> Line:
 
 
 _OURS: dict[str, bool] = {}
-"""Whether the code of a file belongs to this package."""
+"""Whether the code of a file is nobody's."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import AutogradError
@@ -22,7 +22,10 @@ class _Replaceable(Protocol):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
 
-def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str], /, *args: Any, **kwargs: Any) -> Any:
+_Values: TypeAlias = Mapping[str, Variable | str]
+
+
+def functional_call(module: _Replaceable, overrides: _Values | Sequence[_Values], /, *args: Any, **kwargs: Any) -> Any:
     """Call a module with other values in the place of some of its parameters and buffers.
 
     The module itself is not changed, and other threads and tasks that call it at the same time do not notice. So a
@@ -34,14 +37,15 @@ def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str
         overrides: the values by dotted name, as `named_parameters` gives them: Variables, values inside a transform, or
             texts. One without a role gets the role of what it stands for. A parameter that the module has under
             several names is replaced under all of them; it may be given under several, if that is one and the same
-            value.
-        args: the module's arguments.
+            value. Several mappings, such as parameters and buffers, count together.
+        args: the module's arguments. A tuple alone is all of them, and a dict behind it the keyword arguments, as in
+            `torch.func.functional_call`; a tuple that is itself the argument is given by name.
         kwargs: the module's keyword arguments.
 
     Raises:
         KeyError: the module has no parameter or buffer of that name; those it has are named. Or two names of one
             parameter are given different values.
-        TypeError: it is no module, or a value is neither a Variable nor a text.
+        TypeError: it is no module, or a value is neither a Variable nor a text; or keyword arguments come both ways.
         AutogradError: the module's forward is an ``async def`` or a generator, which would run after the call.
 
     Example:
@@ -61,7 +65,9 @@ def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str
     replaced = getattr(module, "_with_parameters", None)
     if replaced is None:
         raise TypeError(f"functional_call takes an nn.Module, got {type(module).__name__}")
-    with replaced(overrides):
+    if args and isinstance(args[0], tuple):
+        args, kwargs = _as_torch(args, kwargs)
+    with replaced(overrides if isinstance(overrides, Mapping) else _together(overrides)):
         result = module(*args, **kwargs)
     if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise AutogradError(
@@ -69,3 +75,32 @@ def functional_call(module: _Replaceable, overrides: Mapping[str, Variable | str
             f"module's own values: it is {kind_of(result)}"
         )
     return result
+
+
+def _as_torch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a module that come as torch's tuple and dict; any others as they are."""
+    if len(args) == 1:
+        return args[0], kwargs
+    if len(args) == 2 and isinstance(args[1], dict):
+        if kwargs:
+            raise TypeError(
+                f"functional_call: keyword arguments came in a dict and by name ({', '.join(kwargs)}); put all of them "
+                "in the dict, or give all of them by name"
+            )
+        return args[0], args[1]
+    return args, kwargs
+
+
+def _together(overrides: Sequence[_Values]) -> _Values:
+    """Several mappings of values as one."""
+    what = "functional_call replaces what a mapping of names says, or several of them do, got"
+    if not isinstance(overrides, tuple | list):
+        raise TypeError(f"{what} {type(overrides).__name__} {overrides!r:.40}")
+    found: dict[str, Variable | str] = {}
+    for number, values in enumerate(overrides):
+        if not isinstance(values, Mapping):
+            raise TypeError(f"{what} {type(values).__name__} {values!r:.40} at position {number}")
+        if twice := [name for name in values if name in found]:
+            raise KeyError(f"functional_call: {twice[0]!r} is given in two of the mappings")
+        found.update(values)
+    return found

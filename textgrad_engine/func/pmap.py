@@ -9,6 +9,8 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
+from textgrad_engine import dispatch
+
 __all__ = ["DEFAULT_CONCURRENCY", "Place", "next_place", "pmap"]
 
 T = TypeVar("T")
@@ -61,11 +63,13 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
         threads = min(concurrency or DEFAULT_CONCURRENCY, len(todo))
         failed = threading.Event()
         *around, (step, _) = next_place()
+        line = dispatch.caller_line()
 
         def run(number: int, item: T) -> R:
             if failed.is_set():  # nobody gets to this result: items begin in order, so the one that failed is before it
                 raise CancelledError
             _AROUND.set((*around, (step, number)))  # in the item's own context
+            dispatch.begun_from.set(line)
             try:
                 return function(item)
             except BaseException:

@@ -19,6 +19,8 @@ __all__ = ["ChatCompletion"]
 class ChatCompletion(Module):
     """Asks a model: `system` and `user` are texts, Variables or Parameters with ``{slots}``; call it with their values.
 
+    Values have the names of their slots; where only one slot is left, its value may come without a name.
+
     Args:
         user: the template of the user message.
         system: the system message; None for none.
@@ -28,15 +30,16 @@ class ChatCompletion(Module):
         config: sampling settings (temperature, max_tokens, …).
 
     Raises:
-        TypeError: a call names a slot that neither template has, leaves one out, or gives None for one.
+        TypeError: a call names a slot that neither template has, leaves one out, or gives None for one; or values come
+            without a name, and it is not plain which slots they are for.
         ValueError: a call gives a number that is none (NaN).
 
     Example:
         >>> from textgrad_engine.testing import FunctionModel
         >>> echo = FunctionModel(lambda request: request.messages[-1].text)
         >>> chat = ChatCompletion(system="Repeat what you hear.", user="I say {what}.", model=echo)
-        >>> str(chat(what="hello"))
-        'I say hello.'
+        >>> str(chat(what="hello")), str(chat("hello"))
+        ('I say hello.', 'I say hello.')
     """
 
     def __init__(
@@ -68,14 +71,34 @@ class ChatCompletion(Module):
         text = _template(self.system)
         return () if text is None else tuple([name for name in templates.slots_of(text) if name not in self.slots])
 
-    def forward(self, /, **values: Variable | str | list[Any]) -> Variable:
+    def forward(self, /, *unnamed: Variable | str | list[Any], **values: Variable | str | list[Any]) -> Variable:
         """Fill the slots and ask; lists, and Variables with lists, are batches (see `ops.chat_completion`)."""
-        system, user, names = self.system, self.user, tuple(values)
         slots = self.slots
+        if unnamed:
+            values[self._only_left(slots, unnamed, values)] = unnamed[0]
+        system, user, names = self.system, self.user, tuple(values)
         if names != slots:
             self._check(values, slots)
         texts = (user,) if system is None else (system, user)
         return complete(self.settings, _plan(system is not None, names), [*texts, *values.values()], "ChatCompletion")
+
+    def _only_left(self, slots: tuple[str, ...], unnamed: tuple[Any, ...], values: Mapping[str, Any]) -> str:
+        """The slot of the one value that has no name."""
+        left = [name for name in slots if name not in values]
+        if len(unnamed) == len(left) == 1 and not isinstance(unnamed[0], Mapping):
+            return left[0]
+        if not slots:
+            how = "call it without values, as its user template has no slots"
+        else:
+            how = f"call it with its slots: chat({', '.join([f'{name}=…' for name in slots])})"
+        if isinstance(unnamed[0], Mapping):
+            how += "; of a dict of them, chat(**values)"
+        count = (
+            f"{len(unnamed)} values came"
+            if len(unnamed) > 1
+            else f"{type(unnamed[0]).__name__} {unnamed[0]!r:.40} came"
+        )
+        raise TypeError(f"ChatCompletion: {count} without a name; {how}")
 
     def _check(self, values: Mapping[str, Any], slots: tuple[str, ...]) -> None:
         if missing := [name for name in slots if name not in values]:

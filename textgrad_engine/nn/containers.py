@@ -64,6 +64,8 @@ class _Numbered(_Container):
 class Sequential(_Numbered):
     """Modules one after the other, each fed with the result of the one before.
 
+    It is called as its first module is: with values by name, where that one takes them.
+
     A slice is a Sequential of the same modules under the same names.
 
     Args:
@@ -93,9 +95,20 @@ class Sequential(_Numbered):
         else:
             self._add(modules)
 
-    def forward(self, value: Any) -> Any:
-        """Pass a value through all modules."""
-        for module in self.children():
+    def forward(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the first module, and pass its result through the others; without modules, a value stays as it is.
+
+        Raises:
+            TypeError: there is no module, and not one value alone.
+        """
+        modules = self.children()
+        first = next(modules, None)
+        if first is None:
+            if len(args) != 1 or kwargs:
+                raise TypeError(f"{type(self).__name__} holds no modules, and is then called with one value")
+            return args[0]
+        value = first(*args, **kwargs)
+        for module in modules:
             value = module(value)
         return value
 

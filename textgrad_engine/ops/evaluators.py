@@ -7,10 +7,12 @@ without a gradient; a score that counts as a success sends a true zero.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import json
 import math
+import operator
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -182,8 +184,35 @@ def _scored(prediction: Any, scores: list[Any], texts: list[str], count: int | N
 
 
 def reduced(scores: list[Any], reduction: Reduction) -> Any:
-    """The score of a batch."""
-    return scores if reduction is None else reduction(scores)
+    """The score of a batch.
+
+    Raises:
+        TypeError: the reduction made something else than a number, a text or a list.
+    """
+    if reduction is None:
+        return scores
+    made = reduction(scores)
+    if isinstance(made, str | list):
+        return made
+    score = _plain_number(made)
+    if score is None:
+        raise TypeError(
+            f"reduction_fn makes one number of the scores of a batch, and gave {type(made).__name__} {made!r:.60}"
+        )
+    return score
+
+
+def _plain_number(value: Any) -> int | float | None:
+    """What numbers of other libraries (numpy, torch) stand for, as one of Python's; None for what is no number."""
+    if type(value) in (int, float, bool):
+        number: int | float = value
+        return number
+    if isinstance(value, str | bytes | Variable) or not hasattr(value, "__float__"):  # numpy's texts have it
+        return None
+    for of_python in (operator.index, float):
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # torch raises the last one for several numbers
+            return of_python(value)
+    return None
 
 
 def exact_match_evaluator(
@@ -277,8 +306,9 @@ async def _outcome(
         if not isinstance(error, TextgradError):
             error.add_note(_asked(purpose, arguments))
         raise
-    score, remark = outcome if isinstance(outcome, tuple) else (outcome, "")
-    if not isinstance(score, int | float) or not math.isfinite(score):
+    said, remark = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, "")
+    score = _plain_number(said)
+    if score is None or not math.isfinite(score):
         raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
     if scale is not None and not scale[0] <= score <= scale[1]:
         raise ValueError(
@@ -372,9 +402,9 @@ def deterministic_evaluator(
     Args:
         prediction: a text, or a batch of texts: a Variable whose data is a list, or a list of Variables.
         target: what it is compared with; None for a function that takes the prediction alone.
-        eval_fn: ``eval_fn(prediction, target)`` gives a number (1 is full marks, or the end of the scale), or a pair
-            of the number and a text that says what is wrong. Called once for each entry of a batch, for all of them at
-            the same time.
+        eval_fn: ``eval_fn(prediction, target)`` gives a number (1 is full marks, or the end of the scale; numpy's and
+            torch's count, too), or a pair of the number and a text that says what is wrong. Called once for each entry
+            of a batch, for all of them at the same time.
         eval_fn_purpose: what the function checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One written for afnio, which takes a list of scores (and raises TypeError for a

@@ -23,6 +23,8 @@ Value: TypeAlias = Variable | str | int | float
 class Add(Entrywise):
     """``a + b`` of texts or numbers; a batch is added entry by entry, and one value to every entry of a batch."""
 
+    collects = True
+
     @staticmethod
     def forward(a: Value, b: Value | None) -> Variable:
         """Add, or copy when there is only one."""
@@ -40,7 +42,11 @@ def _plus(a: Any, b: Any) -> Any:
     if type(a) is list or type(b) is list:
         return by_entry("add", lambda pair: _plus(*pair), [a, b])
     if isinstance(a, str) != isinstance(b, str):
-        raise TypeError(f"add: text and number do not add up ({a!r:.40} + {b!r:.40}); make both text with str()")
+        raise TypeError(
+            f"add: text and number do not add up ({a!r:.40} + {b!r:.40}); ops.join([a, b]) makes one text of both. "
+            "Python's sum() begins with 0: add texts and losses with ops.sum([…]), or go backward from all of "
+            "the losses with tg.backward([loss, …])"
+        )
     return a + b
 
 
@@ -59,6 +65,8 @@ def _add_rule(a: Value, b: Value | None) -> Variable:
 
 
 class _Sum(Entrywise):
+    collects = True
+
     @staticmethod
     def forward(values: list[Value]) -> Variable:
         return Variable(by_entry("sum", _total, [data_of(value) for value in values]), role=joined_role(values))
@@ -79,6 +87,8 @@ def _total(values: list[Any]) -> Any:
 
 def sum(values: Sequence[Value]) -> Variable:  # noqa: A001  PyTorch's name
     """All numbers added up, e.g. the losses of a batch; texts are put one below the other. Batches: entry by entry.
+
+    A backward pass begins by itself at a sum of losses, also of losses that are texts (`nn.TextLoss`).
 
     Example:
         >>> sum([Variable(1.0), Variable(0.0), 1]).data

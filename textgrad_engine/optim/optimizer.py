@@ -108,6 +108,14 @@ class Optimizer:
             own = self._checked({name: value for name, value in group.items() if name != "params"})
         self.param_groups.append({**self.defaults, **own, "params": variables})
 
+    @property
+    def reads_feedback(self) -> bool:
+        """Whether a step reads the feedback on its parameters: a Trainer runs no backward pass for one that does not.
+
+        A search asks its objective for what it wants, and is not asked here.
+        """
+        return True
+
     def zero_grad(self) -> None:
         """Forget the feedback on all parameters."""
         for group in self.param_groups:

@@ -21,6 +21,7 @@ from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
+from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.drafts import Desk, Draft, Job
 from textgrad_engine.optim.search.noise import MEASURED, noise_of
@@ -38,9 +39,6 @@ __all__ = ["RandomEdits", "RandomSearch"]
 
 MOST_REPEATED = 8
 """After so many proposals in a row that were made before, or could not be run, nothing new is to be expected."""
-
-MOST_SHOWN = 4
-"""So many of the texts that were tried before are shown to a proposer that writes without feedback."""
 
 
 @dataclass(frozen=True)

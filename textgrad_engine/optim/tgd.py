@@ -19,8 +19,9 @@ from textgrad_engine.optim.choose import Candidate, best_of, scores_of
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.gather import collect, shown, usual
 from textgrad_engine.optim.optimizer import Change, Optimizer, check_step_cancelled
-from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, propose_many
+from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, Unaided, propose_many
 from textgrad_engine.optim.proposers.base import LateModel
+from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import at_least, listed
 from textgrad_engine.optim.telling import edits_in_words
@@ -37,6 +38,7 @@ _Proposed: TypeAlias = tuple[Change, Proposal]
 class _Found:
     """What was proposed for a parameter, and the transforms of its feedback with their state after it."""
 
+    told: bool
     proposed: list[_Proposed]
     transforms: Chain
     state: dict[str, Any]
@@ -58,7 +60,10 @@ class TGD(Optimizer):
         max_tokens: at most so many tokens in a parameter.
         max_feedback_tokens: at most so many tokens of feedback are shown, and no more than the model's context has room
             for, where its size is known; whole items are left out beyond it.
-        use_feedback: False withholds the feedback: a control, which shows what rewriting alone does.
+        use_feedback: False makes it a control, which shows what rewriting alone does: each step writes every parameter
+            anew (`proposers.Unaided`, unless there is a `proposer`), whether or not there is feedback on it, and is
+            shown the last texts that were tried and are not used. `mode`, `max_edits`, `examples` and (unless there is
+            a `proposer`) `momentum` then do not matter. A Trainer runs no backward pass where no group has it True.
         examples: texts for other programs that work well, which the model is shown (TextGrad's in-context examples).
         transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), newest_first()]``; None is
             ``[dedupe()]``. Momentum and the limit of tokens come behind it.
@@ -121,6 +126,11 @@ class TGD(Optimizer):
         self._judge: Objective | Callable[[], Any] | None = None
         self._best: float | None = None
 
+    @property
+    def reads_feedback(self) -> bool:
+        """False where all groups have ``use_feedback=False``."""
+        return any(group["use_feedback"] for group in self.param_groups)
+
     def step(self, closure: Objective | Callable[[], Any] | None = None) -> Any:
         """Change the parameters once, all of them or none.
 
@@ -150,11 +160,14 @@ class TGD(Optimizer):
         return self._best
 
     def record_outcome(self, outcome: str) -> None:
-        """Remember what became of the last step, for transforms that want to know (`momentum`)."""
+        """Remember what became of the last step, for transforms that want to know (`momentum`), and what was tried."""
         groups = {id(variable): group for group in self.param_groups for variable in group["params"]}
         for change in self.changes:
             if change.after != change.before:
-                transforms = _transforms_of(groups[id(change.variable)])
+                group = groups[id(change.variable)]
+                if not group["use_feedback"]:
+                    self._note_tried(change)
+                transforms = _transforms_of(group)
                 told = transforms.record(self._remembered(change.variable, transforms), edits_in_words(change), outcome)
                 self._remember(change.variable, transforms, told)
 
@@ -175,7 +188,7 @@ class TGD(Optimizer):
             (variable, group)
             for group in self.param_groups
             for variable in group["params"]
-            if variable.requires_grad and variable.grad
+            if variable.requires_grad and (variable.grad or not group["use_feedback"])
         ]
 
         async def propose_all() -> list[_Found]:
@@ -191,6 +204,8 @@ class TGD(Optimizer):
                 if change.after != change.before:
                     change.variable.data = change.after
                     self.state.setdefault(change.variable, {})["origins"] = (change.after, list(made.origins))
+                elif not each.told:
+                    self._note_tried(change)
         self.changes = [change for change, _ in chosen]
 
     async def _propose(self, variable: Variable, group: dict[str, Any]) -> _Found:
@@ -198,18 +213,17 @@ class TGD(Optimizer):
         before, origins = str(variable.data), tuple(self.origins(variable))
         model, transforms = LateModel(self.model), _transforms_of(group)
         state = self._remembered(variable, transforms)
-        gathered = collect(variable.grad)
-        said = bool(gathered.items)  # more than white space
-        if said:
-            given = gathered if group["use_feedback"] else Gathered(())
+        told = group["use_feedback"]
+        gathered = collect(variable.grad) if told else Gathered(())
+        if gathered.items or not told:  # more than white space
             context = Context(before, variable.role, self.model, self.steps)
             fixed = [before, *group["examples"], templates.load("optimizer_patch").system]
 
             def room(history: Sequence[str]) -> int:
                 return model.room(group["max_feedback_tokens"], [*fixed, *history])
 
-            gathered, state = await shown(given, transforms, state, context, room)
-            said = bool(gathered.items) or not group["use_feedback"]
+            gathered, state = await shown(gathered, transforms, state, context, room)
+        tried, repeats = self._tried(variable)
         brief = Brief(
             role=variable.role,
             text=before,
@@ -220,17 +234,20 @@ class TGD(Optimizer):
             max_edits=group["max_edits"],
             step=self.steps,
             examples=group["examples"],
+            tried=tuple([text for text in tried if text != before][-MOST_SHOWN:]),
+            repeats=repeats,
         )
         many = [Proposal(before, origins)]
-        if said:
-            one = group["proposer"] or (Patch() if group["mode"] == "patch" else Rewrite())
+        if gathered.items or not told:
+            own = Unaided() if not told else Patch() if group["mode"] == "patch" else Rewrite()
+            one = group["proposer"] or own
             proposer = one if self.candidates == 1 else Several(one, self.candidates)
             many = await propose_many(proposer, brief, model)
         proposed = [
             (Change(variable, before, made.text, made.edits, brief.items, gathered.left_out, made.problem), made)
             for made in many
         ]
-        return _Found(proposed, transforms, state)
+        return _Found(told, proposed, transforms, state)
 
     def _chosen(self, found: Sequence[_Found]) -> list[_Proposed]:
         """One proposal for each parameter: the best of the candidates, which change all parameters together."""
@@ -244,6 +261,18 @@ class TGD(Optimizer):
         best = best_of(candidates, scores)
         self._best = scores[best]
         return choices[best]
+
+    def _tried(self, variable: Variable) -> tuple[list[str], int]:
+        """The texts tried without feedback, the latest last, and how many steps in a row brought no new one."""
+        held = self.state.get(variable, {}).get("tried", {"texts": [], "repeats": 0})
+        return held["texts"], held["repeats"]
+
+    def _note_tried(self, change: Change) -> None:
+        """Remember what a step without feedback came to, so that the next one asks for something else."""
+        texts, repeats = self._tried(change.variable)
+        new = change.after != change.before and change.after not in texts
+        held = {"texts": [*texts, change.after], "repeats": 0} if new else {"texts": texts, "repeats": repeats + 1}
+        self.state.setdefault(change.variable, {})["tried"] = held
 
     def _remembered(self, variable: Variable, transforms: Chain) -> dict[str, Any]:
         held: dict[str, Any] = self.state.get(variable, {}).get("transforms", transforms.init())

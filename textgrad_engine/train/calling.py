@@ -12,7 +12,7 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
-from textgrad_engine.nn import ExactMatch, Judge, Metric
+from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 
 __all__ = [
     "Score",
@@ -79,7 +79,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
 
     Args:
         program: a Module or any callable. One that takes ``**kwargs`` and has `slots` (nn.ChatCompletion) gets these,
-            and those of its `optional_slots` that the example has.
+            and those of its `optional_slots` that the example has. An nn.Sequential gets what its first module takes.
 
     Returns:
         A function of an example and its id. A field that is null and that forward has a default for is left out.
@@ -128,8 +128,8 @@ def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
         >>> inputs_of(lambda ticket, customer=None: ticket)
         (['ticket'], ['customer'])
     """
-    forward = getattr(program, "forward", program)
-    parameters = inspect.signature(forward).parameters.values()
+    program = _called_first(program)
+    parameters = inspect.signature(getattr(program, "forward", program)).parameters.values()
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     required = [p.name for p in named if p.default is p.empty]
     optional = [p.name for p in named if p.default is not p.empty]
@@ -141,11 +141,19 @@ def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
 
 def _slots_of(program: Callable[..., Any]) -> dict[str, bool]:
     """The slots that a program takes as keywords of any name, and whether it needs each."""
+    program = _called_first(program)
     parameters = inspect.signature(getattr(program, "forward", program)).parameters.values()
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         return {}
     optional = dict.fromkeys(getattr(program, "optional_slots", ()), False)
     return {**dict.fromkeys(getattr(program, "slots", ()), True), **optional}
+
+
+def _called_first(program: Callable[..., Any]) -> Callable[..., Any]:
+    """What a program is called as: of modules one after the other the first one."""
+    while isinstance(program, Sequential) and type(program).forward is Sequential.forward and len(program):
+        program = program[0]
+    return program
 
 
 def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:

@@ -22,6 +22,7 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import TGD, Optimizer
 from textgrad_engine.optim.choose import GLANCE as CHOSEN_ON
+from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.noise import MEASURED
 from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.searcher import Searcher
@@ -100,7 +101,8 @@ def estimate(
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
     target = mean_tokens([row.get(trainer.target) for row in list(train)[:SAMPLE]])
     share = trainer.feedback_batch_size
-    all_right = (1 - WRONG_SHARE[0]) ** plan.batch  # how likely it is that a minibatch has nothing to be told about
+    # How likely it is that a step has nothing to ask for: nothing in its minibatch is wrong.
+    all_right = (1 - WRONG_SHARE[0]) ** plan.batch if optimizer.reads_feedback else 0
     factors = {
         "forward": scaled(plan.examples, 1 / seen),
         "judge": scaled(plan.examples, 1 / seen),
@@ -177,7 +179,7 @@ class _Plan:
 
 def _edits(optimizer: Optimizer) -> int:
     """The most edits of a step that are run by themselves."""
-    if any(group.get("mode", "rewrite") == "rewrite" or group.get("proposer") for group in optimizer.param_groups):
+    if any(_writes_anew(group) or group.get("proposer") for group in optimizer.param_groups):
         return MOST_EDITS
     edits = [int(group.get("max_edits", 1)) * len(group["params"]) for group in optimizer.param_groups]
     return min(MOST_EDITS, sum(edits))
@@ -193,7 +195,11 @@ def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tu
         limit = group.get("max_tokens", 2000) * len(group["params"])
         now += texts
         growth += min(steps * edits * LINE_TOKENS, max(0, limit - texts)) / 2
-        told = max(told, min(group.get("max_feedback_tokens", 8000), plan.batch * (_FEEDBACK + SHOWN_ANSWER)))
+        if group.get("use_feedback", True):
+            shown = min(group.get("max_feedback_tokens", 8000), plan.batch * (_FEEDBACK + SHOWN_ANSWER))
+        else:
+            shown = MOST_SHOWN * group["max_tokens"]
+        told = max(told, shown)
         past += group.get("momentum", 0) * group.get("max_edits", 1) * 2 * LINE_TOKENS
     answers = ANSWER_TOKENS["forward"][1] * target  # of an earlier call in a chain, or the one that is judged
     more = growth + answers
@@ -206,8 +212,12 @@ def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tu
 
 def _rewritten(optimizer: Optimizer) -> int:
     """Tokens of the texts that are written anew, at most."""
-    groups = [group for group in optimizer.param_groups if group.get("mode") == "rewrite"]
-    return max([group.get("max_tokens", 0) for group in groups], default=0)
+    return max([group.get("max_tokens", 0) for group in optimizer.param_groups if _writes_anew(group)], default=0)
+
+
+def _writes_anew(group: Mapping[str, Any]) -> bool:
+    """Whether the texts of a group are written as a whole."""
+    return group.get("mode", "rewrite") == "rewrite" or not group.get("use_feedback", True)
 
 
 _FEEDBACK = ANSWER_TOKENS["backward"][1]

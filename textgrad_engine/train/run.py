@@ -272,7 +272,8 @@ class Run:
         every, problems, lost = self.forward_and_backward(number, names, rows)
         scores = [score for score in every if score is not None]
         left_out = sum(each.messages + each.feedback for each in self.left_out)
-        feedback = feedback_used = sum(len(parameter.grad) for parameter in self.trained.values())
+        feedback = sum(len(parameter.grad) for parameter in self.trained.values())
+        heard = feedback > 0 or not self.optimizer.reads_feedback
         held = self.optimizer.state_dict()
         found, refusal = None, ""
         try:
@@ -286,12 +287,12 @@ class Run:
                 found = prove(self, number, positions)
                 problems.extend(found.problems)
                 if found.lost:
-                    feedback_used = 0
+                    heard = False
                 refusal = self.refusal(found) if wins(found) else ""
         except BaseException:  # the budget is spent, Ctrl-C: the step has not been
             self.take_back(held)
             raise
-        self.check_alive(feedback_used, problems, number)
+        self.check_alive(heard, problems, number)
         kept, why, val_mean, ended_by = False, "", None, None
         if found is not None:
             kept, why, val_mean, ended_by = self.settle(found, refusal, held, number)
@@ -326,16 +327,14 @@ class Run:
         else:
             self.optimizer.step()
 
-    def check_alive(
-        self, feedback: int, problems: list[str], number: int, *, kind: str = "", more: bool = False
-    ) -> None:
+    def check_alive(self, heard: bool, problems: list[str], number: int, *, kind: str = "", more: bool = False) -> None:
         """Single lost answers are noted and passed over; a critic or optimizer that never answers ends the run.
 
         Proposals that were made at the same time are lost together, so it is rounds of them that are counted: those in
         which all that there were of one kind were lost.
 
         Args:
-            feedback: how many pieces of feedback were used.
+            heard: whether what the step goes by was to be had: feedback, where its optimizer reads any.
             problems: answers that were not to be had, in words.
             number: of the step.
             kind: of the step.
@@ -344,7 +343,7 @@ class Run:
         Raises:
             ModelError: the last `MOST_LOST_ROUNDS` rounds all lost their answers.
         """
-        lost = bool(problems) and (feedback == 0 or not self.optimizer.changes)
+        lost = bool(problems) and (not heard or not self.optimizer.changes)
         self.round.setdefault(kind, []).append(problems[0] if lost else "")
         if more:
             return
@@ -362,6 +361,8 @@ class Run:
         self, number: int, names: tuple[str, ...], rows: list[dict[str, Any]]
     ) -> tuple[list[float | None], list[str], list[str]]:
         """Run a minibatch; each example goes backward as soon as its own loss is there, whatever the others do.
+
+        None does where the optimizer reads no feedback.
 
         Returns:
             The scores, None for what went unanswered; the answers of the critic that were not to be had, in words; and
@@ -381,7 +382,8 @@ class Run:
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
-            if roots := [loss for loss in losses if loss.requires_grad]:
+            roots = [loss for loss in losses if loss.requires_grad]
+            if roots and self.optimizer.reads_feedback:
                 with self.phase("backward", number, 0), forgiving(functools.partial(note_lost, problems)):
                     backward(roots)
             scores: list[float | None] = []

@@ -69,7 +69,7 @@ class SearchRun(Run):
         if decided.kept:
             self.best, self.origins = self.texts(), self.origins_now()
         problems = list(decided.problems)
-        heard = 0 if decided.lost else decided.feedback
+        heard = decided.feedback > 0 and not decided.lost
         self.check_alive(heard, problems, number, kind=decided.kind, more=decided.more)
         self.keep_for_the_end()
         self.steps.append(self.ended(number, decided))

@@ -9,6 +9,7 @@ from itertools import permutations
 
 import pytest
 
+from textgrad_engine import dispatch
 from textgrad_engine.optim.search.lanes import Lanes
 
 WAIT = 60.0
@@ -163,3 +164,13 @@ def test_an_interrupted_wait_loses_nothing() -> None:
     gate.open.set()
     assert lanes.take() == "slow"
     lanes.close()
+
+
+def test_work_in_a_lane_knows_a_line_of_the_user() -> None:
+    """The one that put it there, not one of Python's threads."""
+    lanes = Lanes(1)
+    lanes.put(dispatch.caller_line)
+    line = lanes.take()
+    lanes.close()
+    assert isinstance(line, dispatch.Line)
+    assert line.file == __file__

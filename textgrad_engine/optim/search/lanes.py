@@ -8,6 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
+from textgrad_engine import dispatch
+
 __all__ = ["Lanes"]
 
 T = TypeVar("T")
@@ -57,7 +59,9 @@ class Lanes(Generic[T]):
         """Begin a piece of work, with the context variables of now, and a number to know it by."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.most, thread_name_prefix="textgrad_engine_lane")
-        self._begun.append((self._pool.submit(copy_context().run, work), number))
+        context = copy_context()
+        context.run(dispatch.begun_from.set, dispatch.caller_line())
+        self._begun.append((self._pool.submit(context.run, work), number))
 
     def take(self) -> T:
         """The result of the oldest piece; waits for it.
