@@ -34,7 +34,6 @@ from textgrad_engine.train.evaluator import (
     scored,
 )
 from textgrad_engine.train.events import current_phase
-from textgrad_engine.train.grid import Row, is_straight, run_grid, same_shape
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.splits import clusters_of_equals
@@ -135,7 +134,6 @@ class Objective:
         self._shared: dict[_Key, Future[Scored]] = {}
         self._own: dict[tuple[int, _Key], Future[Scored]] = {}
         self._adopted: dict[Texts, tuple[int, int]] = {}  # the phase, and how many were before it
-        self._straight: bool | None = None
         self._leads_back = False  # whether any loss so far has led back to a text
         self._word_sets: dict[tuple[Split, int], frozenset[str]] = {}
 
@@ -155,9 +153,8 @@ class Objective:
     ) -> list[list[float | None]]:
         """The scores of every candidate on every example, those that are not known yet bought all at once.
 
-        Several candidates go through nested `vmap`, unless the program or its loss looks at a value (a branch on an
-        answer, say), a field is no text, `concurrency` is limited, or the time is noted; then each example is run by
-        itself.
+        Each candidate is run on each example by itself, as `evaluate` does it, so that a program that branches on a
+        field, and a loss that compares a target, see the same values in both.
         """
         wanted: list[list[_Key]] = [[(texts, split, n, repeat) for n in positions] for texts in candidates]
         return [[found.score for found in row] for row in self._results(wanted)]
@@ -416,15 +413,11 @@ class Objective:
     def _buy(self, missing: dict[_Key, Future[Scored]], on_score: Callable[[int], None] | None) -> None:
         keys = list(missing)
         try:
-            apart = on_score is not None or self._room is not None or self.timed
-            together = {} if apart else self._started_together(keys)
-            alone = [key for key in keys if key not in together]
-            started: dict[_Key, _Begun] = {key: (*pair, None) for key, pair in together.items()}
-            started |= zip(alone, self._started(alone, on_score))
             failures: list[Exception] = []
-            for key in keys:  # each by itself: what was answered stays known when others could not be asked
+            # Each by itself: what was answered stays known when others could not be asked.
+            for key, begun in zip(keys, self._started(keys, on_score)):
                 try:
-                    missing[key].set_result(self._scored(key[1], key[2], *started[key]))
+                    missing[key].set_result(self._scored(key[1], key[2], *begun))
                 except Exception as error:
                     failures.append(error)
             if failures:
@@ -465,32 +458,6 @@ class Objective:
         watch = Stopwatch() if self.timed else None
         with contextlib.nullcontext() if watch is None else watch.running():
             yield watch
-
-    def _started_together(self, keys: list[_Key]) -> dict[_Key, tuple[Variable, Variable]]:
-        """Those of candidates that miss the same examples, by nested `vmap` where the program allows it."""
-        missing: dict[tuple[Texts, Split, int], list[int]] = {}
-        for texts, split, position, index in keys:
-            missing.setdefault((texts, split, index), []).append(position)
-        blocks: dict[tuple[Split, int, int, tuple[int, ...]], list[Texts]] = {}
-        for (texts, split, index), positions in missing.items():
-            shared = self._phase_shared(texts)
-            phase = current_phase.get() if shared is None else shared  # a block's calls all belong to one
-            blocks.setdefault((split, index, phase, tuple(positions)), []).append(texts)
-        started: dict[_Key, tuple[Variable, Variable]] = {}
-        for (split, index, _, some), candidates in blocks.items():
-            rows = [self._rows[split][position] for position in some]
-            if len(candidates) > 1 and same_shape(rows) and self._is_straight(candidates[0], rows[0]):
-                leaves = [self._leaves(texts) for texts in candidates]
-                with no_grad(), sampling(index), self._phase_of(candidates[0]):
-                    grid = run_grid(self._program, self._score, leaves, rows)
-                for texts, pairs in zip(candidates, grid):
-                    started |= {(texts, split, position, index): pair for position, pair in zip(some, pairs)}
-        return started
-
-    def _is_straight(self, texts: Texts, row: Row) -> bool:
-        if self._straight is None:
-            self._straight = is_straight(self._program, self._score, self._leaves(texts), row)
-        return self._straight
 
     @contextlib.contextmanager
     def _phase_of(self, texts: Texts) -> Iterator[None]:
