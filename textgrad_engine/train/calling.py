@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
+from textgrad_engine.data import examples_of
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.nn import ExactMatch, Judge, Metric
@@ -192,7 +193,7 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
             f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
             f"gives; got {type(rows).__name__}"
         )
-    for position, row in enumerate(rows):
+    for position, row in enumerate(examples_of(rows)):
         if not isinstance(row, Mapping):
             raise TypeError(
                 f"{call}: example {position} of {argument} is a {type(row).__name__}; an example is a dict of its "

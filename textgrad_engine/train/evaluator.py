@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
-from textgrad_engine.data import ids_of
+from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.train.calling import (
@@ -158,7 +158,7 @@ def attempt(
     names = ids_of(dataset)
     groups = clusters_of_equals(program, dataset) if clusters is None else clusters_of(dataset, clusters)
     read, score, refuse = inputs_and_target(program, loss, target), with_fields(loss), refusing_batches(loss)
-    given = [read(row, name) for row, name in zip(dataset, names)]  # before anything is paid
+    given = [read(row, name) for row, name in zip(examples_of(dataset), names)]  # before anything is paid
 
     def start(number: int) -> tuple[tuple[Variable, Stopwatch], Variable]:
         sample, position = divmod(number, len(given))
@@ -311,7 +311,7 @@ def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...
         ('7', '7')
     """
     found = []
-    for row, name in zip(dataset, ids_of(dataset)):
+    for row, name in zip(examples_of(dataset), ids_of(dataset)):
         if row.get(field) is None:
             raise DataError(lacking(row, name, field, ", which says which examples belong together"))
         found.append(str(row[field]))

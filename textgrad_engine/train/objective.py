@@ -15,7 +15,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
 from textgrad_engine.autograd.forgiving import forgiving
-from textgrad_engine.data import ids_of
+from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, AutogradError, DataError
 from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cache import repeat as sampling
@@ -122,7 +122,7 @@ class Objective:
             if len(rows) == 0:
                 raise DataError(f"the {split} set is empty")
             self._rows[split] = [  # type: ignore[index]
-                (name, *read(row, name)) for row, name in zip(rows, ids_of(rows))
+                (name, *read(row, name)) for row, name in zip(examples_of(rows), ids_of(rows))
             ]
         proven = train if val is None else val
         self._guarded = None if guards is None else guards.on(proven, self.scale)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.data import DataLoader, ids_of
+from textgrad_engine.data import DataLoader, examples_of, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
@@ -216,7 +216,7 @@ class Trainer:
             )
         read = inputs_and_target(program, loss, self.target)
         for rows in sets:
-            for row, name in zip(rows, ids_of(rows)):
+            for row, name in zip(examples_of(rows), ids_of(rows)):
                 read(row, name)
 
     def _loader(self, train: Examples) -> DataLoader[dict[str, Any]]:
