@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import math
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
 from textgrad_engine.autograd.forgiving import forgiving
+from textgrad_engine.autograd.hooks import call_hooks_of
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, AutogradError, DataError
 from textgrad_engine.func import functional_call
@@ -240,10 +242,11 @@ class Objective:
 
     def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
         """Run training examples with these texts and go backward; each goes as soon as its own loss is there."""
-        leaves = self._leaves(texts, requires_grad=True)
+        leaves = self._leaves(texts)
+        call_hooks_of([*zip(self.parameters, leaves.values())])
         # Feedback on other texts of the program is wanted by nobody, and would be paid for and left in them.
         others = {
-            name: Variable(parameter.data, role=parameter.role)
+            name: _stand_in(parameter, parameter.data, requires_grad=False)
             for name, parameter in self._program.named_parameters()
             if name not in leaves and parameter.requires_grad
         }
@@ -468,11 +471,11 @@ class Objective:
         finally:
             current_phase.reset(token)
 
-    def _leaves(self, texts: Texts, *, requires_grad: bool = False) -> dict[str, Variable]:
+    def _leaves(self, texts: Texts) -> dict[str, Variable]:
         if len(texts) != len(self.names):
             raise ValueError(f"a candidate has a text for each of {', '.join(self.names)}; got {len(texts)} texts")
         return {
-            name: Variable(text, role=parameter.role, requires_grad=requires_grad)
+            name: _stand_in(parameter, text, requires_grad=True)
             for name, parameter, text in zip(self.names, self.parameters, texts)
         }
 
@@ -489,6 +492,13 @@ class Objective:
 
     def _rarity(self, word: str) -> float:
         return math.log((1 + len(self.val)) / (1 + self._seen_in[word])) if self._seen_in[word] else 0.0
+
+
+def _stand_in(parameter: Variable, text: str, *, requires_grad: bool) -> Variable:
+    """A leaf like a parameter, of its class and with its attributes, that holds a text of its own."""
+    leaf = copy.copy(parameter)
+    leaf.data = text
+    return leaf.requires_grad_(requires_grad)
 
 
 def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str, Variable]:
