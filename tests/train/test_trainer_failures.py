@@ -85,6 +85,16 @@ def test_a_program_with_nothing_to_train_is_refused(world: Any, rows: Any) -> No
     assert here.model.requests == []
 
 
+def test_an_optimizer_of_frozen_texts_is_refused(world: Any, rows: Any) -> None:
+    """That other texts of the program could be trained helps nobody."""
+    here = world()
+    here.program.other = nn.Parameter("not trained", role="other prompt")
+    here.program.system.requires_grad_(False)
+    with pytest.raises(ValueError, match="the optimizer has no parameter that requires grad"):
+        here.fit(rows("ant"), rows("bee"))
+    assert here.model.requests == []
+
+
 def test_an_optimizer_of_another_programs_texts_is_refused(world: Any, rows: Any) -> None:
     """Its changes would be neither validated nor taken back."""
     here = world()

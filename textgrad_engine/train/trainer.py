@@ -196,7 +196,8 @@ class Trainer:
         self, program: Module, loss: Callable[..., Variable], optimizer: Optimizer, sets: list[Examples]
     ) -> None:
         own = {id(parameter) for parameter in program.parameters()}
-        for variable in (variable for group in optimizer.param_groups for variable in group["params"]):
+        given = [variable for group in optimizer.param_groups for variable in group["params"]]
+        for variable in given:
             if id(variable) not in own:
                 raise ValueError(
                     f"the optimizer trains {variable._name()}, which is no parameter of the program; "
@@ -207,8 +208,8 @@ class Trainer:
                     f"{variable._name()} does not require grad, and a search changes all of its parameters; "
                     "leave it out of the optimizer"
                 )
-        if not any(parameter.requires_grad for parameter in program.parameters()):
-            raise ValueError("the program has no parameter that requires grad, so there is nothing to train")
+        if not any(variable.requires_grad for variable in given):
+            raise ValueError("the optimizer has no parameter that requires grad, so there is nothing to train")
         if isinstance(loss, TextLoss):
             raise TypeError(
                 "the Trainer selects by a score, and a TextLoss gives words only. Score with nn.ExactMatch, nn.Metric "
