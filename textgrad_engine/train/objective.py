@@ -46,7 +46,7 @@ Rows = Sequence[dict[str, Any]]
 
 _Key = tuple[Texts, Split, int, int]
 
-_Begun = tuple[Variable, Variable, Stopwatch | None]
+_Begun = tuple[Any, Variable, Stopwatch | None]
 """The prediction and the loss of an example, and what times it."""
 
 Phases = Callable[[int], contextlib.AbstractContextManager[None]]
@@ -253,7 +253,7 @@ class Objective:
         rows = [self._rows["train"][position] for position in positions]
         problems: list[str] = []
 
-        def start(number: int) -> tuple[tuple[Variable, Stopwatch | None], Variable]:
+        def start(number: int) -> tuple[tuple[Any, Stopwatch | None], Variable]:
             name, fields, wanted = rows[number]
             with example(name), self._watching() as watch:
                 program = functools.partial(functional_call, self._program, others | leaves)
@@ -435,9 +435,7 @@ class Objective:
                         future.set_exception(error)
             raise
 
-    def _scored(
-        self, split: Split, position: int, prediction: Variable, loss: Variable, watch: Stopwatch | None
-    ) -> Scored:
+    def _scored(self, split: Split, position: int, prediction: Any, loss: Variable, watch: Stopwatch | None) -> Scored:
         name, _, wanted = self._rows[split][position]
         return scored(prediction, loss, watch, functools.partial(self._refuse, name, prediction, wanted))
 
@@ -445,7 +443,7 @@ class Objective:
         """The predictions and losses of examples, each run by itself."""
         leaves = {texts: self._leaves(texts) for texts in dict.fromkeys(key[0] for key in keys)}
 
-        def start(number: int) -> tuple[tuple[Variable, Stopwatch | None], Variable]:
+        def start(number: int) -> tuple[tuple[Any, Stopwatch | None], Variable]:
             texts, split, position, index = keys[number]
             name, fields, wanted = self._rows[split][position]
             with example(name), no_grad(), sampling(index), self._phase_of(texts), self._watching() as watch:

@@ -145,7 +145,7 @@ class Trainer:
         same. The program holds the best texts afterwards.
 
         Args:
-            program: the module to train.
+            program: the module to train; it gives what `evaluate` says.
             loss: called with the prediction and the example's target; its data must be a number (higher is better).
             optimizer: of the program's parameters.
             train: the training examples, or a loader of them.
