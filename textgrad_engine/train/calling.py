@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
-from textgrad_engine.data import examples_of
+from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.nn import ExactMatch, Judge, Metric
@@ -176,7 +176,7 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
         call: the call that it was given to, such as ``"fit"``.
 
     Raises:
-        TypeError: it is a path, no sequence, or one of something other than dicts.
+        TypeError: it is a path, a DataLoader, no sequence, or one of something other than dicts.
 
     Example:
         >>> check_examples("train.jsonl", "train", "fit")
@@ -187,6 +187,11 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
         path = os.fspath(rows)
         raise TypeError(
             f"{call}: {argument} is the path {path!r}, and should be the examples; data.load({path!r}) reads them"
+        )
+    if isinstance(rows, DataLoader):
+        raise TypeError(
+            f"{call}: {argument} is a DataLoader, which gives minibatches, and should be the examples; give the "
+            "dataset that it was made with, its .dataset"
         )
     if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
         raise TypeError(
