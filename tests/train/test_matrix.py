@@ -155,7 +155,11 @@ def reading(prediction: Variable, target: str) -> Variable:
     return nn.ExactMatch()(prediction, target if len(prediction.data) else "")
 
 
-@pytest.mark.parametrize("loss", [nn.ExactMatch(), comparing, reading, nn.Judge("Is it loud?")], ids=repr)
+@pytest.mark.parametrize(
+    "loss",
+    [nn.ExactMatch(), comparing, reading, nn.Judge("Is it loud?")],
+    ids=["exact match", "comparing", "reading", "judge"],
+)
 @pytest.mark.parametrize(
     "make",
     [Plain, Table, Equal, Typed, Reading, ReadingLate, ReadingTexts, Chain, Agent],
