@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import Variable, nn
+from textgrad_engine.data import DataLoader
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
@@ -126,6 +127,7 @@ def test_a_metric_of_two_arguments_needs_a_target() -> None:
         ("val.jsonl", r"fit: val is the path 'val\.jsonl', .*data\.load\('val\.jsonl'\) reads them"),
         (Path("val.jsonl"), r"fit: val is the path 'val\.jsonl'"),
         ([{"text": "x"}, ("x", "y")], "fit: example 1 of val is a tuple; an example is a dict of its fields"),
+        (DataLoader([{"text": "x"}]), r"fit: val is a DataLoader, .*; give the dataset .*\.dataset"),
         (None, "fit: val should be a sequence of examples.* got NoneType"),
         (iter([{"text": "x"}]), "fit: val should be a sequence of examples.* got list_iterator"),
     ],

@@ -482,3 +482,97 @@ def test_what_several_examples_share_counts_more() -> None:
     """The feedback of a minibatch is about what its examples have in common."""
     val = ["red", "blue", "green", "grey"]
     assert near(["red cat", "blue cat", "blue dog"], val, [0, 1, 2])[:2] == [1, 0]
+
+
+# what stands for a parameter
+
+
+class Tagged(nn.Parameter):
+    """A parameter with an attribute that a program reads."""
+
+    def __init__(self, data: str, role: str, kind: str) -> None:
+        super().__init__(data, role)
+        self.kind = kind
+
+
+class Telling(nn.Module):
+    """Two calls; it notes what it finds in the place of its texts."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.first = Tagged("Repeat the word.", role="first prompt", kind="draft")
+        self.second = Tagged("Repeat the word.", role="second prompt", kind="answer")
+        self.model, self.seen = model, set[Any]()
+
+    def forward(self, word: str) -> tg.Variable:
+        for text in (self.first, self.second):
+            self.seen.add((type(text), text.kind))
+            content = [{"role": "system", "content": text}, {"role": "user", "content": "{word}"}]
+            word = ops.chat_completion(self.model, content, {"word": word})  # type: ignore[assignment]
+        return word  # type: ignore[return-value]
+
+
+def test_what_stands_for_a_parameter_has_its_class_and_attributes() -> None:
+    """Of those that are searched, and of those that are not; for scores and for feedback."""
+    shouting = Shouting()
+    program = Telling(shouting.model)
+    objective = Objective(program, nn.ExactMatch(), rows(), parameters=[program.second])
+    with tg.use_models(backward=shouting.model):
+        objective.feedback(SEED, [0])
+    objective.matrix([SEED, LOUD], [0, 1])
+    assert program.seen == {(Tagged, "draft"), (Tagged, "answer")}
+
+
+def test_hooks_on_a_parameter_are_obeyed() -> None:
+    """They see the feedback on what stands for it, and may replace it; the parameter itself stays as it is."""
+    shouting = Shouting()
+    parameter = shouting.program.system
+    seen: list[Any] = []
+    parameter.register_hook(lambda feedback: seen.append(feedback.data) or "Redacted.")
+    parameter.register_post_accumulate_grad_hook(lambda leaf: seen.append((leaf.data, len(leaf.grad))))
+    removed = parameter.register_hook(lambda feedback: seen.append("removed"))
+    removed.remove()
+    found = shouting.feedback(SEED, [0])
+    assert seen == ["Say to shout.", (SEED[0], 1)]
+    assert [item.data for item in found.gradients[0]] == ["Redacted."]
+    assert parameter.grad == []
+
+
+def test_a_hook_that_is_called_when_feedback_is_written_may_choose_from_it() -> None:
+    """What it leaves in the gradient of the leaf is what a search gets."""
+    shouting = Shouting()
+
+    def first_only(leaf: tg.Variable) -> None:
+        leaf.grad = leaf.grad[:1]
+
+    shouting.program.system.register_post_accumulate_grad_hook(first_only)
+    assert [len(gradient) for gradient in shouting.feedback(SEED, [0, 1, 2]).gradients] == [1]
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_a_hook_on_several_parameters_is_called_once_for_all(mode: Any) -> None:
+    """With what is said of each of them; of a text that is not searched for, nothing is."""
+    shouting = Shouting()
+    program = Telling(shouting.model)
+    program.third = nn.Parameter("unused", role="third prompt")
+    calls: list[Any] = []
+    tg.autograd.register_multi_grad_hook([*program.parameters()], calls.append, mode=mode)
+    objective = Objective(program, nn.ExactMatch(), rows(), parameters=[program.first, program.second])
+    with tg.use_models(backward=shouting.model):
+        objective.feedback(SEED * 2, [0])
+    if mode == "any":
+        assert [gradient.data for gradient in calls] == ["Say to shout."]
+    else:
+        assert [[None if each is None else each.data for each in call] for call in calls] == [
+            ["Say to shout.", "Say to shout.", None]
+        ]
+
+
+def test_hooks_of_texts_that_are_not_searched_for_are_silent() -> None:
+    """There is no feedback on these, as nobody trains them."""
+    shouting = Shouting()
+    program = Telling(shouting.model)
+    program.first.register_hook(lambda feedback: pytest.fail("nobody asked for it"))
+    objective = Objective(program, nn.ExactMatch(), rows(), parameters=[program.second])
+    with tg.use_models(backward=shouting.model):
+        assert objective.feedback(SEED, [0]).problems == ()

@@ -456,3 +456,26 @@ def test_verdicts_take_examples_of_one_cluster_together(make: Any, tested: bool,
     assert (result.comparison.clusters, result.comparison.n) == ((3, 6) if tested else (4, 8))
     assert result.best_val is not None
     assert result.best_val.clusters == tuple("00112233")
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_feedback_on_texts_that_nobody_trains_is_not_paid_for(world: Any, rows: Any, frozen: bool) -> None:
+    """It takes as many calls of the critic as if they were frozen, and leaves nothing in them."""
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.draft = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="first prompt"))
+            self.final = nn.ChatCompletion("{draft}", system=nn.Parameter("Repeat.", role="second prompt"))
+
+        def forward(self, word: str) -> tg.Variable:
+            return self.final(draft=self.draft(word=word))
+
+    here = world(None)
+    here.program = program = Two()
+    program.draft.requires_grad_(not frozen)
+    program.draft.system.grad = old = [tg.Variable("from before", role="feedback")]
+    here.optimizer = TGD(program.final.parameters())
+    result = here.fit(rows("ant", "bee"), rows("cat"))
+    assert (here.asked("backward"), program.draft.system.grad) == (2, old)
+    assert result.steps[0].feedback == 2

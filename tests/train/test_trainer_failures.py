@@ -85,6 +85,74 @@ def test_a_program_with_nothing_to_train_is_refused(world: Any, rows: Any) -> No
     assert here.model.requests == []
 
 
+class Silent:
+    """A callback."""
+
+    def on_event(self, event: Event) -> None: ...
+
+
+@pytest.mark.parametrize("place", ["val", "test"])
+def test_a_loader_is_for_training_only(world: Any, rows: Any, place: str) -> None:
+    """What is selected and tested on is no matter of minibatches."""
+    here = world()
+    loader = DataLoader(rows("dog", "eel"))
+    sets = {"val": rows("bee"), "test": rows("cat")} | {place: loader}
+    with pytest.raises(TypeError, match=f"fit: {place} is a DataLoader"):
+        here.fit(loader, **sets)
+    assert here.model.requests == []
+
+
+def test_a_loader_without_minibatches_is_refused(world: Any, rows: Any) -> None:
+    """A run could only end where it began."""
+    here = world()
+    with pytest.raises(DataError, match="no minibatch, of 2 examples with batch_size=3 and drop_last=True"):
+        here.fit(DataLoader(rows("ant", "bee"), batch_size=3, drop_last=True), rows("cat"))
+    assert here.model.requests == []
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("program", lambda word: word, "program should be an nn.Module.*; got a value of type function"),
+        ("program", nn.ChatCompletion, "program should be .*; got the class ChatCompletion"),
+        ("loss", None, r"loss should be .*nn\.ExactMatch\(\); got a value of type NoneType"),
+        ("loss", nn.ExactMatch, "loss should be .*; got the class ExactMatch"),
+        ("optimizer", [], "optimizer should be one, as .*; got a value of type list"),
+        ("optimizer", TGD, "optimizer should be one, as .*; got the class TGD"),
+    ],
+)
+def test_what_is_no_part_of_a_run_is_refused(world: Any, rows: Any, place: str, value: Any, message: str) -> None:
+    """With the name of the argument, and what it should be."""
+    here = world()
+    given = {"program": here.program, "loss": nn.ExactMatch(), "optimizer": here.optimizer} | {place: value}
+    with pytest.raises(TypeError, match=f"fit: {message}"):
+        Trainer().fit(**given, train=rows("ant"), val=rows("bee"))
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        ([print], r"callbacks\[0\] is a value of type builtin_function_or_method, .*on_event\(event\); write a class"),
+        ([Silent(), Silent], r"callbacks\[1\] is the class Silent.* an instance"),
+        (print, r"callbacks should be a list of them, got a value .*; write callbacks=\[\.\.\.\]"),
+    ],
+)
+def test_what_is_no_callback_is_refused(callbacks: Any, message: str) -> None:
+    """When the Trainer is made, and not in the middle of a run's first event."""
+    with pytest.raises(TypeError, match=message):
+        Trainer(callbacks=callbacks)
+
+
+def test_an_optimizer_of_frozen_texts_is_refused(world: Any, rows: Any) -> None:
+    """That other texts of the program could be trained helps nobody."""
+    here = world()
+    here.program.other = nn.Parameter("not trained", role="other prompt")
+    here.program.system.requires_grad_(False)
+    with pytest.raises(ValueError, match="the optimizer has no parameter that requires grad"):
+        here.fit(rows("ant"), rows("bee"))
+    assert here.model.requests == []
+
+
 def test_an_optimizer_of_another_programs_texts_is_refused(world: Any, rows: Any) -> None:
     """Its changes would be neither validated nor taken back."""
     here = world()

@@ -60,6 +60,7 @@ __all__ = [
     "after_accumulation",
     "after_rule",
     "before_rule",
+    "call_hooks_of",
     "on_gradient",
     "register_multi_grad_hook",
 ]
@@ -197,6 +198,29 @@ def register_multi_grad_hook(
     edges = tuple([variable._gradient_edge() for variable in variables])
     hook = MultiGradHook(edges, mode == "any", fn)
     return Handles([add_hook(hooks_at(edge), hook) for edge in dict.fromkeys(edges)])
+
+
+def call_hooks_of(stand_ins: Sequence[tuple[Variable, Variable]]) -> None:
+    """Have leaves call the hooks that other leaves have now, where they stand for these.
+
+    A hook on several gradients is called once a pass with those of the stand-ins.
+
+    Args:
+        stand_ins: leaves, each with the one that stands for it.
+    """
+    several: dict[MultiGradHook, MultiGradHook] = {}
+    for leaf, other in stand_ins:
+        other._hooks = dict(leaf._hooks) if leaf._hooks else None
+        other._post_hooks = dict(leaf._post_hooks) if leaf._post_hooks else None
+        several |= {hook: hook for hook in (leaf._hooks or {}).values() if type(hook) is MultiGradHook}
+    if not several:
+        return
+    edges = {leaf._gradient_edge(): other._gradient_edge() for leaf, other in stand_ins}
+    for hook in several:
+        several[hook] = MultiGradHook(tuple([edges.get(edge, edge) for edge in hook.edges]), hook.any, hook.function)
+    for _, other in stand_ins:
+        own = other._hooks or {}
+        own |= {key: several[hook] for key, hook in own.items() if type(hook) is MultiGradHook}
 
 
 def on_gradient(work: Pass, edge: GradientEdge, hooks: dict[int, Any], items: Items) -> Items:

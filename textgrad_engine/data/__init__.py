@@ -1,7 +1,7 @@
 """Reading examples, splitting them, and going over them in minibatches."""
 
 from textgrad_engine.data.dataloader import DataLoader
-from textgrad_engine.data.dataset import Dataset, Example, Subset, ids_of
+from textgrad_engine.data.dataset import Dataset, Example, Subset, examples_of, ids_of
 from textgrad_engine.data.load import load
 from textgrad_engine.data.overlap import Overlap, check_splits
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler, WeightedRandomSampler
@@ -18,6 +18,7 @@ __all__ = [
     "Subset",
     "WeightedRandomSampler",
     "check_splits",
+    "examples_of",
     "ids_of",
     "load",
     "random_split",

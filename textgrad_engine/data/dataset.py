@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from textgrad_engine.errors import DataError
 
-__all__ = ["Dataset", "Example", "Subset", "ids_of", "suggest"]
+__all__ = ["Dataset", "Example", "Subset", "examples_of", "ids_of", "suggest"]
 
 Example = dict[str, Any]
 """One example: its fields by name."""
@@ -39,7 +40,7 @@ class Dataset(Sequence[Example]):
     def __init__(
         self, rows: Iterable[Example], *, path: str | Path | None = None, lines: Sequence[int] | None = None
     ) -> None:
-        self._rows = list(rows)
+        self._rows = list(examples_of(rows))
         self.path = None if path is None else Path(path)
         self._lines = list(range(1, len(self._rows) + 1)) if lines is None else list(lines)
         if len(self._lines) != len(self._rows):
@@ -201,6 +202,24 @@ class Subset(Sequence[T], Generic[T]):
                     )
 
 
+def examples_of(dataset: Iterable[T]) -> Iterator[T]:
+    """The examples of a dataset in order, as many as its length says.
+
+    A map-style dataset, as PyTorch has them, promises `__len__` and `__getitem__` and no IndexError behind the last
+    example: a plain ``for`` over it may never end.
+
+    Example:
+        >>> class Squares:
+        ...     def __len__(self):
+        ...         return 3
+        ...     def __getitem__(self, index):
+        ...         return index * index
+        >>> list(examples_of(Squares()))
+        [0, 1, 4]
+    """
+    return itertools.islice(dataset, len(dataset)) if isinstance(dataset, Sized) else iter(dataset)
+
+
 def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
     """The id of each example of any sequence: its own ids where it has them, else positions.
 
@@ -213,9 +232,10 @@ def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
     """
     if isinstance(dataset, (Dataset, Subset)):
         return dataset.ids
-    if all(isinstance(row, dict) for row in dataset):
-        return Dataset(dataset).ids
-    return tuple(str(index) for index in range(len(dataset)))
+    rows = list(examples_of(dataset))
+    if all(isinstance(row, dict) for row in rows):
+        return Dataset(rows).ids
+    return tuple(str(index) for index in range(len(rows)))
 
 
 def suggest(word: str, options: Iterable[str]) -> str:

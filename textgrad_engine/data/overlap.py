@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from textgrad_engine.data.dataset import ids_of
+from textgrad_engine.data.dataset import examples_of, ids_of
 
 __all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap", "repeated"]
 
@@ -192,7 +192,7 @@ def describe(found: Sequence[Overlap], sizes: dict[str, int] | None = None) -> l
 def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
     """What is compared of each row: without case, encoding and white space."""
     texts = []
-    for row in rows:
+    for row in examples_of(rows):
         names = [name for name in row if name != "id"] if fields is None else fields
         values = [row[name] for name in names if row.get(name) is not None]
         written = [each if isinstance(each, str) else json.dumps(each, sort_keys=True, default=repr) for each in values]

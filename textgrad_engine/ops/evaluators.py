@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import inspect
 import json
 import math
 import operator
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine import dispatch, templates
@@ -34,6 +35,7 @@ __all__ = [
     "feedback_of",
     "is_success",
     "reduced",
+    "refuse_several_outputs",
     "roles_of",
 ]
 
@@ -124,9 +126,38 @@ def _entries(value: Any, count: int | None) -> list[Any]:
 
 def _one_batch(prediction: Any) -> Any:
     """A list with Variables in it as one Variable, so that feedback on the batch reaches its entries."""
+    refuse_several_outputs(prediction)
     if isinstance(prediction, list) and any(isinstance(entry, Variable) for entry in prediction):
         return stacked([entry if isinstance(entry, Variable) else Variable(entry) for entry in prediction])
     return prediction
+
+
+def refuse_several_outputs(prediction: Any) -> None:
+    """Refuse what is neither one value nor a batch, such as the several outputs of a program.
+
+    Raises:
+        TypeError: it is that; the outputs are named.
+    """
+    if not isinstance(prediction, Variable | str | int | float | list):
+        raise TypeError(
+            f"this loss scores one Variable, got {_outputs_in_words(prediction)}; have the program return one "
+            "Variable, or give the loss one of its outputs, in a loss function of your own"
+        )
+
+
+def _outputs_in_words(value: Any) -> str:
+    """What a program gave, with the names of its outputs.
+
+    Example:
+        >>> _outputs_in_words({"answer": 1, "rationale": 2}), _outputs_in_words((1, 2))
+        ('a dict of answer, rationale', 'a tuple of 2')
+    """
+    kind = type(value).__name__
+    if dataclasses.is_dataclass(value):
+        return f"a {kind} of {', '.join(field.name for field in dataclasses.fields(value))}"
+    if isinstance(value, Mapping):
+        return f"a {kind} of {', '.join(map(str, value))}"
+    return f"a {kind} of {len(value)}" if isinstance(value, tuple) else f"a {kind}"
 
 
 def _written(value: Any) -> str:
@@ -232,8 +263,8 @@ def exact_match_evaluator(
         (score, explanation): the explanation is "" (or a list with "") for what is right.
 
     Raises:
-        TypeError: the target is None; or it is a dict, or for one prediction a list, which can be written in many ways.
-            Where these are known, at once, else where the score is read.
+        TypeError: the prediction is several outputs; or the target is None; or it is a dict, or for one prediction a
+            list, which can be written in many ways. Where these are known, at once, else where the score is read.
 
     Example:
         >>> score, explanation = exact_match_evaluator(Variable("billing"), "billing")
@@ -417,6 +448,7 @@ def deterministic_evaluator(
         (score, explanation), both pending; reading them raises ValueError where a score is outside of the scale.
 
     Raises:
+        TypeError: the prediction is several outputs.
         ValueError: the scale does not run from a lower to a higher score.
 
     Example:

@@ -16,7 +16,16 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.chat_completion import ChatCompletion, ask
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.evaluators import Evaluator, Reduction, all_succeed, feedback_of, is_success, reduced, roles_of
+from textgrad_engine.ops.evaluators import (
+    Evaluator,
+    Reduction,
+    all_succeed,
+    feedback_of,
+    is_success,
+    reduced,
+    refuse_several_outputs,
+    roles_of,
+)
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form, plan_of
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
@@ -174,8 +183,10 @@ def judge(
         (score, explanation), both pending.
 
     Raises:
+        TypeError: the prediction is several outputs.
         ValueError: batches differ in size.
     """
+    refuse_several_outputs(prediction)
     names = list(inputs or {})
     prompt = templates.load("judge")
     plan = _judge_plan(prompt, tuple(names), *scale)
@@ -254,9 +265,11 @@ def lm_judge_evaluator(
         (score, explanation), both pending.
 
     Raises:
+        TypeError: the prediction is several outputs.
         ValueError: batches differ in size, or a message is malformed; raised where the score is read, and before the
             judge is asked: no message shows the prediction, or has a slot for an input.
     """
+    refuse_several_outputs(prediction)
     if not eval_mode:
         prediction, target = _cut_off(prediction), _cut_off(target)
     slots = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
@@ -349,8 +362,10 @@ def text_loss(
         model: asks this model; None stands for the judge of `use_models`.
 
     Raises:
+        TypeError: the prediction is several outputs.
         ValueError: batches differ in size.
     """
+    refuse_several_outputs(prediction)
     names = ("prediction", "instructions", "target")
 
     def one(values: list[Any]) -> Variable:

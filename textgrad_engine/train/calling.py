@@ -10,13 +10,14 @@ from typing import Any, TypeAlias, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
+from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
+from textgrad_engine.train.prediction import as_prediction, said_in
 
 __all__ = [
     "Score",
-    "as_variable",
     "check_examples",
     "fields_named_by",
     "inputs_and_target",
@@ -183,7 +184,7 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
         call: the call that it was given to, such as ``"fit"``.
 
     Raises:
-        TypeError: it is a path, no sequence, or one of something other than dicts.
+        TypeError: it is a path, a DataLoader, no sequence, or one of something other than dicts.
 
     Example:
         >>> check_examples("train.jsonl", "train", "fit")
@@ -195,12 +196,17 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
         raise TypeError(
             f"{call}: {argument} is the path {path!r}, and should be the examples; data.load({path!r}) reads them"
         )
+    if isinstance(rows, DataLoader):
+        raise TypeError(
+            f"{call}: {argument} is a DataLoader, which gives minibatches, and should be the examples; give the "
+            "dataset that it was made with, its .dataset"
+        )
     if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
         raise TypeError(
             f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
             f"gives; got {type(rows).__name__}"
         )
-    for position, row in enumerate(rows):
+    for position, row in enumerate(examples_of(rows)):
         if not isinstance(row, Mapping):
             raise TypeError(
                 f"{call}: example {position} of {argument} is a {type(row).__name__}; an example is a dict of its "
@@ -239,7 +245,7 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
     return pick
 
 
-def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Variable, Any], None]:
+def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None]:
     """What refuses a prediction that is a batch: the scores of its entries would be added up to the example's score.
 
     Each entry may have a target of its own. A loss other than those of `nn` makes one score of a batch as it likes.
@@ -259,8 +265,8 @@ def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Variable, Any],
     """
     adds = isinstance(loss, ExactMatch | Metric | Judge)
 
-    def refuse(name: str, prediction: Variable, wanted: Any) -> None:
-        said = prediction.data
+    def refuse(name: str, prediction: Any, wanted: Any) -> None:
+        said = said_in(prediction)
         if not adds or not isinstance(said, list) or len(said) == 1:  # nothing is added to the score of one
             return
         if isinstance(wanted, list) and len(wanted) == len(said):
@@ -274,12 +280,7 @@ def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Variable, Any],
     return refuse
 
 
-def as_variable(value: Any) -> Variable:
-    """A program's prediction as a Variable, which a loss is called with."""
-    return value if isinstance(value, Variable) else Variable(value, role="prediction")
-
-
-Score: TypeAlias = Callable[[Variable, Any, Mapping[str, Any]], Any]
+Score: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
 """A loss that is called with a prediction, the target, and the fields that the program was called with."""
 
 
@@ -301,7 +302,7 @@ def with_fields(loss: Callable[..., Any]) -> Score:
     if not named:
         return lambda prediction, wanted, fields: loss(prediction, wanted)
 
-    def score(prediction: Variable, wanted: Any, fields: Mapping[str, Any]) -> Any:
+    def score(prediction: Any, wanted: Any, fields: Mapping[str, Any]) -> Any:
         return loss(prediction, wanted, inputs={name: value for name, value in fields.items() if value is not None})
 
     return score
@@ -309,8 +310,8 @@ def with_fields(loss: Callable[..., Any]) -> Score:
 
 def run_on(
     name: str, program: Callable[..., Any], fields: Mapping[str, Any], score: Score, wanted: Any
-) -> tuple[Variable, Any]:
-    """What a program says of one example, and its loss; both may be pending.
+) -> tuple[Any, Any]:
+    """What a program says of one example (see `as_prediction`), and its loss; both may be pending.
 
     A program that waits for an answer, to decide what to do next, meets it here when that is not to be had. It costs
     this example alone, as in a program that does not wait: both Variables raise the error where they are read.
@@ -323,7 +324,7 @@ def run_on(
         wanted: the example's target.
     """
     try:
-        prediction = as_variable(program(**fields))
+        prediction = as_prediction(program(**fields))
         return prediction, score(prediction, wanted, fields)
     except UNANSWERED as error:
         return not_to_be_had(error)

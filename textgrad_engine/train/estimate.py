@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.data import examples_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
@@ -99,7 +100,7 @@ def estimate(
     sample = min(SAMPLE, len(train))
     used = _rehearsal(trainer, program, loss, optimizer, train, val, sample, lowest_score)
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
-    target = mean_tokens([row.get(trainer.target) for row in list(train)[:SAMPLE]])
+    target = mean_tokens([row.get(trainer.target) for row in list(examples_of(train))[:SAMPLE]])
     share = trainer.feedback_batch_size
     # How likely it is that a step has nothing to ask for: nothing in its minibatch is wrong.
     all_right = (1 - WRONG_SHARE[0]) ** plan.batch if optimizer.reads_feedback else 0
@@ -239,7 +240,7 @@ def _rehearsal(
     placeholder = Placeholder(lowest_score)
     try:
         with use_models(placeholder, placeholder, placeholder, placeholder), meter() as used:
-            rehearsal.fit(program, loss, optimizer, list(train)[:sample], list(val)[:SAMPLE])
+            rehearsal.fit(program, loss, optimizer, list(examples_of(train))[:sample], list(examples_of(val))[:SAMPLE])
     finally:
         optimizer.load_state_dict(held)
     return used.by_purpose

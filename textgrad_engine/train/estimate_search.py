@@ -12,6 +12,7 @@ from typing import Any
 
 from textgrad_engine import ops
 from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.data import examples_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
@@ -75,7 +76,7 @@ def estimate_search(
     tests = 0 if test is None else len(test)
     examples = volume.examples + Span(len(val) + tests, 1.25 * len(val) + 2 * tests, 2 * len(val) + 2 * tests)
     now = sum(tokens.count(str(variable.data)) for variable in variables)
-    target = mean_tokens([row.get(trainer.target) for row in list(train)[:SAMPLE]])
+    target = mean_tokens([row.get(trainer.target) for row in list(examples_of(train))[:SAMPLE]])
     calls, inputs, outputs = {}, {}, {}
     for purpose, usage in used.items():
         part = _Part.of(purpose, usage, seen, examples, volume)
@@ -136,7 +137,7 @@ class _Part:
 
 
 def _mean_fields(rows: Sequence[dict[str, Any]]) -> float:
-    some = list(rows)[:SAMPLE]
+    some = list(examples_of(rows))[:SAMPLE]
     return sum(tokens.count(str(value)) for row in some for value in row.values()) / len(some)
 
 
@@ -175,7 +176,7 @@ def _rehearsal(
 
     def objective() -> Objective:
         # A new one each time: what was scored once is not asked for again.
-        rows = list(train)[:SAMPLE], list(val)[:SAMPLE]
+        rows = list(examples_of(train))[:SAMPLE], list(examples_of(val))[:SAMPLE]
         return Objective(program, loss, *rows, target=trainer.target, parameters=variables)
 
     found: dict[str, Usage] = {}

@@ -27,7 +27,8 @@ class Evaluation:
         scores: their scores, in the same order (higher is better), with repeats the means of their samples; None where
             no answer was to be had.
         predictions: what the program said, in the same order, with repeats a list for each example; None where no
-            answer was to be had.
+            answer was to be had. Of several outputs it is a dict, tuple or list of what each said, of a dataclass a
+            dict.
         failures: for each example without any answer, the error in words.
         samples: with repeats, the score of each sample of each example, None where it had no answer; else empty.
         clusters: for each example the cluster it belongs to; empty when each stands for itself.

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
-from textgrad_engine.data import ids_of
+from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.train.calling import (
@@ -25,6 +25,7 @@ from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.latency import Stopwatch
+from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
 
@@ -52,7 +53,8 @@ def evaluate(
     """Run a program on every example, all at once, and score its predictions; nothing is recorded for backward.
 
     Args:
-        program: called with those of an example's fields that its `forward` names.
+        program: called with those of an example's fields that its `forward` names; gives a Variable, or several in a
+            dict, a tuple, a list or a dataclass, for a loss of one's own.
         dataset: the examples.
         loss: called with the prediction and the example's target, and with ``inputs=`` (the fields that the program was
             called with) if its `forward` names that, as nn.Judge's does; its data must be a number (higher is better).
@@ -158,9 +160,9 @@ def attempt(
     names = ids_of(dataset)
     groups = clusters_of_equals(program, dataset) if clusters is None else clusters_of(dataset, clusters)
     read, score, refuse = inputs_and_target(program, loss, target), with_fields(loss), refusing_batches(loss)
-    given = [read(row, name) for row, name in zip(dataset, names)]  # before anything is paid
+    given = [read(row, name) for row, name in zip(examples_of(dataset), names)]  # before anything is paid
 
-    def start(number: int) -> tuple[tuple[Variable, Stopwatch], Variable]:
+    def start(number: int) -> tuple[tuple[Any, Stopwatch], Variable]:
         sample, position = divmod(number, len(given))
         fields, wanted = given[position]
         watch = Stopwatch()
@@ -216,12 +218,12 @@ class Scored(NamedTuple):
 
 
 def scored(
-    prediction: Variable, loss: Variable, watch: Stopwatch | None = None, check: Callable[[], None] = lambda: None
+    prediction: Any, loss: Variable, watch: Stopwatch | None = None, check: Callable[[], None] = lambda: None
 ) -> Scored:
     """Wait for an example and read what came of it.
 
     Args:
-        prediction: what the program said.
+        prediction: what the program said: a Variable, or several outputs.
         loss: its score.
         watch: ran while the example was begun; None where nobody wants to know how long it took.
         check: refuses what would make the score mean something else.
@@ -233,12 +235,12 @@ def scored(
     try:
         score = as_score(loss)
         check()
-        return Scored(score, prediction.data, latency=None if watch is None else watch.seconds)
+        return Scored(score, said_in(prediction), latency=None if watch is None else watch.seconds)
     except UNANSWERED as error:
         return Scored(None, failure=error)
 
 
-def _scored_until(prediction: Variable, loss: Variable, watch: Stopwatch | None, check: Callable[[], None]) -> Scored:
+def _scored_until(prediction: Any, loss: Variable, watch: Stopwatch | None, check: Callable[[], None]) -> Scored:
     """`scored`, where a spent budget and a stop are failures of the example."""
     try:
         return scored(prediction, loss, watch, check)
@@ -311,7 +313,7 @@ def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...
         ('7', '7')
     """
     found = []
-    for row, name in zip(dataset, ids_of(dataset)):
+    for row, name in zip(examples_of(dataset), ids_of(dataset)):
         if row.get(field) is None:
             raise DataError(lacking(row, name, field, ", which says which examples belong together"))
         found.append(str(row[field]))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from textgrad_engine.data import ids_of
+from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.errors import DataError
 
@@ -99,7 +99,9 @@ class Guards:
                 )
         slices = []
         for (column, value), floor in self.floors.items():
-            found = tuple(n for n, row in enumerate(rows) if column in row and str(row[column]) == str(value))
+            found = tuple(
+                n for n, row in enumerate(examples_of(rows)) if column in row and str(row[column]) == str(value)
+            )
             if not found:
                 raise DataError(f"floors names {column} = {value!r}, {_instead(column, rows)}")
             if scale is not None and not scale[0] <= floor <= scale[1]:
@@ -193,11 +195,11 @@ class Guarded:
 
 
 def _instead(column: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    values = list(dict.fromkeys(repr(row[column]) for row in rows if column in row))
+    values = list(dict.fromkeys(repr(row[column]) for row in examples_of(rows) if column in row))
     if values:
         shown = ", ".join(values[:8]) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
         return f"and no validation example has that; {column} is {shown}"
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns = list(dict.fromkeys(name for row in examples_of(rows) for name in row))
     return f"and no validation example has a field {column!r}" + (
         suggest(column, columns) or f"; they have {', '.join(columns)}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import math
 import sys
@@ -15,7 +16,8 @@ from typing import Any
 
 from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
 from textgrad_engine.autograd.forgiving import forgiving
-from textgrad_engine.data import ids_of
+from textgrad_engine.autograd.hooks import call_hooks_of
+from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, AutogradError, DataError
 from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cache import repeat as sampling
@@ -34,7 +36,6 @@ from textgrad_engine.train.evaluator import (
     scored,
 )
 from textgrad_engine.train.events import current_phase
-from textgrad_engine.train.grid import Row, is_straight, run_grid, same_shape
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.splits import clusters_of_equals
@@ -45,7 +46,7 @@ Rows = Sequence[dict[str, Any]]
 
 _Key = tuple[Texts, Split, int, int]
 
-_Begun = tuple[Variable, Variable, Stopwatch | None]
+_Begun = tuple[Any, Variable, Stopwatch | None]
 """The prediction and the loss of an example, and what times it."""
 
 Phases = Callable[[int], contextlib.AbstractContextManager[None]]
@@ -123,7 +124,7 @@ class Objective:
             if len(rows) == 0:
                 raise DataError(f"the {split} set is empty")
             self._rows[split] = [  # type: ignore[index]
-                (name, *read(row, name)) for row, name in zip(rows, ids_of(rows))
+                (name, *read(row, name)) for row, name in zip(examples_of(rows), ids_of(rows))
             ]
         proven = train if val is None else val
         self._guarded = None if guards is None else guards.on(proven, self.scale)
@@ -135,7 +136,6 @@ class Objective:
         self._shared: dict[_Key, Future[Scored]] = {}
         self._own: dict[tuple[int, _Key], Future[Scored]] = {}
         self._adopted: dict[Texts, tuple[int, int]] = {}  # the phase, and how many were before it
-        self._straight: bool | None = None
         self._leads_back = False  # whether any loss so far has led back to a text
         self._word_sets: dict[tuple[Split, int], frozenset[str]] = {}
 
@@ -155,9 +155,8 @@ class Objective:
     ) -> list[list[float | None]]:
         """The scores of every candidate on every example, those that are not known yet bought all at once.
 
-        Several candidates go through nested `vmap`, unless the program or its loss looks at a value (a branch on an
-        answer, say), a field is no text, `concurrency` is limited, or the time is noted; then each example is run by
-        itself.
+        Each candidate is run on each example by itself, as `evaluate` does it, so that a program that branches on a
+        field, and a loss that compares a target, see the same values in both.
         """
         wanted: list[list[_Key]] = [[(texts, split, n, repeat) for n in positions] for texts in candidates]
         return [[found.score for found in row] for row in self._results(wanted)]
@@ -243,17 +242,18 @@ class Objective:
 
     def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
         """Run training examples with these texts and go backward; each goes as soon as its own loss is there."""
-        leaves = self._leaves(texts, requires_grad=True)
+        leaves = self._leaves(texts)
+        call_hooks_of([*zip(self.parameters, leaves.values())])
         # Feedback on other texts of the program is wanted by nobody, and would be paid for and left in them.
         others = {
-            name: Variable(parameter.data, role=parameter.role)
+            name: _stand_in(parameter, parameter.data, requires_grad=False)
             for name, parameter in self._program.named_parameters()
             if name not in leaves and parameter.requires_grad
         }
         rows = [self._rows["train"][position] for position in positions]
         problems: list[str] = []
 
-        def start(number: int) -> tuple[tuple[Variable, Stopwatch | None], Variable]:
+        def start(number: int) -> tuple[tuple[Any, Stopwatch | None], Variable]:
             name, fields, wanted = rows[number]
             with example(name), self._watching() as watch:
                 program = functools.partial(functional_call, self._program, others | leaves)
@@ -416,15 +416,11 @@ class Objective:
     def _buy(self, missing: dict[_Key, Future[Scored]], on_score: Callable[[int], None] | None) -> None:
         keys = list(missing)
         try:
-            apart = on_score is not None or self._room is not None or self.timed
-            together = {} if apart else self._started_together(keys)
-            alone = [key for key in keys if key not in together]
-            started: dict[_Key, _Begun] = {key: (*pair, None) for key, pair in together.items()}
-            started |= zip(alone, self._started(alone, on_score))
             failures: list[Exception] = []
-            for key in keys:  # each by itself: what was answered stays known when others could not be asked
+            # Each by itself: what was answered stays known when others could not be asked.
+            for key, begun in zip(keys, self._started(keys, on_score)):
                 try:
-                    missing[key].set_result(self._scored(key[1], key[2], *started[key]))
+                    missing[key].set_result(self._scored(key[1], key[2], *begun))
                 except Exception as error:
                     failures.append(error)
             if failures:
@@ -439,9 +435,7 @@ class Objective:
                         future.set_exception(error)
             raise
 
-    def _scored(
-        self, split: Split, position: int, prediction: Variable, loss: Variable, watch: Stopwatch | None
-    ) -> Scored:
+    def _scored(self, split: Split, position: int, prediction: Any, loss: Variable, watch: Stopwatch | None) -> Scored:
         name, _, wanted = self._rows[split][position]
         return scored(prediction, loss, watch, functools.partial(self._refuse, name, prediction, wanted))
 
@@ -449,7 +443,7 @@ class Objective:
         """The predictions and losses of examples, each run by itself."""
         leaves = {texts: self._leaves(texts) for texts in dict.fromkeys(key[0] for key in keys)}
 
-        def start(number: int) -> tuple[tuple[Variable, Stopwatch | None], Variable]:
+        def start(number: int) -> tuple[tuple[Any, Stopwatch | None], Variable]:
             texts, split, position, index = keys[number]
             name, fields, wanted = self._rows[split][position]
             with example(name), no_grad(), sampling(index), self._phase_of(texts), self._watching() as watch:
@@ -466,32 +460,6 @@ class Objective:
         with contextlib.nullcontext() if watch is None else watch.running():
             yield watch
 
-    def _started_together(self, keys: list[_Key]) -> dict[_Key, tuple[Variable, Variable]]:
-        """Those of candidates that miss the same examples, by nested `vmap` where the program allows it."""
-        missing: dict[tuple[Texts, Split, int], list[int]] = {}
-        for texts, split, position, index in keys:
-            missing.setdefault((texts, split, index), []).append(position)
-        blocks: dict[tuple[Split, int, int, tuple[int, ...]], list[Texts]] = {}
-        for (texts, split, index), positions in missing.items():
-            shared = self._phase_shared(texts)
-            phase = current_phase.get() if shared is None else shared  # a block's calls all belong to one
-            blocks.setdefault((split, index, phase, tuple(positions)), []).append(texts)
-        started: dict[_Key, tuple[Variable, Variable]] = {}
-        for (split, index, _, some), candidates in blocks.items():
-            rows = [self._rows[split][position] for position in some]
-            if len(candidates) > 1 and same_shape(rows) and self._is_straight(candidates[0], rows[0]):
-                leaves = [self._leaves(texts) for texts in candidates]
-                with no_grad(), sampling(index), self._phase_of(candidates[0]):
-                    grid = run_grid(self._program, self._score, leaves, rows)
-                for texts, pairs in zip(candidates, grid):
-                    started |= {(texts, split, position, index): pair for position, pair in zip(some, pairs)}
-        return started
-
-    def _is_straight(self, texts: Texts, row: Row) -> bool:
-        if self._straight is None:
-            self._straight = is_straight(self._program, self._score, self._leaves(texts), row)
-        return self._straight
-
     @contextlib.contextmanager
     def _phase_of(self, texts: Texts) -> Iterator[None]:
         shared = self._phase_shared(texts)
@@ -501,11 +469,11 @@ class Objective:
         finally:
             current_phase.reset(token)
 
-    def _leaves(self, texts: Texts, *, requires_grad: bool = False) -> dict[str, Variable]:
+    def _leaves(self, texts: Texts) -> dict[str, Variable]:
         if len(texts) != len(self.names):
             raise ValueError(f"a candidate has a text for each of {', '.join(self.names)}; got {len(texts)} texts")
         return {
-            name: Variable(text, role=parameter.role, requires_grad=requires_grad)
+            name: _stand_in(parameter, text, requires_grad=True)
             for name, parameter, text in zip(self.names, self.parameters, texts)
         }
 
@@ -522,6 +490,13 @@ class Objective:
 
     def _rarity(self, word: str) -> float:
         return math.log((1 + len(self.val)) / (1 + self._seen_in[word])) if self._seen_in[word] else 0.0
+
+
+def _stand_in(parameter: Variable, text: str, *, requires_grad: bool) -> Variable:
+    """A leaf like a parameter, of its class and with its attributes, that holds a text of its own."""
+    leaf = copy.copy(parameter)
+    leaf.data = text
+    return leaf.requires_grad_(requires_grad)
 
 
 def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str, Variable]:

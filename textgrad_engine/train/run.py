@@ -131,6 +131,11 @@ class Run:
         """What the objective is a function of."""
         return tuple(self.trained.values())
 
+    def stepped(self) -> list[Variable]:
+        """What the optimizer changes; feedback on other texts of the program would be paid for and used by nobody."""
+        every = [variable for group in self.optimizer.param_groups for variable in group["params"]]
+        return [variable for variable in every if variable.requires_grad]
+
     def texts(self) -> dict[str, str]:
         """The trained texts as they are now."""
         return {name: str(parameter.data) for name, parameter in self.trained.items()}
@@ -272,7 +277,7 @@ class Run:
         every, problems, lost = self.forward_and_backward(number, names, rows)
         scores = [score for score in every if score is not None]
         left_out = sum(each.messages + each.feedback for each in self.left_out)
-        feedback = sum(len(parameter.grad) for parameter in self.trained.values())
+        feedback = sum(len(parameter.grad) for parameter in self.stepped())
         heard = feedback > 0 or not self.optimizer.reads_feedback
         held = self.optimizer.state_dict()
         found, refusal = None, ""
@@ -382,10 +387,10 @@ class Run:
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
-            roots = [loss for loss in losses if loss.requires_grad]
-            if roots and self.optimizer.reads_feedback:
+            roots, stepped = [loss for loss in losses if loss.requires_grad], self.stepped()
+            if roots and stepped and self.optimizer.reads_feedback:
                 with self.phase("backward", number, 0), forgiving(functools.partial(note_lost, problems)):
-                    backward(roots)
+                    backward(roots, inputs=stepped)
             scores: list[float | None] = []
             lost: list[str] = []
             for name, loss in zip(names, losses):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.data import DataLoader, ids_of
+from textgrad_engine.data import DataLoader, examples_of, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
@@ -60,6 +60,7 @@ class Trainer:
 
     Raises:
         ValueError: a number is out of range.
+        TypeError: a callback has no `on_event`.
 
     Example:
         >>> from textgrad_engine import nn, optim, use_models
@@ -128,7 +129,7 @@ class Trainer:
         self.tokens_weight = tokens_weight
         self.controls = controls
         self.run_dir = None if run_dir is None else Path(run_dir)
-        self.callbacks = tuple(callbacks)
+        self.callbacks = _checked(callbacks)
 
     def fit(
         self,
@@ -145,7 +146,7 @@ class Trainer:
         same. The program holds the best texts afterwards.
 
         Args:
-            program: the module to train.
+            program: the module to train; it gives what `evaluate` says.
             loss: called with the prediction and the example's target; its data must be a number (higher is better).
             optimizer: of the program's parameters.
             train: the training examples, or a loader of them.
@@ -156,17 +157,24 @@ class Trainer:
             DataError: a set is empty, an example lacks a field, has a list for a slot or shows the program its target,
                 or one that the guards name is not there; before anything is asked.
             ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
-            TypeError: a set is no sequence of dicts, or the loss gives no score (a TextLoss).
+            TypeError: a set is no sequence of dicts, the loss gives no score (a TextLoss), or what is given is no
+                program, loss or optimizer.
             RunError: the run folder is in use.
             ModelError: the models cannot be asked at all (key, model name, price).
         """
-        given = {"train": train, "val": val} | ({} if test is None else {"test": test})
+        given: dict[str, Examples] = {"train": train.dataset if isinstance(train, DataLoader) else train, "val": val}
+        given |= {} if test is None else {"test": test}
         for name, rows in given.items():
-            check_examples(rows.dataset if isinstance(rows, DataLoader) else rows, name, "fit")
+            check_examples(rows, name, "fit")
             if len(rows) == 0:
                 raise DataError(f"the {name} set is empty")
         loader = train if isinstance(train, DataLoader) else self._loader(train)
-        self._check(program, loss, optimizer, [loader.dataset, val, *([] if test is None else [test])])
+        if len(loader) == 0:
+            raise DataError(
+                f"the train loader gives no minibatch, of {len(loader.dataset)} examples with "
+                f"batch_size={loader.batch_size} and drop_last={loader.drop_last}"
+            )
+        self._check(program, loss, optimizer, [*given.values()])
         if self.guards is not None:
             self.guards.on(val, scale_of(loss))
         if self.clusters is not None:
@@ -195,8 +203,16 @@ class Trainer:
     def _check(
         self, program: Module, loss: Callable[..., Variable], optimizer: Optimizer, sets: list[Examples]
     ) -> None:
+        for name, value, is_one, wanted in (
+            ("program", program, isinstance(program, Module), "an nn.Module, whose parameters are trained"),
+            ("loss", loss, callable(loss), "a function or module that scores a prediction, such as nn.ExactMatch()"),
+            ("optimizer", optimizer, isinstance(optimizer, Optimizer), "one, as optim.TGD(program.parameters()) is"),
+        ):
+            if isinstance(value, type) or not is_one:
+                raise TypeError(f"fit: {name} should be {wanted}; got {_kind_of(value)}")
         own = {id(parameter) for parameter in program.parameters()}
-        for variable in (variable for group in optimizer.param_groups for variable in group["params"]):
+        given = [variable for group in optimizer.param_groups for variable in group["params"]]
+        for variable in given:
             if id(variable) not in own:
                 raise ValueError(
                     f"the optimizer trains {variable._name()}, which is no parameter of the program; "
@@ -207,8 +223,8 @@ class Trainer:
                     f"{variable._name()} does not require grad, and a search changes all of its parameters; "
                     "leave it out of the optimizer"
                 )
-        if not any(parameter.requires_grad for parameter in program.parameters()):
-            raise ValueError("the program has no parameter that requires grad, so there is nothing to train")
+        if not any(variable.requires_grad for variable in given):
+            raise ValueError("the optimizer has no parameter that requires grad, so there is nothing to train")
         if isinstance(loss, TextLoss):
             raise TypeError(
                 "the Trainer selects by a score, and a TextLoss gives words only. Score with nn.ExactMatch, nn.Metric "
@@ -216,8 +232,36 @@ class Trainer:
             )
         read = inputs_and_target(program, loss, self.target)
         for rows in sets:
-            for row, name in zip(rows, ids_of(rows)):
+            for row, name in zip(examples_of(rows), ids_of(rows)):
                 read(row, name)
 
     def _loader(self, train: Examples) -> DataLoader[dict[str, Any]]:
         return DataLoader(train, batch_size=min(self.batch_size, len(train)), shuffle=True, seed=self.seed)
+
+
+def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
+    """The callbacks; what is none is refused here, before a run has begun.
+
+    Raises:
+        TypeError: it is no iterable, or one of them has no `on_event`.
+    """
+    if not isinstance(callbacks, Iterable):
+        raise TypeError(f"callbacks should be a list of them, got {_kind_of(callbacks)}; write callbacks=[...]")
+    every = tuple(callbacks)
+    for position, callback in enumerate(every):
+        if isinstance(callback, type) or not callable(getattr(callback, "on_event", None)):
+            raise TypeError(
+                f"callbacks[{position}] is {_kind_of(callback)}, and a callback is an object with a method "
+                "on_event(event); write a class with that method, and give an instance of it"
+            )
+    return every
+
+
+def _kind_of(value: object) -> str:
+    """What a value is, for a message.
+
+    Example:
+        >>> _kind_of(Trainer), _kind_of([])
+        ('the class Trainer', 'a value of type list')
+    """
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from textgrad_engine.data import examples_of
 from textgrad_engine.optim.contracts.base import say
 from textgrad_engine.optim.words import words_of
 
@@ -63,7 +64,7 @@ class NoCopying:
         long: dict[str, None] = {}
         short: Counter[str] = Counter()
         count = 0
-        for example in examples:
+        for example in examples_of(examples):
             count += 1
             own = set()
             for column, text in _texts(example):

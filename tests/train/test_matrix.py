@@ -1,0 +1,241 @@
+"""Scores of many candidates at once are those of each candidate alone, whatever the program does with its values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from textgrad_engine import Function, Variable, func, nn, ops, use_models
+from textgrad_engine.errors import EmptyResponse
+from textgrad_engine.llm import Request
+from textgrad_engine.llm.usage import CallRecord, observe
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import Objective, evaluate
+
+ROWS = [{"id": name, "word": name, "target": name.upper()} for name in ("ant", "bee", "cat", "dog")]
+CANDIDATES = [("SHOUT",), ("HALF",), ("say",)]
+KNOWN = {"ant": "ANT", "dog": "DOG"}
+
+
+def answer(request: Request) -> Any:
+    """Shouts where the prompt asks for it, or on words before C."""
+    system, word = request.messages[0].text, request.messages[-1].text
+    if request.purpose == "judge":
+        return {"score": 1.0 if "BEE" in word or "ANT" in word else 0.0, "explanation": "seen"}
+    return word.upper() if "SHOUT" in system or ("HALF" in system and word < "c") else word
+
+
+class Seen:
+    """What was scored, and what was asked for it."""
+
+    def __init__(self, program: nn.Module, loss: Any = None, model: Any = answer, *, together: bool = True) -> None:
+        self.calls: Counter[Any] = Counter()
+        objective = Objective(program, loss or nn.ExactMatch(), ROWS)
+        candidates = [texts * len(objective.names) for texts in CANDIDATES]
+        with use_models(forward=FunctionModel(model)), observe(self.on_call):
+            if together:
+                self.scores = objective.matrix(candidates, range(4))
+            else:
+                self.scores = [objective.scores(texts, range(4)) for texts in candidates]
+
+    def on_call(self, record: CallRecord) -> None:
+        said = None if record.completion is None else record.completion.text
+        self.calls[record.purpose, record.key, str(record.request.messages), said] += 1
+
+
+class Plain(nn.Module):
+    """One call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("say", role="system prompt"))
+
+    def forward(self, word: Any) -> Any:
+        return self.chat(word=word)
+
+
+class Table(Plain):
+    """Answers what is in a table without a call."""
+
+    def forward(self, word: Any) -> Any:
+        return Variable(KNOWN[word], role="answer") if word in KNOWN else self.chat(word=word)
+
+
+class Equal(Plain):
+    """Compares its field with a text."""
+
+    def forward(self, word: Any) -> Any:
+        return Variable("BEE", role="answer") if word == "bee" else self.chat(word=word)
+
+
+class Typed(Plain):
+    """Looks at the kind of its field."""
+
+    def forward(self, word: Any) -> Any:
+        return self.chat(word=word) if isinstance(word, str) else Variable("", role="answer")
+
+
+class Reading(Plain):
+    """Looks at its first answer to decide whether to ask again."""
+
+    def forward(self, word: Any) -> Any:
+        said = self.chat(word=word)
+        return said if said.data.isupper() else self.chat(word=word)
+
+
+class ReadingLate(Plain):
+    """Looks at an answer for some examples only, and not for the first one."""
+
+    def forward(self, word: Any) -> Any:
+        said = self.chat(word=word)
+        return said if word == "ant" or said.data.isupper() else Variable(said.data.upper(), role="answer")
+
+
+class ReadingTexts(Plain):
+    """Branches on the text that is searched for."""
+
+    def forward(self, word: Any) -> Any:
+        return Variable(word.upper(), role="answer") if self.chat.system.data == "say" else self.chat(word=word)
+
+
+class Chain(nn.Module):
+    """Two calls, the second with the answer of the first, and two prompts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.ChatCompletion("{word}", system=nn.Parameter("say", role="first"))
+        self.second = nn.ChatCompletion("{draft}", system=nn.Parameter("say", role="second"))
+
+    def forward(self, word: Any) -> Any:
+        return self.second(draft=self.first(word=word))
+
+
+class Parts(Plain):
+    """A batch of its own inside."""
+
+    def forward(self, word: Any) -> Any:
+        return func.vmap(lambda part: self.chat(word=part))([word, word])
+
+
+class Rollout(Function):
+    """Code of the user's own that takes a prompt and a plain text, and waits."""
+
+    @staticmethod
+    async def forward(prompt: Variable, word: str) -> Variable:
+        return Variable(word.upper() if prompt.data == "SHOUT" else word, role="trajectory")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Variable) -> Any:
+        return gradient, None
+
+
+class Agent(nn.Module):
+    """An async Function that is given a field."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompt = nn.Parameter("say", role="prompt")
+
+    def forward(self, word: Any) -> Any:
+        return Rollout.apply(self.prompt, word)
+
+
+def comparing(prediction: Variable, target: Any) -> Variable:
+    """A loss that treats one target in a way of its own."""
+    return Variable(0.5) if target == "CAT" else nn.ExactMatch()(prediction, target)
+
+
+def reading(prediction: Variable, target: str) -> Variable:
+    """A loss that looks at the prediction."""
+    return nn.ExactMatch()(prediction, target if len(prediction.data) else "")
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [nn.ExactMatch(), comparing, reading, nn.Judge("Is it loud?")],
+    ids=["exact match", "comparing", "reading", "judge"],
+)
+@pytest.mark.parametrize(
+    "make",
+    [Plain, Table, Equal, Typed, Reading, ReadingLate, ReadingTexts, Chain, Agent],
+    ids=lambda c: c.__name__,
+)
+def test_many_candidates_get_the_scores_that_each_gets_alone(make: Any, loss: Any) -> None:
+    """From the same requests, under the same names of examples; and they are those of `evaluate`."""
+    together, alone = Seen(make(), loss), Seen(make(), loss, together=False)
+    assert together.scores == alone.scores
+    assert together.calls == alone.calls
+    for texts, row in zip(CANDIDATES, together.scores):
+        program = make()
+        for parameter in program.parameters():
+            parameter.data = texts[0]
+        with use_models(forward=FunctionModel(answer)):
+            assert list(evaluate(program, ROWS, loss).scores) == row
+
+
+def test_a_branch_on_a_field_sees_the_text() -> None:
+    """What stands in a table is right with every candidate."""
+    assert Seen(Table()).scores == [[1.0] * 4, [1.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]]
+
+
+def test_a_loss_compares_its_target() -> None:
+    """It is the text of the example there, too."""
+    assert [row[2] for row in Seen(Plain(), comparing).scores] == [0.5] * 3
+
+
+def test_an_async_function_gets_its_field_as_text() -> None:
+    """As it does everywhere else."""
+    assert Seen(Agent()).scores == [[1.0] * 4, [0.0] * 4, [0.0] * 4]
+
+
+def test_batches_inside_the_program_are_numbered_behind_the_example() -> None:
+    """So that it can be told which call was whose."""
+
+    def worst(prediction: Variable, wanted: str) -> Variable:
+        return ops.exact_match_evaluator(prediction, wanted, reduction_fn=min)[0]
+
+    seen = Seen(Parts(), worst)
+    assert seen.scores == [[1.0] * 4, [1.0, 1.0, 0.0, 0.0], [0.0] * 4]
+    assert {key[1] for key in seen.calls} >= {"ant[0]", "dog[1]"}
+
+
+def test_a_lost_answer_costs_one_score() -> None:
+    """The others keep theirs, and nothing is asked again for it."""
+
+    def failing(request: Request) -> Any:
+        if request.messages[0].text == "SHOUT" and request.messages[-1].text == "bee":
+            raise EmptyResponse("nothing")
+        return answer(request)
+
+    seen = Seen(Plain(), model=failing)
+    assert seen.scores == [[1.0, None, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0], [0.0] * 4]
+    assert seen.calls.total() == 12
+
+
+def test_what_is_known_is_not_asked_for_again() -> None:
+    """Neither of a candidate of which some examples are known, nor of one of which all are."""
+    objective = Objective(Plain(), nn.ExactMatch(), ROWS)
+    model = FunctionModel(answer)
+    with use_models(forward=model):
+        objective.scores(("SHOUT",), [0, 1])
+        found = objective.matrix(CANDIDATES, range(4))
+        again = objective.matrix(CANDIDATES, range(4))
+    assert found == again == [[1.0] * 4, [1.0, 1.0, 0.0, 0.0], [0.0] * 4]
+    assert len(model.requests) == 12
+
+
+def test_a_program_that_fails_says_so_in_its_own_words() -> None:
+    """The error is the user's, with a note about the example."""
+
+    class Broken(Plain):
+        def forward(self, word: Any) -> Any:
+            raise KeyError("no such thing")
+
+    with pytest.raises(KeyError, match="no such thing") as caught:
+        Seen(Broken())
+    assert caught.value.__notes__ == ["while running the program on example 'ant'"]

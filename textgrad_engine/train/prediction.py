@@ -1,0 +1,60 @@
+"""What a program gives for an example: one Variable, or several outputs in dicts, tuples, lists and dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from textgrad_engine import pytree
+from textgrad_engine.autograd import Variable
+
+__all__ = ["as_prediction", "said_in"]
+
+
+def as_prediction(value: Any) -> Any:
+    """What a loss is called with: several outputs as they are, all else as a Variable.
+
+    Args:
+        value: what the program returned. A list of texts or numbers is a batch, and so one Variable.
+
+    Raises:
+        TypeError: it is none of these.
+
+    Example:
+        >>> as_prediction("Rome"), as_prediction({"answer": Variable("Rome")})
+        (Variable('Rome', role='prediction'), {'answer': Variable('Rome')})
+    """
+    if isinstance(value, Variable) or _is_several(value):
+        return value
+    if not isinstance(value, str | int | float | list):
+        raise TypeError(
+            "a program returns a Variable, or several in a dict, a tuple, a list or a dataclass; this one returned "
+            f"{'None' if value is None else f'a {type(value).__name__}'}"
+        )
+    return Variable(value, role="prediction")
+
+
+def _is_several(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(isinstance(part, Variable) or _is_several(part) for part in value)
+    return pytree.is_container(value) or _is_record(value)
+
+
+def _is_record(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def said_in(prediction: Any) -> Any:
+    """What a prediction says, which is waited for: the data in the place of each Variable, a dict for a dataclass.
+
+    Example:
+        >>> said_in({"answer": Variable("Rome"), "tried": [Variable("Paris"), 3]})
+        {'answer': 'Rome', 'tried': ['Paris', 3]}
+    """
+    if isinstance(prediction, Variable):
+        return prediction.data
+    if pytree.is_container(prediction):
+        return pytree.map_leaves(said_in, prediction)
+    if _is_record(prediction):
+        return {field.name: said_in(getattr(prediction, field.name)) for field in dataclasses.fields(prediction)}
+    return prediction
