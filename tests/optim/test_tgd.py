@@ -114,9 +114,9 @@ def test_half_an_answer_is_no_new_text(answer: str) -> None:
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (patch(edit(line=9)), "there is no line 9 to add; the text has lines 0 to 2"),
-        (patch(edit("replace", 2, "a"), edit("remove", 2, "")), "line 2 is edited twice"),
-        (patch(edit(), edit(), edit()), "there are 3 edits, and 2 are allowed"),
+        (patch(edit(line=9)), "edit 1 adds a line behind line 9; the last line is 2 (0 puts it first)"),
+        (patch(edit("replace", 7, "a"), edit("remove", 8, "")), "edit 2 removes line 8; the text has lines 1 to 2"),
+        (patch(edit(text="3| Be brief.")), "edit 1 has a text with `3| `"),
         (patch(edit("replace", 2, "No slot.")), "the placeholder {mail} is missing"),
         (patch(edit(text="Use {tone}.")), "the placeholder {tone} is new"),
         (patch(edit(text="word " * 60)), "tokens, and 40 are allowed"),
