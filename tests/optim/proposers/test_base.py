@@ -195,6 +195,17 @@ def test_max_edits_of_a_proposer_goes_before_the_briefs() -> None:
         Patch(max_edits=0)
 
 
+@pytest.mark.parametrize(("count", "numbers"), [(0, "[]"), (1, "[1]"), (2, "[1, 2]"), (3, "[1, 2]")])
+def test_the_form_of_a_patch_names_only_feedback_that_there_is(count: int, numbers: str) -> None:
+    """Models copy what they are shown. One edit is one edit."""
+    items = tuple(FeedbackItem(f"item {n}", 1, "", ()) for n in range(count))
+    model = ScriptedModel([{"edits": []}])
+    asyncio.run(propose(Patch(1), replace(BRIEF, items=items), model))
+    *_, limit, form = model.requests[0].messages[-1].text.splitlines()
+    assert limit == "Give at most 1 edit, as a JSON object:"
+    assert form.endswith(f'"feedback": {numbers}}}]}}')
+
+
 @pytest.mark.parametrize("proposer", [Patch(), Rewrite()])
 def test_examples_are_shown_whole_and_fenced(proposer: Patch | Rewrite) -> None:
     """Good texts of other programs, which may hold anything."""

@@ -101,7 +101,7 @@ def _question(brief: Brief, problem: str) -> str:
     parts += [f"Keep to this: {said}" for contract in brief.contracts if (said := contract.describe(brief.text))]
     if problem:
         parts.append(f"Your last edits could not be used: {problem}")
-    parts.append(f"At most {brief.max_edits} edits. {HELP}")
+    parts.append(f"At most {brief.max_edits} {'edit' if brief.max_edits == 1 else 'edits'}. {HELP}")
     return _plain("\n".join(parts)) + "\n"
 
 
