@@ -88,6 +88,12 @@ class ResponseFormat(_Frozen):
         check_schema(given)
         return given
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> ResponseFormat:
+        """A copy with other fields, which are described anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("described", None)
+        return copied
+
     @classmethod
     def of(cls, wanted: type[BaseModel] | Mapping[str, Any]) -> ResponseFormat:
         """The format that a pydantic model, or a JSON schema, describes.
