@@ -308,6 +308,11 @@ def _fenced(text: str, label: str) -> str:
     return f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
 
 
+def _is_multiline(text: object) -> bool:
+    r"""Whether a text is more than one line to anybody: a lone carriage return or U+2028 ends one, too."""
+    return str(text).splitlines() not in ([], [text])
+
+
 def mark(text: str, label: str) -> str:
     """Put a piece of a longer text between such tags as `fence` uses, where it stands.
 
@@ -460,4 +465,5 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         filters={"fence": fence},
+        tests={"multiline": _is_multiline},
     )

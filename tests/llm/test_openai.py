@@ -441,6 +441,19 @@ def test_a_schema_that_cannot_be_held_to_is_sent_as_a_loose_one(api, ask):
         assert sent(api)["response_format"]["json_schema"]["strict"] is strict
 
 
+def test_limits_of_numbers_in_a_strict_schema_are_told_and_not_sent_as_keywords(api, ask):
+    """Some endpoints refuse them, as "minimum is not permitted"; a loose schema is sent as it is."""
+    limited = {"type": "number", "minimum": 0, "maximum": 1}
+    schema = FORMAT.json_schema | {"properties": {"score": limited}}
+    api.mock(return_value=httpx.Response(200, json=body('{"score": 80}')))
+    for wanted, shown in (
+        (schema, {"type": "number", "description": "minimum: 0, maximum: 1"}),
+        (schema | {"additionalProperties": True}, limited),
+    ):
+        send(OpenAIModel("m", api_key=KEY, response_format=wanted), ask())
+        assert sent(api)["response_format"]["json_schema"]["schema"]["properties"]["score"] == shown
+
+
 def test_tool_messages_keep_the_call_they_answer(api):
     """Without its id, an endpoint refuses a tool's answer."""
     api.mock(return_value=httpx.Response(200, json=body()))

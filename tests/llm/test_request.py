@@ -116,3 +116,12 @@ def test_fields_with_a_default_are_required_in_the_schema():
     schema = ResponseFormat.of(Deep).json_schema
     assert schema["required"] == ["first", "rest"]
     assert schema["$defs"]["Verdict"]["required"] == ["score"]
+
+
+def test_a_copy_of_a_format_with_another_schema_is_described_as_that():
+    """What an endpoint is told is worked out once for a format, and never handed on to another one."""
+    wanted = ResponseFormat(name="V", json_schema=SCHEMA)
+    assert wanted.described["schema"] == SCHEMA
+    other = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    assert wanted.model_copy(update={"json_schema": other}).described == {"name": "V", "schema": other, "strict": True}
+    assert wanted.model_copy() == wanted

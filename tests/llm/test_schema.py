@@ -7,7 +7,7 @@ from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import ResponseFormat
 from textgrad_engine.llm import schema as schemas
 from textgrad_engine.llm.check import check_json
-from textgrad_engine.llm.schema import check_schema, is_strict, schema_problem
+from textgrad_engine.llm.schema import check_schema, is_strict, schema_problem, without_limits
 from textgrad_engine.nn import ChatCompletion
 
 
@@ -219,6 +219,27 @@ def test_a_schema_that_endpoints_refuse_as_a_strict_one_is_known(schema):
 def test_a_closed_schema_is_strict(schema):
     """Names and values of the user's are no keywords."""
     assert is_strict(schema)
+
+
+def test_limits_of_numbers_become_descriptions_wherever_they_stand():
+    """Names and values of the user's that read like them stay, and so do all other keywords."""
+    limited = {"type": "integer", "description": "marks", "minimum": 1, "exclusiveMaximum": 6}
+    schema = CLOSED | {
+        "properties": {
+            "minimum": {"type": "array", "items": limited, "maxItems": 3},
+            "either": {"anyOf": [{"type": "number", "maximum": 0.5}, {"const": {"minimum": 1}}]},
+        },
+        "$defs": {"maximum": {"type": "string"}},
+        "required": ["minimum", "either"],
+    }
+    eased = without_limits(schema)
+    told = {"type": "integer", "description": "marks; minimum: 1, exclusiveMaximum: 6"}
+    assert eased["properties"]["minimum"] == {"type": "array", "items": told, "maxItems": 3}
+    either = [{"type": "number", "description": "maximum: 0.5"}, {"const": {"minimum": 1}}]
+    assert eased["properties"]["either"] == {"anyOf": either}
+    assert {key: eased[key] for key in eased if key != "properties"} == {
+        key: schema[key] for key in schema if key != "properties"
+    }
 
 
 def test_a_plain_pydantic_model_is_strict_and_one_with_free_keys_is_not():

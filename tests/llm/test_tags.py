@@ -4,7 +4,7 @@ from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import Message, Request, ResponseFormat, inwords
 from textgrad_engine.llm.tags import MOST_PARTS, Part, nonce_of, parts_of, texts_in
 from textgrad_engine.ops.feedback import _texts_for
-from textgrad_engine.ops.judges import _CRITICISM_FORM, _VERDICT_FORM
+from textgrad_engine.ops.judges import _CRITICISM_FORM, _verdict_form
 from textgrad_engine.ops.reduce import MERGE_SCHEMA
 from textgrad_engine.optim.patch import PATCH_SCHEMA, REWRITE_SCHEMA
 
@@ -51,7 +51,7 @@ def test_what_is_just_a_few_texts_is_asked_for_between_tags(schema, labels):
     [
         PATCH_SCHEMA,
         MERGE_SCHEMA,
-        _VERDICT_FORM.response_format.json_schema,
+        _verdict_form(0, 1).response_format.json_schema,
         closed(),
         closed(**{f"key_{n}": TEXT for n in range(MOST_PARTS + 1)}),
         closed(inside=closed()),

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+MESSAGES = [{"role": "user", "content": "Judge {prediction}."}]
 
 
 def wanting(data: Any) -> Variable:
@@ -277,8 +280,39 @@ def test_the_error_of_the_first_entry_is_raised_and_says_how_many_more_there_are
 @pytest.mark.parametrize("score", [1.01, -0.01, 10])
 def test_a_judge_must_keep_to_the_scale(score: float) -> None:
     """A 10 on a scale to 1 is no very good answer."""
-    with pytest.raises(MalformedResponse, match=f"gave {score:g} on a scale from 0 to 1"):
-        _ = judged({"score": score, "explanation": "fine"})[0].data
+    with pytest.raises(MalformedResponse, match=rf"\$\.score: expected at (most 1|least 0), got the number {score:g}"):
+        _ = judged(f'{{"score": {score}, "explanation": "fine"}}')[0].data
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: ops.judge(Variable("a"), "Is it kind?", scale=(1, 5), model=model),
+        lambda model: ops.lm_judge_evaluator(model, MESSAGES, Variable("a"), scale=(1, 5)),
+    ],
+)
+def test_a_score_outside_of_the_scale_is_sent_back_and_never_remembered(ask: Any, tmp_path: Path) -> None:
+    """It is as wrong as a score in words: the judge is told once, and what it says then is what the cache holds."""
+    script = [Completion(text=f'{{"score": {score}, "explanation": "Name it."}}') for score in (4, 80)]
+    model = FunctionModel(lambda request: script.pop())
+    model.cache_key, model.free = "judge", False  # type: ignore[attr-defined]
+    for _ in range(2):
+        score, _ = ask(resolve(model, cache=tmp_path))
+        assert score.data == 4
+    assert "expected at most 5, got the number 80" in model.requests[1].messages[-1].text
+
+
+def test_a_scale_without_an_end_limits_the_other_one() -> None:
+    """JSON has no infinity, so nothing is said of it."""
+    assert judged('{"score": 1e9, "explanation": "fine"}', scale=(0, float("inf")))[0].data == 1e9
+    with pytest.raises(MalformedResponse, match="expected at least 0"):
+        _ = judged('{"score": -1, "explanation": "fine"}', scale=(0, float("inf")))[0].data
+
+
+def test_a_judge_with_a_scale_that_runs_downwards_is_refused() -> None:
+    """No score would be on it; nothing is sent."""
+    with pytest.raises(ValueError, match=r"from the lowest to the highest score, got \(5, 1\)"):
+        judged({"score": 3, "explanation": "fine"}, scale=(5, 1))
 
 
 @pytest.mark.parametrize("text", ["8/10", '{"score": "high"}', '{"score": 1}', '{"score": NaN, "explanation": ""}'])

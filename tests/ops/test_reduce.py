@@ -26,7 +26,7 @@ def pieces(*texts: str) -> list[Variable]:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (merged(("a", [1]), ("b", [2]), ("c", [3])), "it has 3 pieces, and at most 2 are allowed"),
+        (merged(("a", [1]), ("b", [2]), ("c", [3])), "it has 3 pieces, and the limit is 2"),
         (merged(("a", [1, 2, 3]), (" ", [3])), "piece 2 has no text"),
         (merged(("a", [1, 2, 3]), ("b", [])), "piece 2 names no numbers"),
         (merged(("a", [1, 2, 3]), ("b", [4])), "piece 2 names number 4, and there are 1 to 3"),

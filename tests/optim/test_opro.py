@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +13,10 @@ import pytest
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.optim.demos import Demo
+from textgrad_engine.optim.proposers import Brief, propose
+from textgrad_engine.optim.search.by_scores import ByScores
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
 
@@ -187,3 +192,14 @@ def test_seed_texts_that_get_no_answers_end_it(world: Any) -> None:
     here.system.data = "BREAK"
     with pytest.raises(ContentFiltered):
         here.steps(search(here))
+
+
+def test_tasks_are_spoken_of_only_where_some_are_shown() -> None:
+    """A program without right answers has none to show, and a model told to learn from them would make some up."""
+    demo = Demo((("mail", "Where is my bill?"),), "billing")
+    model = ScriptedModel([{"text": "Sort it.", "reason": ""}] * 2)
+    brief = Brief("prompt", "Sort.", (None,), others=(("Sort.", 0.5),))
+    for demos in ((), (demo,)):
+        asyncio.run(propose(ByScores(), replace(brief, demos=demos), model))
+    said = ["each with the right answer" in message.text for r in model.requests for message in r.messages]
+    assert said == [False, False, False, True]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -7,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.errors import ContractError
 from textgrad_engine.optim.patch import Edit, Evidence, Gone, Origin, apply_patch, edits_from, origins_of_rewrite
+from textgrad_engine.templates import fence
 
 EVIDENCE = [Evidence("too long", ("t1",)), Evidence("too rude", ("t2", "t3"))]
 
@@ -17,8 +18,8 @@ def entry(op: str, line: int, text: str = "", feedback: Any = ()) -> dict[str, A
     return {"op": op, "line": line, "text": text, "reason": " because ", "feedback": list(feedback)}
 
 
-def read(*entries: dict[str, Any], lines: int = 3, feedback: int = 2, max_edits: int = 4) -> list[Edit]:
-    return edits_from({"edits": list(entries)}, lines=lines, feedback=feedback, max_edits=max_edits)
+def read(*entries: dict[str, Any], lines: int = 3, shown: Sequence[str] = ()) -> tuple[list[Edit], list[str]]:
+    return edits_from({"edits": list(entries)}, lines=lines, feedback=2, max_edits=4, shown=shown)
 
 
 def patched(text: str, *edits: Edit) -> str:
@@ -28,42 +29,58 @@ def patched(text: str, *edits: Edit) -> str:
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
-        (entry("replace", 4, "x"), "no line 4 to replace; the text has lines 1 to 3"),
-        (entry("replace", 0, "x"), "no line 0 to replace"),
-        (entry("remove", -1), "no line -1 to remove"),
-        (entry("add", 4, "x"), "no line 4 to add; the text has lines 0 to 3"),
-        (entry("add", 1, " \n"), "edit of line 1 has no text"),
-        (entry("replace", 2, ""), "edit of line 2 has no text; use remove"),
+        (entry("replace", 4, "x"), "edit 2 replaces line 4; the text has lines 1 to 3"),
+        (entry("replace", 0, "x"), "edit 2 replaces line 0; the text has lines 1 to 3"),
+        (entry("remove", -1), "edit 2 removes line -1; the text has lines 1 to 3"),
+        (entry("add", 4, "x"), "edit 2 adds a line behind line 4; the last line is 3 (0 puts it first)"),
+        (entry("add", 1, " \n"), "edit 2 adds no text behind line 1"),
+        (entry("replace", 2, ""), "edit 2 replaces line 2 by nothing; use remove to delete a line"),
+        (entry("remove", 1), "edit 2 removes line 1, which edit 1 replaces or removes already"),
     ],
 )
-def test_an_edit_that_cannot_be_made_is_named(edit: dict[str, Any], problem: str) -> None:
-    """The reason is said to the optimizer, which may try once more."""
-    with pytest.raises(ContractError, match=problem):
-        read(edit)
+def test_an_edit_that_cannot_be_made_is_named_and_costs_no_other(edit: dict[str, Any], problem: str) -> None:
+    """The reason is said to the optimizer, which may try once more; what came before and behind it can be made."""
+    edits, problems = read(entry("replace", 1, "x"), edit, entry("add", 1, "y"), entry("add", 9, "z"))
+    assert [one.text for one in edits] == ["x", "y"]
+    assert problems == [problem, "edit 4 adds a line behind line 9; the last line is 3 (0 puts it first)"]
 
 
-def test_one_line_is_edited_once() -> None:
+def test_the_only_line_of_a_text_is_named_as_such() -> None:
+    """Not as "lines 1 to 1"."""
+    assert read(entry("remove", 2), lines=1)[1] == ["edit 1 removes line 2; the text has line 1 only"]
+
+
+def test_one_line_may_be_replaced_and_added_to() -> None:
     """Two edits of a line contradict each other; adding behind it does not."""
-    with pytest.raises(ContractError, match="line 2 is edited twice"):
-        read(entry("replace", 2, "x"), entry("remove", 2))
-    assert len(read(entry("replace", 2, "x"), entry("add", 2, "y"), entry("add", 2, "z"))) == 3
+    assert len(read(entry("replace", 2, "x"), entry("add", 2, "y"), entry("add", 2, "z"))[0]) == 3
 
 
-def test_too_many_edits_are_refused() -> None:
+def test_of_too_many_edits_the_first_are_left() -> None:
     """The step size is a limit, not a wish."""
-    with pytest.raises(ContractError, match="there are 3 edits, and 2 are allowed"):
-        read(*[entry("add", n, "x") for n in range(3)], max_edits=2)
+    edits, problems = read(*[entry("add", 0, f"{n}") for n in range(6)])
+    assert ([edit.text for edit in edits], problems) == (list("0123"), ["there are 6 edits, and the limit is 4"])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("2| x", "2| "), ("x\n+| y", "+| "), (fence("a\nb\nc"), "<text-"), ("</original-e5ea9b1a>", "")]
+)
+def test_what_lines_are_only_shown_with_is_no_part_of_an_edit(text: str, found: str) -> None:
+    """A number of a line, a sign or a tag would become a part of the prompt."""
+    edits, problems = read(entry("add", 0, text), shown=["a\nb\nc"])
+    assert bool(edits) is not bool(found)
+    assert [f"edit 1 has a text with `{found}" in problem for problem in problems] == [True] * bool(found)
+    assert len(read(entry("add", 0, text))[0]) == 1  # nothing was shown that could have come back
 
 
 def test_numbers_of_feedback_that_was_not_shown_are_dropped() -> None:
     """A line is never traced to feedback that does not exist."""
-    (edit,) = read(entry("add", 0, "x\n", feedback=[2, 9, 2, 0, -1, 1]))
+    (edit,), _ = read(entry("add", 0, "x\n", feedback=[2, 9, 2, 0, -1, 1]))
     assert (edit.feedback, edit.text, edit.reason) == ((2, 1), "x", "because")
 
 
 def test_no_edits_is_an_answer() -> None:
     """If nothing would help, nothing is done."""
-    assert read() == []
+    assert read() == ([], [])
 
 
 def test_edits_speak_of_the_old_numbers() -> None:
@@ -127,6 +144,6 @@ def test_origins_fit_the_lines(lines: list[str], new: list[str], data: st.DataOb
 
 def test_a_line_may_be_written_as_a_whole_number_with_a_point() -> None:
     """JSON knows no difference between 2 and 2.0; a line has a number that a list can be asked for."""
-    (edit,) = read({**entry("replace", 2, "x"), "line": 2.0, "feedback": [1.0]})
+    (edit,), _ = read({**entry("replace", 2, "x"), "line": 2.0, "feedback": [1.0]})
     assert patched("a\nb\nc", edit) == "a\nx\nc"
     assert [type(number) for number in (edit.line, *edit.feedback)] == [int, int]

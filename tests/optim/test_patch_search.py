@@ -20,6 +20,7 @@ from textgrad_engine.optim import PatchSearch, patch_search
 from textgrad_engine.optim.proposers import Rewrite
 from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.searcher import Decision
+from textgrad_engine.optim.telling import Tried
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import Objective
 from textgrad_engine.train.guards import Guards
@@ -581,7 +582,7 @@ def test_what_does_not_help_is_taken_out_and_what_does_stays() -> None:
     assert (needed.kept, needed.why) == (False, "it is worse without")
     assert here.lines == [SEED, "Shout a."]
     assert [entry.edit for entry in here.search.board.accepted] == ["1.2"]
-    assert "'Useless.' was in the text and was taken out again (no difference without it)" in here.search.board.history
+    assert Tried(0, "'Useless.'", "no difference", removed=True) in here.search.board.history
 
 
 def test_lanes_without_work_try_edits_without_once_a_patch_brought_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1063,12 +1064,23 @@ def test_where_there_are_several_texts_the_past_says_which() -> None:
     here.step()
     here.search.close()
     entries = here.search.board.history
-    assert [entry.split(" (in the ")[1].split(")")[0] for entry in entries] == [
-        variable.role for variable in here.program.parameters()
-    ]
+    assert [entry.parameter for entry in entries] == [0, 1]
 
 
 # saved and taken up again
+
+
+def test_a_state_whose_board_is_of_another_version_is_refused_with_its_place() -> None:
+    """What was tried was kept as sentences once, which do not say of which text; the search stays as it was."""
+    here = chained()
+    here.step()
+    here.search.close()
+    state = saved(here.search)
+    state["board"]["history"] = ["added 'Shout a.' (in the system prompt) — worse"]
+    before = saved(here.search)
+    with pytest.raises(ValueError, match=r"board cannot be read: history\.0: .*another version of PatchSearch"):
+        here.search.load_state_dict(state)
+    assert saved(here.search) == before
 
 
 def saved(search: PatchSearch) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine import nn, templates
+from textgrad_engine import nn
 from textgrad_engine.optim import Edit
 from textgrad_engine.optim.optimizer import Change
-from textgrad_engine.optim.telling import edits_in_words, without_what_is_there
+from textgrad_engine.optim.telling import Tried, edits_in_words, history_of, tried
 
 OLD = 'It\'s a "line".'
 NEW = "Ends in 'x' by 'y'"
@@ -15,34 +17,37 @@ NEW = "Ends in 'x' by 'y'"
 lines = st.text(alphabet=st.sampled_from("ab '\"\\{}\0\u2028é"), min_size=1, max_size=12)
 
 
-def told(op: str, text: str = NEW, role: str = "") -> str:
+def told(op: str, text: str = NEW) -> Tried:
     line = 1 if op != "add" else 0
     change = Change(nn.Parameter(OLD), OLD, OLD, (Edit(op, line, text, "why", ()),), (), 0, "")  # type: ignore[arg-type]
-    (words,) = edits_in_words(change)
-    return templates.load("past_edit").render(edit=words, outcome="no difference", role=role)
+    (entry,) = tried(change, 0, "no difference")
+    return entry
+
+
+def shown(past: Sequence[Tried], *texts: str, parameter: int = 0, window: int = 9) -> tuple[str, ...]:
+    return history_of(past, parameter, texts, ["system prompt", "", "user prompt"], window)
 
 
 @pytest.mark.parametrize("op", ["add", "replace"])
-@pytest.mark.parametrize("role", ["", "system prompt"])
-def test_what_was_refused_and_is_there_now_is_not_said_to_have_failed(op: str, role: str) -> None:
+def test_what_was_refused_and_is_there_now_is_not_said_to_have_failed(op: str) -> None:
     """The line was kept as part of another proposal; nobody shall be told to stay away from it."""
-    entry = told(op, role=role)
-    assert without_what_is_there([entry], [f"Sort.\n{NEW}"]) == []
-    assert without_what_is_there([entry], ["Sort."]) == [entry]
+    entry = told(op)
+    assert shown([entry], f"Sort.\n{NEW}") == ()
+    assert shown([entry], f"Sort.\n{NEW}", "Other.", parameter=1) == ()
+    assert shown([entry], "Sort.") == shown([entry], "Sort.", NEW) == (entry.said(),)  # it is in another text
 
 
 def test_a_line_that_an_edit_would_have_replaced_or_removed_says_nothing() -> None:
     """It is in the text because the edit was refused."""
     history = [told("replace"), told("remove", "")]
-    assert without_what_is_there(history, [OLD]) == history
+    assert shown(history, OLD) == tuple(entry.said() for entry in history)
 
 
-@pytest.mark.parametrize("role", ["", "system prompt"])
-def test_a_line_that_was_taken_out_and_is_back_is_not_said_to_be_out(role: str) -> None:
+def test_a_line_that_was_taken_out_and_is_back_is_not_said_to_be_out() -> None:
     """The same contradiction the other way round."""
-    entry = templates.load("edit_removed").render(text=repr(NEW), outcome="no difference", role=role)
-    assert without_what_is_there([entry], [NEW]) == []
-    assert without_what_is_there([entry], [OLD]) == [entry]
+    entry = Tried(0, repr(NEW), "no difference", removed=True)
+    assert shown([entry], NEW) == shown([entry], NEW, "Other.", parameter=1) == ()
+    assert shown([entry], OLD) == (f"{NEW!r} was in the text and was taken out again (no difference without it)",)
 
 
 @given(tried=lines, there=lines)
@@ -51,13 +56,36 @@ def test_whatever_the_lines_are(tried: str, there: str) -> None:
     if "\n" in there or not there.strip() or tried == there:
         return
     entry = told("add", tried)
-    if repr(there) not in entry:
-        assert without_what_is_there([entry], [there]) == [entry]
+    if repr(there) not in entry.said():
+        assert shown([entry], there) == (entry.said(),)
     if tried.strip():
-        assert without_what_is_there([entry], [tried]) == []
+        assert shown([entry], tried) == ()
 
 
 def test_several_texts_are_told_apart() -> None:
-    """Where there are several, an entry names the one that it is about."""
-    assert told("add", role="system prompt") == f"added {NEW!r} (in the system prompt) — no difference"
-    assert told("add") == f"added {NEW!r} — no difference"
+    """What was tried in another text is said to be of another one, by its role where it has one."""
+    past = [Tried(n, f"added 'Line {n}.'", "worse") for n in (0, 1)]
+    past.append(Tried(2, "'Line 2.'", "worse", removed=True))
+    assert shown(past, "", "", "", parameter=0) == (
+        "added 'Line 0.' — worse",
+        "added 'Line 1.' (in another text of the program) — worse",
+        "'Line 2.' was in another text of the program, the user prompt, and was taken out again (worse without it)",
+    )
+    assert shown(past, "", "", "", parameter=1)[:2] == (
+        "added 'Line 0.' (in another text of the program, the system prompt) — worse",
+        "added 'Line 1.' — worse",
+    )
+
+
+def test_what_was_tried_in_other_texts_does_not_put_out_what_was_tried_in_this_one() -> None:
+    """The window is for the text in question; what is left of it is for others, the latest of them."""
+    past = [Tried(n % 3 and 1, f"added '{n}.'", "") for n in range(9)]
+    assert shown(past, "", "", window=2) == ("added '3.'", "added '6.'")
+    assert [entry.split("'")[1] for entry in shown(past, "", "", window=4)] == ["0.", "3.", "6.", "8."]
+    assert shown(past, "", "", window=0) == ()
+
+
+def test_of_a_text_that_was_written_as_a_whole_what_differs_is_told() -> None:
+    """That it was written anew says nothing."""
+    change = Change(nn.Parameter("a"), "a\nb\nc", "a\nB\nc\nd", (), (), 0, "")
+    assert edits_in_words(change) == ["replaced 'b' by 'B'", "added 'd'"]

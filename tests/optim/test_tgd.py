@@ -14,7 +14,7 @@ from textgrad_engine.llm import Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.optim import TGD
 from textgrad_engine.optim.proposers import Brief, Proposal
-from textgrad_engine.optim.transforms import Gathered, cap, dedupe, newest_first
+from textgrad_engine.optim.transforms import Gathered, cap, dedupe, momentum, newest_first
 from textgrad_engine.optim.transforms.base import Stateless
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -113,9 +113,9 @@ def test_half_an_answer_is_no_new_text(answer: str) -> None:
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (patch(edit(line=9)), "there is no line 9 to add; the text has lines 0 to 2"),
-        (patch(edit("replace", 2, "a"), edit("remove", 2, "")), "line 2 is edited twice"),
-        (patch(edit(), edit(), edit()), "there are 3 edits, and 2 are allowed"),
+        (patch(edit(line=9)), "edit 1 adds a line behind line 9; the last line is 2 (0 puts it first)"),
+        (patch(edit("replace", 7, "a"), edit("remove", 8, "")), "edit 2 removes line 8; the text has lines 1 to 2"),
+        (patch(edit(text="3| Be brief.")), "edit 1 has a text with `3| `"),
         (patch(edit("replace", 2, "No slot.")), "the placeholder {mail} is missing"),
         (patch(edit(text="Use {tone}.")), "the placeholder {tone} is new"),
         (patch(edit(text="word " * 60)), "tokens, and 40 are allowed"),
@@ -278,6 +278,72 @@ def test_momentum_reaches_the_prompt_with_the_outcome() -> None:
     assert shown(model, 3).index("- added 'Line 1.' — taken back") < shown(model, 3).index("- added 'Line 2.' — kept")
 
 
+@pytest.mark.parametrize("settings", [{"momentum": 2}, {"transforms": [dedupe(), momentum(2)]}])
+def test_steps_are_remembered_in_a_loop_that_says_nothing_of_them(settings: Any) -> None:
+    """A loop of one's own need not know of `record_outcome`; where it says something, that is what is shown."""
+    text = prompt("Sort.")
+    model = ScriptedModel([patch(edit(text=f"Line {n}.")) for n in range(4)])
+    optimizer = TGD([text], model=model, **settings)
+    for number in range(4):
+        text.grad = Variable("more")
+        optimizer.step()
+        if number == 1:
+            optimizer.record_outcome("kept")
+    past = [shown(model, n).partition("tried before, and what became of them:\n")[2].split("\n\n")[0] for n in range(4)]
+    assert past == [
+        "",
+        "- added 'Line 0.'",
+        "- added 'Line 0.'\n- added 'Line 1.' — kept",
+        "- added 'Line 1.' — kept\n- added 'Line 2.'",
+    ]
+
+
+def test_a_step_that_nothing_was_said_of_is_in_the_state() -> None:
+    """What goes on from a saved state is shown what the one that saved it is; saving changes nothing."""
+    text = prompt("Sort.", "more")
+    optimizer = TGD([text], model=ScriptedModel([patch(edit(text="Line 0.")), patch()]), momentum=2)
+    optimizer.step()
+    state = optimizer.state_dict()
+    optimizer.record_outcome("kept")
+    assert "kept" in repr(optimizer.state_dict())
+    again = ScriptedModel([patch()])
+    second = TGD([text], model=again, momentum=2)
+    second.load_state_dict(state)
+    text.grad = Variable("more")
+    second.step()
+    assert "them:\n- added 'Line 0.'\n\n" in shown(again)
+
+
+def test_a_rewrite_that_was_taken_back_is_told_by_what_it_changed() -> None:
+    """That the text was written anew would say nothing."""
+    text = prompt("Sort.\nBe kind.")
+    model = ScriptedModel([{"text": "Sort.\nBe brief.", "reason": ""}, {"text": text.data, "reason": ""}])
+    optimizer = TGD([text], model=model, mode="rewrite", momentum=1)
+    for outcome in ("taken back", ""):
+        text.grad = Variable("more")
+        optimizer.step()
+        text.data = "Sort.\nBe kind."
+        optimizer.record_outcome(outcome)
+    assert "- replaced 'Be kind.' by 'Be brief.' — taken back" in shown(model)
+
+
+def test_an_edit_that_was_taken_back_and_is_there_now_is_not_said_to_have_failed() -> None:
+    """It was kept later: only that is told."""
+    text = prompt("Sort.")
+    model = ScriptedModel([patch(edit(text="Be brief."))] * 2 + [patch()] * 2)
+    optimizer = TGD([text], model=model, momentum=4)
+    for outcome in ("taken back", "kept", "", ""):
+        text.grad = Variable("more")
+        optimizer.step()
+        if outcome == "taken back":
+            text.data = "Sort."
+        if outcome:
+            optimizer.record_outcome(outcome)
+    assert "- added 'Be brief.' — taken back" in shown(model, 1)
+    for request in (2, 3):
+        assert "them:\n- added 'Be brief.' — kept\n\n" in shown(model, request)
+
+
 def test_without_momentum_nothing_of_the_past_is_shown() -> None:
     """The default is no memory."""
     text = prompt("Sort.")
@@ -437,7 +503,7 @@ def test_another_proposer_needs_no_model() -> None:
     optimizer.step()
     assert text.data == "SORT."
     optimizer.record_outcome("kept")
-    assert "the whole text was written anew" in repr(optimizer.state)
+    assert "replaced 'Sort.' by 'SORT.'" in repr(optimizer.state.values())
 
 
 @pytest.mark.parametrize("candidates", [0, -1])

@@ -132,8 +132,12 @@ def surrogate_in(request: Request) -> str | None:
     return None
 
 
-def strip_fence(text: str) -> str:
+def strip_fence(text: str, kinds: tuple[str, ...] = ("", "json", "JSON")) -> str:
     r"""The text without the one Markdown code fence around it, if there is one.
+
+    Args:
+        text: the text.
+        kinds: the languages that the fence may name.
 
     Example:
         >>> strip_fence('```json\n{"a": 1}\n```')
@@ -145,7 +149,7 @@ def strip_fence(text: str) -> str:
         return text
     head, line_end, inside = bare[3:-3].partition("\n")
     kind = head.removesuffix("\r").rstrip(" \t")
-    if not (bare.endswith("```") and line_end and kind in ("", "json", "JSON")):
+    if not (bare.endswith("```") and line_end and kind in kinds):
         return text
     return inside.rstrip(" \t").removesuffix("\n").removesuffix("\r")
 

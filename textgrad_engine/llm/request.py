@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from textgrad_engine.llm.schema import check_schema
+from textgrad_engine.llm.schema import check_schema, is_strict, without_limits
 
 __all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat", "unknown_setting"]
 
@@ -71,11 +72,27 @@ class ResponseFormat(_Frozen):
     name: str
     json_schema: Mapping[str, Any]
 
+    @functools.cached_property  # most formats are made once, for a place that asks many times
+    def described(self) -> dict[str, Any]:
+        """What an endpoint is told of it: name, schema, and whether the model can be held to that while it writes.
+
+        Endpoints that hold a model to a schema may refuse limits of numbers in it (see `schema.without_limits`).
+        """
+        strict = is_strict(dict(self.json_schema))
+        schema = without_limits(self.json_schema) if strict else dict(self.json_schema)
+        return {"name": self.name, "schema": schema, "strict": strict}
+
     @field_validator("json_schema")
     @classmethod
     def _can_be_used(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
         check_schema(given)
         return given
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> ResponseFormat:
+        """A copy with other fields, which are described anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("described", None)
+        return copied
 
     @classmethod
     def of(cls, wanted: type[BaseModel] | Mapping[str, Any]) -> ResponseFormat:

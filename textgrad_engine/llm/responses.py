@@ -12,7 +12,6 @@ from typing import Any
 
 from textgrad_engine.errors import RequestRefused
 from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Request
-from textgrad_engine.llm.schema import is_strict
 from textgrad_engine.llm.usage import mark
 from textgrad_engine.llm.wire import messages_of
 
@@ -70,9 +69,7 @@ def arguments(
     if config.reasoning_effort is not None:
         sent["reasoning"] = {"effort": config.reasoning_effort}
     if wanted is not None and not no_format:
-        schema = dict(wanted.json_schema)
-        described = {"name": wanted.name, "schema": schema, "strict": is_strict(schema)}
-        sent["text"] = {"format": {"type": "json_schema", **described}}
+        sent["text"] = {"format": {"type": "json_schema", **wanted.described}}
     if config.tools is not None:
         sent["tools"] = [_tool(tool) for tool in config.tools]
     if config.tool_choice is not None:

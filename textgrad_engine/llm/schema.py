@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["check_schema", "integer", "is_strict", "schema_problem"]
+__all__ = ["check_schema", "integer", "is_strict", "schema_problem", "without_limits"]
 
 
 def check_schema(schema: Any) -> None:
@@ -150,6 +150,35 @@ def is_strict(schema: Any) -> bool:
     below = [value for key, value in schema.items() if key not in ("enum", "const", "required", "properties", "$defs")]
     inside = [each for key in ("properties", "$defs") for each in schema.get(key, {}).values()]
     return all(map(is_strict, (*below, *inside)))
+
+
+_NUMBER_LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+
+
+def without_limits(schema: Any) -> Any:
+    """A schema that says the limits of numbers in descriptions instead of keywords.
+
+    Azure's and Anthropic's endpoints, and OpenAI's for models that were tuned, refuse these keywords in a strict
+    schema. What is left out so is checked here in any case (`schema_problem`).
+
+    Example:
+        >>> without_limits({"type": "number", "minimum": 0, "maximum": 1})
+        {'type': 'number', 'description': 'minimum: 0, maximum: 1'}
+    """
+    if isinstance(schema, list):
+        return [without_limits(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    limits = [f"{key}: {schema[key]}" for key in _NUMBER_LIMITS if key in schema]
+    eased: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            eased[key] = {name: without_limits(each) for name, each in value.items()}
+        elif key not in _NUMBER_LIMITS:
+            eased[key] = value if key in ("enum", "const", "default", "examples") else without_limits(value)
+    if limits:
+        eased["description"] = "; ".join([*filter(None, [eased.get("description")]), ", ".join(limits)])
+    return eased
 
 
 def _problems(value: Any, schema: Any, where: str, root: Mapping[str, Any]) -> Iterator[str]:

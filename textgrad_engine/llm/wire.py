@@ -11,7 +11,6 @@ from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.inwords import words_for
 from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
-from textgrad_engine.llm.schema import is_strict
 from textgrad_engine.llm.tokens import count, count_request
 from textgrad_engine.llm.usage import mark
 
@@ -76,10 +75,7 @@ def arguments(
     if config.tool_choice is not None:
         sent["tool_choice"] = config.tool_choice if isinstance(config.tool_choice, str) else dict(config.tool_choice)
     if config.response_format is not None and not no_format:
-        wanted = config.response_format
-        schema = dict(wanted.json_schema)
-        described = {"name": wanted.name, "schema": schema, "strict": is_strict(schema)}
-        sent["response_format"] = {"type": "json_schema", "json_schema": described}
+        sent["response_format"] = {"type": "json_schema", "json_schema": config.response_format.described}
     if stream:
         sent["stream"] = True
         sent["stream_options"] = {"include_usage": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from textgrad_engine.autograd.gradient import is_start
 from textgrad_engine.errors import AutogradError, MalformedResponse
 from textgrad_engine.llm.check import parsed
 from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.chat_completion import ChatCompletion, ask
 from textgrad_engine.ops.entries import each_entry, stacked
@@ -20,6 +22,7 @@ from textgrad_engine.ops.evaluators import (
     Evaluator,
     Reduction,
     all_succeed,
+    check_scale,
     feedback_of,
     is_success,
     reduced,
@@ -147,7 +150,17 @@ def _batch_of_edits(edits: list[Variable | None] | None) -> Variable | None:
     return None if edits is None else stacked([Variable("") if edit is None else edit for edit in edits])
 
 
-_VERDICT_FORM = answer_form("judge", object_schema({"score": {"type": "number"}, "explanation": {"type": "string"}}))
+@functools.lru_cache(maxsize=64, typed=True)  # a scale to 1.0 is written otherwise than one to 1
+def _verdict_form(low: float, high: float) -> GenerateConfig:
+    """What a judge's answer has to be, so that a score outside of the scale is sent back, and not remembered.
+
+    Raises:
+        ValueError: the scale does not run from a lower to a higher score.
+    """
+    check_scale((low, high))
+    limits = {name: end for name, end in (("minimum", low), ("maximum", high)) if math.isfinite(end)}
+    score = {"type": "number", **limits}
+    return answer_form("judge", object_schema({"score": score, "explanation": {"type": "string"}}))
 
 
 def judge(
@@ -184,13 +197,13 @@ def judge(
 
     Raises:
         TypeError: the prediction is several outputs.
-        ValueError: batches differ in size.
+        ValueError: batches differ in size, or the scale does not run from a lower to a higher score.
     """
     refuse_several_outputs(prediction)
     names = list(inputs or {})
     prompt = templates.load("judge")
     plan = _judge_plan(prompt, tuple(names), *scale)
-    settings = ChatSettings(model=model, config=_VERDICT_FORM, purpose="judge", role="answer of the judge")
+    settings = ChatSettings(model=model, config=_verdict_form(*scale), purpose="judge", role="answer of the judge")
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
         given = [_as_text(name, value) for name, value in zip(("target", *names), values[2:])]
@@ -266,8 +279,9 @@ def lm_judge_evaluator(
 
     Raises:
         TypeError: the prediction is several outputs.
-        ValueError: batches differ in size, or a message is malformed; raised where the score is read, and before the
-            judge is asked: no message shows the prediction, or has a slot for an input.
+        ValueError: batches differ in size, the scale does not run from a lower to a higher score, or a message is
+            malformed; raised where the score is read, and before the judge is asked: no message shows the prediction,
+            or has a slot for an input.
     """
     refuse_several_outputs(prediction)
     if not eval_mode:
@@ -275,7 +289,7 @@ def lm_judge_evaluator(
     slots = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
     settings = ChatSettings(
         model=model,
-        config=_VERDICT_FORM,
+        config=_verdict_form(*scale),
         purpose="judge",
         role="answer of the judge",
         strict=True,

@@ -234,7 +234,7 @@ def merged_items(answer: str) -> list[Merged]:
 def merge_problem(items: list[Merged], total: int, max_items: int) -> str:
     """What is wrong with an answer about so many pieces, in words for the model; "" when nothing is."""
     if len(items) > max_items:
-        return f"it has {len(items)} pieces, and at most {max_items} are allowed"
+        return f"it has {len(items)} pieces, and the limit is {max_items}"
     for position, (text, numbers) in enumerate(items, 1):
         if not text:
             return f"piece {position} has no text"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from textgrad_engine.errors import ContractError
 from textgrad_engine.llm.schema import integer
 from textgrad_engine.optim.cells import Cell, Evidence, Gone, Origin, cells_of, text_of
+from textgrad_engine.optim.showing import left_over
 
 __all__ = [
     "PATCH_SCHEMA",
@@ -79,36 +79,66 @@ class Edit:
     id: str = ""
 
 
-def edits_from(body: dict[str, Any], *, lines: int, feedback: int, max_edits: int) -> list[Edit]:
-    """The edits of a model's JSON answer.
+_DOES = {"add": "adds", "replace": "replaces", "remove": "removes"}
+
+
+def edits_from(
+    body: dict[str, Any], *, lines: int, feedback: int, max_edits: int, shown: Sequence[str] = ()
+) -> tuple[list[Edit], list[str]]:
+    """The edits of a model's JSON answer that can be made, and what is wrong with the answer.
 
     Args:
         body: the parsed answer, which fits `PATCH_SCHEMA`.
         lines: how many lines the text has.
         feedback: how many feedback items were shown; other numbers are dropped.
-        max_edits: at most so many.
+        max_edits: at most so many; the first ones are given.
+        shown: the texts that the model was shown, of which it may have taken the numbers of lines along.
 
-    Raises:
-        ContractError: too many edits, a line that does not exist, or two edits of one line.
+    Returns:
+        The edits, and a sentence for each that cannot be made, for the one who is asked.
     """
-    edits = []
-    touched: set[int] = set()
-    for entry in body["edits"]:
+    edits: list[Edit] = []
+    problems: list[str] = []
+    touched: dict[int, int] = {}
+    for place, entry in enumerate(body["edits"], 1):
         numbers = tuple(dict.fromkeys(integer(n) for n in entry["feedback"] if 1 <= n <= feedback))
         edit = Edit(entry["op"], integer(entry["line"]), entry["text"].strip("\n"), entry["reason"].strip(), numbers)
-        lowest = 0 if edit.op == "add" else 1
-        if not lowest <= edit.line <= lines:
-            raise ContractError(f"there is no line {edit.line} to {edit.op}; the text has lines {lowest} to {lines}")
+        if problem := _problem_of(edit, lines, touched, shown):
+            problems.append(f"edit {place} {problem}")
+            continue
         if edit.op != "add":
-            if edit.line in touched:
-                raise ContractError(f"line {edit.line} is edited twice")
-            touched.add(edit.line)
-        if edit.op != "remove" and not edit.text.strip():
-            raise ContractError(f"the edit of line {edit.line} has no text; use remove to delete a line")
+            touched[edit.line] = place
         edits.append(edit)
-    if len(edits) > max_edits:
-        raise ContractError(f"there are {len(edits)} edits, and {max_edits} are allowed")
-    return edits
+    if len(body["edits"]) > max_edits:
+        problems.append(f"there are {len(body['edits'])} edits, and the limit is {max_edits}")
+    return edits[:max_edits], problems
+
+
+def _problem_of(edit: Edit, lines: int, touched: Mapping[int, int], shown: Sequence[str]) -> str:
+    """Why an edit cannot be made, after "edit 3"; "" where it can.
+
+    Args:
+        edit: the edit.
+        lines: how many lines the text has.
+        touched: for each line that is replaced or removed already, by which edit.
+        shown: the texts that the model was shown.
+    """
+    does = _DOES[edit.op]
+    if edit.op == "add":
+        if not 0 <= edit.line <= lines:
+            return f"adds a line behind line {edit.line}; the last line is {lines} (0 puts it first)"
+        if not edit.text.strip():
+            return f"adds no text behind line {edit.line}"
+    else:
+        if not 1 <= edit.line <= lines:
+            return f"{does} line {edit.line}; the text has {f'lines 1 to {lines}' if lines > 1 else 'line 1 only'}"
+        if edit.line in touched:
+            return f"{does} line {edit.line}, which edit {touched[edit.line]} replaces or removes already"
+        if edit.op == "replace" and not edit.text.strip():
+            return f"replaces line {edit.line} by nothing; use remove to delete a line"
+    if edit.op != "remove" and (found := left_over(edit.text, shown)):
+        return f"has a text with `{found}`, which is only how texts are shown; leave it out"
+    return ""
 
 
 def stamped(edits: Sequence[Edit], step: int) -> list[Edit]:

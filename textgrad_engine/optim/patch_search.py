@@ -87,7 +87,8 @@ class PatchSearch(BoardSearcher):
         max_edits: at most so many edits in a patch, over all parameters; lanes that are begun together share them, down
             to eight for each.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        momentum: how many refused or removed edits the model is shown, with what became of them.
+        momentum: how many refused or removed edits the model is shown, with what became of them: those of the text in
+            question, and where these are fewer, some of other texts.
         max_tokens: at most so many tokens in a parameter.
         max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
         transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is

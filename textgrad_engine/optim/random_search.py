@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
@@ -33,7 +32,7 @@ from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.search.work import is_shorter
 from textgrad_engine.optim.settings import at_least
-from textgrad_engine.optim.telling import edits_in_words, without_what_is_there
+from textgrad_engine.optim.telling import history_of, tried
 
 __all__ = ["RandomEdits", "RandomSearch"]
 
@@ -261,13 +260,13 @@ class RandomSearch(BoardSearcher):
         number = board.begun
         parameter = number % len(board.texts)
         best = Candidate(board.texts, board.origins)
-        history = tuple(without_what_is_there(board.history, board.texts)[-self.momentum :]) if self.momentum else ()
+        roles = [variable.role for variable in self._variables()]
         brief = self._desk.brief(
             best,
             parameter,
             step=number,
             max_edits=self.max_edits,
-            history=history,
+            history=history_of(board.history, parameter, board.texts, roles, self.momentum),
             tried=self._shown(parameter),
             repeats=board.quiet,
         )
@@ -320,11 +319,5 @@ class RandomSearch(BoardSearcher):
 
     def _remember(self, draft: Draft, outcome: str) -> None:
         """Keep for the proposer what was tried and what became of it."""
-        past = templates.load("past_edit")
-        for change in self._desk.changes(draft):
-            if not change.edits:  # that a text was written anew says nothing; what it changed does
-                change = replace(change, edits=tuple(edits_between(change.before, change.after)[0]))
-            role = change.variable.role if len(self._variables()) > 1 else ""
-            self.board.history.extend(
-                past.render(edit=told, outcome=outcome, role=role) for told in edits_in_words(change)
-            )
+        for written, change in zip(draft.written, self._desk.changes(draft)):
+            self.board.history.extend(tried(change, written.parameter, outcome))

@@ -2,48 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from textgrad_engine import templates
+from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.optimizer import Change
 
-__all__ = ["edits_in_words", "without_what_is_there"]
+__all__ = ["Tried", "edits_in_words", "history_of", "is_there", "tried"]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """An edit that was tried, and what became of it.
+
+    Attributes:
+        parameter: which text it was made in, by position.
+        edit: the edit in words (`edits_in_words`); of one that was taken out again its lines, in quotes.
+        outcome: what became of it, in words.
+        removed: whether it was in the text and was taken out again.
+    """
+
+    parameter: int
+    edit: str
+    outcome: str
+    removed: bool = False
+
+    def said(self, other: str | None = None) -> str:
+        """It in a sentence (the prompt ``past_edit`` or ``edit_removed``).
+
+        Args:
+            other: where it is said about another text than the one in question, the role of that one.
+        """
+        if self.removed:
+            return templates.load("edit_removed").render(text=self.edit, outcome=self.outcome, other=other)
+        return templates.load("past_edit").render(edit=self.edit, outcome=self.outcome, other=other)
+
+
+def tried(change: Change, parameter: int, outcome: str) -> list[Tried]:
+    """The edits of a change, each with what became of it.
+
+    Args:
+        change: the change.
+        parameter: which text it is of, by position.
+        outcome: what became of it, in words.
+    """
+    return [Tried(parameter, edit, outcome) for edit in edits_in_words(change)]
 
 
 def edits_in_words(change: Change) -> list[str]:
-    """What was proposed for a parameter, a line for each edit (the prompt ``edit_in_words``)."""
+    """What was proposed for a parameter, a line for each edit (the prompt ``edit_in_words``).
+
+    Of a text that was written as a whole, what differs in it are the edits.
+    """
     prompt = templates.load("edit_in_words")
-    if not change.edits:
-        return [prompt.render(op="rewrite", text="", old="")]
     lines = change.before.split("\n")
     told = []
-    for edit in change.edits:
+    for edit in change.edits or edits_between(change.before, change.after)[0]:
         old = lines[edit.line - 1] if edit.op != "add" and edit.line <= len(lines) else ""
         told.append(prompt.render(op=edit.op, text=repr(edit.text), old=repr(old)))
     return told
 
 
-def without_what_is_there(history: Iterable[str], texts: Sequence[str]) -> list[str]:
-    r"""A history but for what it says of lines that are in the texts now.
+def history_of(
+    past: Iterable[Tried], parameter: int, texts: Sequence[str], roles: Sequence[str], window: int
+) -> tuple[str, ...]:
+    r"""What the proposer for one text is told of the past, oldest first.
 
-    A line that came to nothing in one proposal may be kept as part of another. Its proposer would be told that a line
-    it is shown did not help, and not to say it again.
+    What was tried in this text goes before what was tried in others, which are said to be others. An entry about lines
+    that are in its text now is left out: a line that came to nothing in one proposal may be kept as part of another,
+    and its proposer would be told that a line it is shown did not help, and not to say it again.
 
     Args:
-        history: entries made of `edits_in_words`, or of the prompt ``edit_removed``.
+        past: what was tried, oldest first.
+        parameter: which text is to be changed, by position.
         texts: the texts as they are.
+        roles: what they are, in words.
+        window: at most so many entries.
 
     Example:
-        >>> without_what_is_there(["added 'Be kind.' - no", "added 'Be brief.' - no"], ["Sort.\nBe kind."])
-        ["added 'Be brief.' - no"]
+        >>> past = [Tried(n, f"added 'Be {how}.'", "worse") for n, how in ((0, "kind"), (0, "brief"), (1, "rude"))]
+        >>> history_of(past, 0, ["Sort.\nBe kind.", "Answer."], ["", "second prompt"], 4)
+        ("added 'Be brief.' — worse", "added 'Be rude.' (in another text of the program, the second prompt) — worse")
+    """
+    if not window:
+        return ()
+    known = [is_there(text) for text in texts]
+    live = [(place, entry) for place, entry in enumerate(past) if not known[entry.parameter](entry.said())]
+    own = [each for each in live if each[1].parameter == parameter][-window:]
+    others = [each for each in live if each[1].parameter != parameter]
+    shown = sorted([*own, *others[max(0, len(others) - window + len(own)) :]], key=lambda each: each[0])
+    return tuple(entry.said(None if entry.parameter == parameter else roles[entry.parameter]) for _, entry in shown)
+
+
+def is_there(text: str) -> Callable[[str], bool]:
+    r"""Says of an entry about the past, as `Tried.said` gives it, whether a line that it speaks of is in a text.
+
+    Args:
+        text: the text as it is.
+
+    Example:
+        >>> [is_there("Sort.\nBe kind.")(entry) for entry in ("added 'Be kind.' - no", "added 'Be brief.' - no")]
+        [True, False]
     """
     edit, removed, gap = templates.load("edit_in_words"), templates.load("edit_removed"), "\0"
     there: list[str] = []
-    for line in dict.fromkeys(line for text in texts for line in text.split("\n") if line.strip()):
+    for line in dict.fromkeys(line for line in text.split("\n") if line.strip()):
         quoted = repr(line)
         there += [
             edit.render(op="add", text=quoted, old=""),
             edit.render(op="replace", text=quoted, old=gap).rpartition(gap)[2],
-            removed.render(text=quoted, outcome=gap, role=gap).partition(gap)[0],
+            removed.render(text=quoted, outcome=gap, other=None).partition(gap)[0],
         ]
-    return [entry for entry in history if not any(said and said in entry for said in there)]
+    return lambda entry: any(said and said in entry for said in there)

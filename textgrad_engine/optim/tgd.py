@@ -51,8 +51,9 @@ class TGD(Optimizer):
         params: the parameters, or groups of them with settings of their own.
         model: asks this model; None stands for the optimizer of `use_models`.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        momentum: how many past steps the model is shown, with what became of them; one that went on without some of
-            its edits, as they did harm or guards refused them, counts twice.
+        momentum: how many past steps the model is shown, with what became of them where that is known: a Trainer says
+            it, and a loop of your own by `record_outcome`. One that went on without some of its edits, as they did harm
+            or guards refused them, counts twice.
         mode: ``"patch"`` for edits of lines, ``"rewrite"`` for the whole text anew.
         max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time. In a
             Trainer, which takes out the edits that do harm, larger steps go further (12, say); a loop of your own keeps
@@ -125,6 +126,7 @@ class TGD(Optimizer):
         self.candidates = candidates
         self._judge: Objective | Callable[[], Any] | None = None
         self._best: float | None = None
+        self._settled = True  # whether it was said what became of the last step
 
     @property
     def reads_feedback(self) -> bool:
@@ -144,6 +146,7 @@ class TGD(Optimizer):
             ValueError: there are several candidates, and nothing that scores them.
             TypeError: what the closure gave is no score.
         """
+        self._record_unsettled()
         if self.candidates == 1:
             return super().step(None if isinstance(closure, Objective) else closure)
         if closure is None:
@@ -160,8 +163,29 @@ class TGD(Optimizer):
         return self._best
 
     def record_outcome(self, outcome: str) -> None:
-        """Remember what became of the last step, for transforms that want to know (`momentum`), and what was tried."""
+        """Remember what became of the last step, for transforms that want to know (`momentum`), and what was tried.
+
+        A step of which nothing is said is remembered without an outcome when the next one begins.
+
+        Args:
+            outcome: in words, such as "kept: validation score 0.700 -> 0.750" or "taken back: it got slower".
+
+        Example:
+            >>> from textgrad_engine.testing import ScriptedModel
+            >>> prompt = Variable("Sort.", role="system prompt", requires_grad=True)
+            >>> edit = {"op": "add", "line": 1, "text": "Be brief.", "reason": "asked for", "feedback": [1]}
+            >>> model = ScriptedModel([{"edits": [edit]}, {"edits": []}])
+            >>> optimizer = TGD([prompt], model=model, momentum=2)
+            >>> for outcome in ("taken back: 0.7 -> 0.6", ""):
+            ...     prompt.grad = Variable("too long")
+            ...     optimizer.step()
+            ...     prompt.data = "Sort."
+            ...     optimizer.record_outcome(outcome)
+            >>> "- added 'Be brief.' — taken back: 0.7 -> 0.6" in model.requests[-1].messages[-1].text
+            True
+        """
         groups = {id(variable): group for group in self.param_groups for variable in group["params"]}
+        self._settled = True
         for change in self.changes:
             if change.after != change.before:
                 group = groups[id(change.variable)]
@@ -170,6 +194,30 @@ class TGD(Optimizer):
                 transforms = _transforms_of(group)
                 told = transforms.record(self._remembered(change.variable, transforms), edits_in_words(change), outcome)
                 self._remember(change.variable, transforms, told)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and settings as plain data; a last step whose outcome was not said is remembered in it without one."""
+        held, settled = self.state, self._settled
+        self.state = {variable: dict(entry) for variable, entry in held.items()}
+        try:
+            self._record_unsettled()
+            return super().state_dict()
+        finally:
+            self.state, self._settled = held, settled
+
+    def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
+        take = super()._reading(state)
+
+        def take_all() -> None:
+            take()
+            self._settled = True  # what the last step did before is in the state, or was taken back with it
+
+        return take_all
+
+    def _record_unsettled(self) -> None:
+        """Remember the last step where nobody has said what became of it."""
+        if not self._settled:
+            self.record_outcome("")
 
     def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         own = super()._checked(settings)
@@ -207,6 +255,7 @@ class TGD(Optimizer):
                 elif not each.told:
                     self._note_tried(change)
         self.changes = [change for change, _ in chosen]
+        self._settled = False
 
     async def _propose(self, variable: Variable, group: dict[str, Any]) -> _Found:
         """The proposals for a parameter; without feedback a single one that changes nothing."""

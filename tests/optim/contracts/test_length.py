@@ -24,4 +24,10 @@ def test_a_text_may_not_grow_past_its_limit() -> None:
 
 def test_the_limit_is_named_beforehand() -> None:
     """With how much of it is used."""
-    assert MaxTokens(5).describe("one") == "At most 5 tokens; it has 1 now."
+    assert MaxTokens(5).describe("one") == "At most 5 tokens; the text in use has 1."
+
+
+def test_one_token_is_one() -> None:
+    """Limits are told in the singular, too."""
+    assert MaxTokens(1).describe("one").startswith("At most 1 token;")
+    assert str(MaxTokens(1).problem("one", "word " * 20)).endswith("tokens, and 1 is allowed")

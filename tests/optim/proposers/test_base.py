@@ -13,7 +13,9 @@ from textgrad_engine.optim.contracts import contracts_for
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Rewrite, propose
-from textgrad_engine.optim.proposers.base import LateModel, numbered, second_parent
+from textgrad_engine.optim.proposers.base import LateModel, second_parent
+from textgrad_engine.optim.showing import numbered
+from textgrad_engine.templates import fence, nonce_for
 from textgrad_engine.testing import ScriptedModel
 
 BRIEF = Brief(role="system prompt", text="Sort.\nBe polite.", origins=(None, None), contracts=contracts_for([], 40))
@@ -69,6 +71,59 @@ def test_of_a_patch_that_breaks_a_contract_twice_the_edits_stay_that_keep_it() -
     origin = found.origins[1]
     assert origin is not None
     assert [said.examples for said in origin.evidence] == [("e1",)]
+
+
+def test_of_an_answer_that_is_wrong_twice_the_edits_stay_that_can_be_made() -> None:
+    """One edit of a line that is not there, and one too many, cost only these; all problems are named at once."""
+    good = [{"op": "add", "line": 2, "text": f"Rule {n}.", "reason": "", "feedback": []} for n in range(4)]
+    bad = {"op": "add", "line": 3, "text": "x", "reason": "", "feedback": []}
+    model = ScriptedModel([{"edits": [bad, *good]}] * 2)
+    found = asyncio.run(propose(Patch(), BRIEF, model))
+    assert (found.text.split("\n")[2:], found.problem) == ([f"Rule {n}." for n in range(4)], "")
+    said = (
+        "edit 1 adds a line behind line 3; the last line is 2 (0 puts it first); there are 5 edits, and the limit is 4"
+    )
+    assert f"Your last proposal could not be used: {said}\n" in model.requests[1].messages[-1].text
+
+
+def test_a_second_answer_of_which_nothing_is_left_leaves_what_fits_of_the_first() -> None:
+    """What was good in it is good still."""
+    edits = [{"op": "add", "line": line, "text": "x", "reason": "", "feedback": []} for line in (2, 3)]
+    found = asyncio.run(propose(Patch(), BRIEF, ScriptedModel([{"edits": edits}, {"edits": edits[1:]}])))
+    assert found.text == BRIEF.text + "\nx"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        fence(BRIEF.text).replace(BRIEF.text, "Sort it.\nBe brief."),
+        "```\nSort it.\nBe brief.\n```",
+        "```markdown\nSort it.\nBe brief.\n```\n",
+    ],
+)
+def test_a_rewrite_loses_what_it_was_put_between_as_a_whole(answer: str) -> None:
+    """The tags that the text was shown between, or a code fence, would become a part of the prompt."""
+    found = asyncio.run(propose(Rewrite(), BRIEF, ScriptedModel([{"text": answer, "reason": ""}])))
+    assert found.text == "Sort it.\nBe brief."
+
+
+def test_a_code_fence_that_the_text_had_or_that_is_not_one_stays() -> None:
+    """It is a part of the prompt."""
+    fenced = replace(BRIEF, text="```\nSort.\n```", origins=(None,) * 3)
+    for brief, answer in ((fenced, "```\nSort it.\n```"), (BRIEF, "```\na\n```\nSort it.\n```\nb\n```")):
+        assert asyncio.run(propose(Rewrite(), brief, ScriptedModel([{"text": answer, "reason": ""}]))).text == answer
+
+
+def test_a_rewrite_with_numbers_of_lines_or_a_lone_tag_is_asked_for_once_more() -> None:
+    """Where the text has such numbers itself, they are a part of it."""
+    lone = f"<text-{nonce_for(BRIEF.text, 'text')}>"
+    script = [{"text": text, "reason": ""} for text in ("1| Sort it.", f"{lone}\nSort it.")]
+    model = ScriptedModel(script)
+    found = asyncio.run(propose(Rewrite(), BRIEF, model))
+    assert (found.text, lone in found.problem) == (BRIEF.text, True)
+    assert "the text has `1| `" in model.requests[1].messages[-1].text
+    counted = replace(BRIEF, text="1| Sort.", origins=(None,))
+    assert asyncio.run(propose(Rewrite(), counted, ScriptedModel(script[:1]))).text == "1| Sort it."
 
 
 def test_a_patch_of_which_no_edit_keeps_a_contract_is_dropped() -> None:
@@ -138,6 +193,17 @@ def test_max_edits_of_a_proposer_goes_before_the_briefs() -> None:
     assert "at most 2 edits" in model.requests[1].messages[-1].text
     with pytest.raises(ValueError, match="max_edits must be at least 1"):
         Patch(max_edits=0)
+
+
+@pytest.mark.parametrize(("count", "numbers"), [(0, "[]"), (1, "[1]"), (2, "[1, 2]"), (3, "[1, 2]")])
+def test_the_form_of_a_patch_names_only_feedback_that_there_is(count: int, numbers: str) -> None:
+    """Models copy what they are shown. One edit is one edit."""
+    items = tuple(FeedbackItem(f"item {n}", 1, "", ()) for n in range(count))
+    model = ScriptedModel([{"edits": []}])
+    asyncio.run(propose(Patch(1), replace(BRIEF, items=items), model))
+    *_, limit, form = model.requests[0].messages[-1].text.splitlines()
+    assert limit == "Give at most 1 edit, as a JSON object:"
+    assert form.endswith(f'"feedback": {numbers}}}]}}')
 
 
 @pytest.mark.parametrize("proposer", [Patch(), Rewrite()])

@@ -79,8 +79,8 @@ def test_edits_are_read_until_an_empty_line() -> None:
     ("typed", "said"),
     [
         ("add 1 x", "that is no edit"),
-        ("+9 x", "there is no line 9 to add; the text has lines 0 to 3"),
-        ("+1", "the edit of line 1 has no text"),
+        ("+9 x", "edit 2 adds a line behind line 9; the last line is 3 (0 puts it first)"),
+        ("+1", "edit 2 adds no text behind line 1"),
         ("-1 x", "-1 removes the line and takes no text; =1 TEXT replaces it"),
         ("=1x", "that is no edit"),
         ("+" + "9" * 30 + " x", "that is no edit"),
@@ -97,7 +97,7 @@ def test_what_cannot_be_done_is_said_at_once(typed: str, said: str) -> None:
 def test_more_edits_than_allowed_are_not_taken() -> None:
     """The limit holds for people too."""
     made, shown = dialog("+1 a", "+1 b", "+1 c", "", "")
-    assert "there are 3 edits, and 2 are allowed" in shown
+    assert "there are 3 edits, and the limit is 2" in shown
     assert made.text == "Sort.\na\nb\n\nThe mail: {mail}"
 
 

@@ -44,7 +44,7 @@ def test_where_nothing_changes_one_says_why() -> None:
     bad = {"edits": [{"op": "remove", "line": 5, "text": "", "reason": "", "feedback": []}]}
     (made,) = many(ScriptedModel([bad] * 4), 2)
     assert made.text == "Sort."
-    assert "no line 5" in made.problem
+    assert "removes line 5" in made.problem
 
 
 def test_a_lost_answer_costs_one_candidate() -> None:

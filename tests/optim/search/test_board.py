@@ -16,6 +16,7 @@ from textgrad_engine.optim.patch import Edit, Evidence, Origin
 from textgrad_engine.optim.search.board import MOST_DRAWN, MOST_LOST, Accepted, Begun, Board, Refused, Rival
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.written import Written
+from textgrad_engine.optim.telling import Tried
 
 
 def board(**known: Any) -> Board:
@@ -210,7 +211,7 @@ def full() -> Board:
         accepted=[Accepted(0, "2.1", (1, 2))],
         tested={"0/2.1": 1},
         refused=[Refused(0, edit, evidence)],
-        history=["- added 'x' — worse"],
+        history=[Tried(0, "added 'x'", "worse"), Tried(0, "'y'", "no difference", removed=True)],
         noise=0.125,
         limits=(0.0, 1.0),
         begun=5,

@@ -69,7 +69,7 @@ def test_a_guard_refuses_what_won_and_nothing_is_changed() -> None:
     decided = settling(known, variable, objective).settle(found)
     assert (decided.kept, decided.why) == (False, "refused: it breaks c")
     assert (known.texts, objective.adopted, known.quiet) == ((BASE,), [], 1)
-    assert "it breaks c" in known.history[0]
+    assert "it breaks c" in known.history[0].outcome
 
 
 def test_what_won_is_adopted_and_what_was_given_up_is_tried_anew() -> None:
@@ -102,7 +102,7 @@ def test_a_guard_refuses_what_a_winner_comes_to_with_what_was_kept_meanwhile() -
     decided = settling(known, variable, objective).settle(found)
     assert (decided.kept, decided.why) == (False, "refused: it breaks c")
     assert (known.texts, known.accepted, objective.adopted) == ((texts,), [], [])
-    assert "it breaks c" in known.history[0]
+    assert "it breaks c" in known.history[0].outcome
 
 
 def test_of_equals_the_shorter_text_is_taken() -> None:

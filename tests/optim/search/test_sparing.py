@@ -126,7 +126,7 @@ def test_the_refused_edit_is_told_to_the_proposer() -> None:
 
     with use_models(forward=FunctionModel(answer)):
         Trainer(max_steps=4, guards=GUARDS).fit(program, nn.ExactMatch(), search, rows(*WORDS[:12]), rows(*WORDS[12:]))
-    told = "\n".join(search.board.history)
+    told = "\n".join(entry.said() for entry in search.board.history)
     assert "Mind all of them." in told
     assert "refused: w20 must never break" in told
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +42,20 @@ def test_what_leaves_the_window_is_forgotten() -> None:
     assert history(1, state) == ("added 'Line 3.'", "removed a line")
 
 
-def test_showing_the_past_changes_no_state() -> None:
-    """It is plain data, and comes back from JSON as it was."""
+def test_showing_the_past_notes_once_what_was_there() -> None:
+    """The state is not changed in place, is plain data, and stays as it is when it is shown again."""
     state = recorded(2, "kept")
     after = asyncio.run(momentum(2).update(Gathered(()), state, CONTEXT))[1]
-    assert json.loads(json.dumps(after)) == state == recorded(2, "kept")
+    assert state == recorded(2, "kept")
+    assert json.loads(json.dumps(after)) == after
+    later = replace(CONTEXT, text="Sort.\nLine 0.")
+    told, again = asyncio.run(momentum(2).update(Gathered(()), after, later))
+    assert (told.history, again) == (("removed a line — kept",), after)  # the line was not there, and is now
 
 
 def test_the_words_are_a_prompt(tmp_path: Path) -> None:
     """A user may say it otherwise."""
-    header = "---\nname: past_edit\npurpose: mine\nversion: 1\nslots: edit, outcome, role\n---\n# User\n"
+    header = "---\nname: past_edit\npurpose: mine\nversion: 1\nslots: edit, outcome, other\n---\n# User\n"
     (tmp_path / "past_edit.md").write_text(header + "{{ outcome }}: {{ edit }}\n", "utf-8")
     with templates.use_prompts(tmp_path):
         assert history(1, recorded(1, "{{ kept }}"))[0] == "{{ kept }}: added 'Line 0.'"

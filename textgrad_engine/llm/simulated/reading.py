@@ -146,7 +146,7 @@ def read_optimizer_request(user: str, numbered: bool) -> Task:
     plain = "".join(before for before, _, _ in parts)
     history = re.search(r"tried before, and what became of them:\n((?:- .*\n?)+)", plain)
     problem = re.search(r"Your last proposal could not be used: (.*)", plain)
-    limit = re.search(r"at most (\d+) edits", parts[-1][0])
+    limit = re.search(r"at most (\d+) edits?", parts[-1][0])
     lines = text.split("\n") if text else []
     return Task(
         lines=tuple(re.sub(r"^\s*\d+\| ?", "", line) for line in lines) if numbered else tuple(lines),

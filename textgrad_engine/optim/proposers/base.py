@@ -19,15 +19,16 @@ from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, Evidence, Origin, apply_patch, origins_of_rewrite, stamped
+from textgrad_engine.optim.showing import left_over, unwrapped
 
 __all__ = [
     "Brief",
+    "Flawed",
     "LateModel",
     "Proposal",
     "Proposer",
     "ask",
     "ask_for_text",
-    "numbered",
     "propose",
     "second_parent",
     "shared_slots",
@@ -93,6 +94,19 @@ class Proposal:
     problem: str = ""
 
 
+class Flawed(ContractError):
+    """Some of an answer cannot be used.
+
+    Args:
+        problems: what is wrong with it, in words for the one who is asked.
+        rest: the proposal without that.
+    """
+
+    def __init__(self, problems: Sequence[str], rest: Proposal) -> None:
+        super().__init__("; ".join(problems))
+        self.rest = rest
+
+
 class Proposer(Protocol):
     """One way to come to a new text."""
 
@@ -105,17 +119,18 @@ class Proposer(Protocol):
             problem: why its last proposal for this brief could not be used, "" for the first one.
 
         Raises:
-            ContractError: what came is no proposal; the message says why, in words for the one who is asked.
+            ContractError: what came is no proposal; the message says why, in words for the one who is asked. `Flawed`
+                where a part of it is one.
             ModelError: there was no answer.
         """
         ...
 
 
 async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
-    """A proposal that keeps the contracts: one that does not is asked for once more.
+    """A proposal that can be made and keeps the contracts: one that does not is asked for once more.
 
-    The second request has the problem and the answer that had it, for the model remembers nothing. Where that does not
-    keep them either, those edits are left of it that do, and where there are none it is dropped.
+    The second request has the problem and the answer that had it, for the model remembers nothing. Where that is no
+    better, those edits are left of it that can be made and keep the contracts, and where there are none it is dropped.
 
     Raises:
         ModelError: there was no answer.
@@ -123,18 +138,18 @@ async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
         ValueError: it gave not as many origins as its text has lines.
     """
     problem, heard = "", _Heard(model)
-    refused: Proposal | None = None
+    usable: Proposal | None = None
     for _ in range(2):
         try:
             made = _checked(await proposer.propose(replace(brief, refused=heard.last), heard, problem), proposer, brief)
             if made.text != brief.text and (found := broken(brief.contracts, brief.text, made.text)) is not None:
-                refused = made
-                raise ContractError(found)
+                raise Flawed([found], made)
         except ContractError as error:
             problem = str(error)
+            usable = error.rest if isinstance(error, Flawed) and error.rest.edits else usable
             continue
         return made
-    fitting = None if refused is None else _what_fits(refused, brief)
+    fitting = None if usable is None else _what_fits(usable, brief)
     return fitting or Proposal(brief.text, brief.origins, problem=problem)
 
 
@@ -167,12 +182,9 @@ def _checked(made: object, proposer: Proposer, brief: Brief) -> Proposal:
 
 
 def _what_fits(made: Proposal, brief: Brief) -> Proposal | None:
-    """A proposal with those of its edits that keep the contracts together; None where that changes nothing.
-
-    Args:
-        made: the proposal; as a whole it breaks a contract.
-        brief: what it was made for.
-    """
+    """A proposal with those of its edits that keep the contracts together; None where that changes nothing."""
+    if made.text != brief.text and broken(brief.contracts, brief.text, made.text) is None:
+        return made
     written = stamped(made.edits, brief.step)
     asked = {origin.edit: origin.evidence for origin in made.origins if origin is not None}
     evidence = [item.evidence for item in brief.items]
@@ -259,17 +271,6 @@ def second_parent(brief: Brief) -> tuple[str, tuple[Origin | None, ...]]:
     return text, brief.other_origins[best] if brief.other_origins else (None,) * (text.count("\n") + 1)
 
 
-def numbered(text: str) -> str:
-    r"""The lines of a text with their numbers, as prompts show them.
-
-    Example:
-        >>> print(numbered("Sort.\nBe brief."))
-        1| Sort.
-        2| Be brief.
-    """
-    return "\n".join(f"{number}| {line}" for number, line in enumerate(text.split("\n"), 1))
-
-
 def shared_slots(brief: Brief, problem: str) -> dict[str, Any]:
     """The slots that the prompts of all proposers have."""
     return {
@@ -296,9 +297,13 @@ async def ask_for_text(
 
     Raises:
         ModelError: there is no answer, or none in the form that is asked for.
+        ContractError: the answer holds what texts are only shown with.
     """
     body = await ask(model, prompt_name, "rewrite", REWRITE_SCHEMA, slots)
-    text = str(body["text"]).strip("\n")
+    shown = [brief.text, *(text for text, _ in brief.others), *brief.tried, *brief.examples]
+    text = unwrapped(str(body["text"]), shown).strip("\n")
+    if found := left_over(text, shown):
+        raise ContractError(f"the text has `{found}`, which is only how texts are shown; leave it out")
     if text == brief.text.strip("\n"):  # line ends around the text are no change
         text = brief.text
     origins = origins_of_rewrite(brief.text, brief.origins, text, body["reason"], evidence, brief.step)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import PATCH_SCHEMA, Origin, apply_patch, edits_from, stamped
-from textgrad_engine.optim.proposers.base import Brief, Proposal, ask, numbered, second_parent, shared_slots
+from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, second_parent, shared_slots
 from textgrad_engine.optim.rebase import fold
+from textgrad_engine.optim.showing import marked, numbered
 
 __all__ = ["Crossover"]
 
@@ -46,15 +47,21 @@ class Crossover:
         lines, others = brief.text.split("\n"), other.split("\n")
         differing = len(_unshared(lines, others)) + len(_unshared(others, lines))
         limit = max(1, differing) if self.max_edits is None else self.max_edits
-        lacking = set(_unshared(others, lines))
-        marked = "\n".join(f"{'+' if line in lacking else ' '}| {line}" for line in others)
-        slots = shared_slots(brief, problem) | {"lines": numbered(brief.text), "other": marked, "max_edits": limit}
+        slots = shared_slots(brief, problem) | {
+            "lines": numbered(brief.text),
+            "other": marked(others, set(_unshared(others, lines))),
+            "max_edits": limit,
+        }
         body = await ask(model, "optimizer_crossover", "patch", PATCH_SCHEMA, slots)
-        made = edits_from(body, lines=len(lines), feedback=len(brief.items), max_edits=limit)
+        feedback, shown = len(brief.items), [brief.text, other]
+        made, problems = edits_from(body, lines=len(lines), feedback=feedback, max_edits=limit, shown=shown)
         edits = stamped(made, brief.step)
         evidence = [item.evidence for item in brief.items]
         text, origins = apply_patch(brief.text, brief.origins, edits, evidence, brief.step)
-        return Proposal(text, _with_evidence(text, origins, brief.step, others, other_origins), tuple(edits))
+        found = Proposal(text, _with_evidence(text, origins, brief.step, others, other_origins), tuple(edits))
+        if problems:
+            raise Flawed(problems, found)
+        return found
 
 
 def _unshared(lines: Sequence[str], others: Sequence[str]) -> list[str]:

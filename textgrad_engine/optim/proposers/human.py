@@ -15,7 +15,8 @@ from textgrad_engine.errors import ConfigError, ContractError
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import Edit, apply_patch, edits_from, stamped
-from textgrad_engine.optim.proposers.base import Brief, Proposal, numbered
+from textgrad_engine.optim.proposers.base import Brief, Proposal
+from textgrad_engine.optim.showing import numbered
 
 __all__ = ["Human"]
 
@@ -100,7 +101,7 @@ def _question(brief: Brief, problem: str) -> str:
     parts += [f"Keep to this: {said}" for contract in brief.contracts if (said := contract.describe(brief.text))]
     if problem:
         parts.append(f"Your last edits could not be used: {problem}")
-    parts.append(f"At most {brief.max_edits} edits. {HELP}")
+    parts.append(f"At most {brief.max_edits} {'edit' if brief.max_edits == 1 else 'edits'}. {HELP}")
     return _plain("\n".join(parts)) + "\n"
 
 
@@ -122,7 +123,10 @@ def _entry(line: str) -> dict[str, Any]:
 
 def _checked(entries: list[dict[str, Any]], brief: Brief) -> list[Edit]:
     lines = brief.text.count("\n") + 1
-    return edits_from({"edits": entries}, lines=lines, feedback=0, max_edits=brief.max_edits)
+    edits, problems = edits_from({"edits": entries}, lines=lines, feedback=0, max_edits=brief.max_edits)
+    if problems:
+        raise ContractError("; ".join(problems))
+    return edits
 
 
 def _plain(text: str) -> str:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import PATCH_SCHEMA, apply_patch, edits_from, stamped
-from textgrad_engine.optim.proposers.base import Brief, Proposal, ask, numbered, shared_slots
+from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, shared_slots
+from textgrad_engine.optim.showing import numbered
 
 __all__ = ["Patch"]
 
@@ -40,8 +41,17 @@ class Patch:
             "examples": list(brief.examples),
         }
         body = await ask(model, "optimizer_patch", "patch", PATCH_SCHEMA, slots)
-        made = edits_from(body, lines=brief.text.count("\n") + 1, feedback=len(brief.items), max_edits=limit)
+        made, problems = edits_from(
+            body,
+            lines=brief.text.count("\n") + 1,
+            feedback=len(brief.items),
+            max_edits=limit,
+            shown=[brief.text, *brief.examples],
+        )
         edits = stamped(made, brief.step)
         evidence = [item.evidence for item in brief.items]
         text, origins = apply_patch(brief.text, brief.origins, edits, evidence, brief.step)
-        return Proposal(text, tuple(origins), tuple(edits))
+        found = Proposal(text, tuple(origins), tuple(edits))
+        if problems:
+            raise Flawed(problems, found)
+        return found

@@ -13,6 +13,7 @@ from textgrad_engine.optim.search.marks import Marks, marks_of
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.written import Written
+from textgrad_engine.optim.telling import Tried
 
 __all__ = ["Accepted", "Begun", "Board", "Origins", "Refused", "Rival"]
 
@@ -115,7 +116,7 @@ class Board:
         accepted: the edits in the best texts, in order.
         tested: for edits that were tried without, how many patches had been kept by then.
         refused: the edits that were not kept, in order.
-        history: what was tried and what became of it, in words for the proposer.
+        history: what was tried and what became of it, for the proposer.
         noise: the variance of one example's score between runs of the same texts.
         limits: the worst and the best score that there can be, where the loss says so.
         begun: how many proposals were begun.
@@ -139,7 +140,7 @@ class Board:
     accepted: list[Accepted] = field(default_factory=list)
     tested: dict[str, int] = field(default_factory=dict)
     refused: list[Refused] = field(default_factory=list)
-    history: list[str] = field(default_factory=list)
+    history: list[Tried] = field(default_factory=list)
     noise: float = 0.0
     limits: tuple[float, float] | None = None
     begun: int = 0

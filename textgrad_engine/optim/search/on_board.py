@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.objective import Objective, Texts
@@ -46,7 +46,14 @@ class BoardSearcher(Searcher):
 
     def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
         take = super()._reading(state)
-        board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
+        try:
+            board = None if state["board"] is None else TypeAdapter(Board).validate_python(state["board"])
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ValueError(
+                f"the state's board cannot be read: {'.'.join(map(str, first['loc']))}: {first['msg']}; it is of "
+                f"another version of {type(self).__name__}: begin a new search with the texts that it has found"
+            ) from None
 
         def take_all() -> None:
             take()

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import stamped
@@ -23,7 +22,7 @@ from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.work import Workshop, support_of, ties
 from textgrad_engine.optim.search.written import Written
-from textgrad_engine.optim.telling import edits_in_words
+from textgrad_engine.optim.telling import Tried, tried
 
 __all__ = ["MANY_TOGETHER", "SHORTER", "Settling", "challenger"]
 
@@ -197,26 +196,15 @@ class Settling:
 
     def _remember(self, changes: Sequence[Change], outcome: str) -> None:
         """Keep for the proposer what was tried and what became of it."""
-        past = templates.load("past_edit")
         for change in changes:
-            role = self._named(self._number(change))
-            self._board.history.extend(
-                past.render(edit=told, outcome=outcome, role=role) for told in edits_in_words(change)
-            )
+            self._board.history.extend(tried(change, self._number(change), outcome))
 
     def _remember_removed(self, found: Found, outcome: str) -> None:
-        removed = templates.load("edit_removed")
         for entry in found.about:
             lines = zip(self._board.texts[entry.parameter].split("\n"), self._board.origins[entry.parameter])
             text = " / ".join(line for line, origin in lines if origin is not None and origin.edit == entry.edit)
             if text:
-                role = self._named(entry.parameter)
-                self._board.history.append(removed.render(text=repr(text), outcome=outcome, role=role))
-
-    def _named(self, parameter: int) -> str:
-        """Which text the past is about, where there are several."""
-        variables = self._shop.variables
-        return variables[parameter].role if len(variables) > 1 else ""
+                self._board.history.append(Tried(entry.parameter, repr(text), outcome, removed=True))
 
     def _number(self, change: Change) -> int:
         return next(n for n, variable in enumerate(self._shop.variables) if variable is change.variable)

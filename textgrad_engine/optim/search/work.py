@@ -44,7 +44,7 @@ from textgrad_engine.optim.search.race import (
     run_race,
 )
 from textgrad_engine.optim.search.sparing import is_better, spared
-from textgrad_engine.optim.telling import without_what_is_there
+from textgrad_engine.optim.telling import history_of
 
 __all__ = ["Workshop", "in_edits", "is_shorter", "support_of", "ties"]
 
@@ -77,7 +77,7 @@ class Workshop:
         groups: for each parameter the settings of its group.
         model: asks this model for patches; None stands for the optimizer of `use_models`.
         proposer: makes the patches.
-        momentum: so many lines of history are shown to the proposer.
+        momentum: so many entries of the history are shown to a proposer.
         feedback_batch_size: so many examples may share one feedback call.
         allowance: at most so many examples in a race; None for all.
     """
@@ -110,12 +110,13 @@ class Workshop:
             feedback=sum(map(len, said.gradients)),
             problems=said.problems,
         )
-        history = tuple(without_what_is_there(board.history, board.texts)[-self.momentum :]) if self.momentum else ()
         briefs: dict[int, Brief] = {}
         left_out: dict[int, int] = {}
         wanted = {n: share for n, share in enumerate(shares(credit(said.gradients), max_edits)) if share}
         best = Candidate(board.texts, board.origins)
-        heard = [self._desk.heard(said.gradients[n], best, n, number, history) for n in wanted]
+        roles = [variable.role for variable in self.variables]
+        past = {n: history_of(board.history, n, board.texts, roles, self.momentum) for n in wanted}
+        heard = [self._desk.heard(said.gradients[n], best, n, number, past[n]) for n in wanted]
         for (n, share), shown in zip(wanted.items(), gather(heard)):
             if isinstance(shown, str):
                 found = replace(found, problems=(*found.problems, shown), lost=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from textgrad_engine import templates
+from textgrad_engine.optim.telling import Tried, is_there
 from textgrad_engine.optim.transforms.base import Context, Gathered
 
 __all__ = ["Momentum", "momentum"]
@@ -25,14 +25,22 @@ class Momentum:
     async def update(
         self, gathered: Gathered, state: dict[str, Any], context: Context
     ) -> tuple[Gathered, dict[str, Any]]:
-        """Put the past behind the history that is there (the prompt ``past_edit``)."""
-        prompt = templates.load("past_edit")
-        told = [
-            prompt.render(edit=line, outcome=past["outcome"], role="")
-            for past in state["past"][-self.window :]
-            for line in past["lines"]
-        ]
-        return replace(gathered, history=(*gathered.history, *told)), state
+        """Put the past behind the history that is there (the prompt ``past_edit``).
+
+        When an edit is first shown, it is noted which of its lines are in the text. What was not, as it was taken back,
+        and is there now, was kept as part of another edit: it is shown no longer, as its outcome is not true any more.
+        """
+        known = is_there(context.text)
+        past, told = [], []
+        for edit in state["past"][-self.window :]:
+            there = [known(line) for line in edit["lines"]]
+            past.append({"there": there, **edit})
+            told += [
+                Tried(0, line, edit["outcome"]).said()
+                for line, before, now in zip(edit["lines"], past[-1]["there"], there)
+                if before or not now
+            ]
+        return replace(gathered, history=(*gathered.history, *told)), {"past": past}
 
     def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
         """Remember an edit; what leaves the window is forgotten."""

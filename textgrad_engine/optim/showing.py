@@ -1,0 +1,88 @@
+"""How texts are shown to the one who proposes, and what of that has come back with the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from textgrad_engine import templates
+from textgrad_engine.llm.check import strip_fence
+
+__all__ = ["left_over", "marked", "numbered", "unwrapped"]
+
+_MARK = re.compile(r"^(?:\d+|\+)\|(?: |$)", re.MULTILINE)
+_TAG = re.compile(r"</?([^<>/]+)-[0-9a-f]{8}>")
+_PROSE = ("", "text", "txt", "markdown", "md")
+
+
+def numbered(text: str) -> str:
+    r"""The lines of a text with their numbers, as prompts show them.
+
+    Example:
+        >>> print(numbered("Sort.\nBe brief."))
+        1| Sort.
+        2| Be brief.
+    """
+    return "\n".join(f"{number}| {line}" for number, line in enumerate(text.split("\n"), 1))
+
+
+def marked(lines: Sequence[str], lacking: Collection[str]) -> str:
+    r"""Lines of another text, with a sign at those that the first one lacks.
+
+    Example:
+        >>> marked(["Sort.", "Be brief."], {"Be brief."})
+        ' | Sort.\n+| Be brief.'
+    """
+    return "\n".join(f"{'+' if line in lacking else ' '}| {line}" for line in lines)
+
+
+def unwrapped(text: str, shown: Sequence[str]) -> str:
+    r"""An answer without what it was put between as a whole: a code fence, or the tags that a shown text stood between.
+
+    A fence stays where a shown text has one, too, and where it is not sure to be a single one.
+
+    Args:
+        text: the answer.
+        shown: the texts that the one who answers was shown.
+
+    Example:
+        >>> unwrapped("```\nSort.\n```", ["Sort it."]), unwrapped(templates.fence("Sort."), ["Sort."])
+        ('Sort.', 'Sort.')
+    """
+    if not any(each.lstrip().startswith("```") for each in shown):
+        inside = strip_fence(text, _PROSE)
+        text = text if "\n```" in inside or inside.startswith("```") else inside
+    opened, _, rest = text.strip().partition("\n")
+    inside, _, closed = rest.rpartition("\n")
+    tag = _TAG.fullmatch(opened)
+    if tag is not None and closed == opened.replace("<", "</", 1) and _is_shown(tag, shown):
+        return inside
+    return text
+
+
+def left_over(text: str, shown: Sequence[str]) -> str:
+    r"""The first thing in a text that is only how texts are shown, and that none of them has; "" where there is none.
+
+    That is the number or sign at the beginning of a line, and a tag that a shown text stood between.
+
+    Args:
+        text: what was proposed.
+        shown: the texts that the one who proposes was shown.
+
+    Example:
+        >>> left_over("Sort.\n2| Be brief.", ["Sort."]), left_over("2| Be brief.", ["1| Sort."])
+        ('2| ', '')
+    """
+    if not shown:
+        return ""
+    mark = _MARK.search(text)
+    if mark is not None and not any(map(_MARK.search, shown)):
+        return mark[0]
+    return next((tag[0] for tag in _TAG.finditer(text) if _is_shown(tag, shown)), "")
+
+
+def _is_shown(tag: re.Match[str], shown: Sequence[str]) -> bool:
+    """Whether a text that was shown stands between this tag and its like."""
+    opening = tag[0].replace("</", "<", 1)
+    forms = [form for each in shown for form in (each, numbered(each))]
+    return any(opening == f"<{tag[1]}-{templates.nonce_for(form, tag[1])}>" for form in forms)
