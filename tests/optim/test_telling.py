@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine import nn
 from textgrad_engine.optim import Edit
-from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.telling import Tried, edits_in_words, history_of, tried
 
 OLD = 'It\'s a "line".'

@@ -12,7 +12,7 @@ from textgrad_engine.autograd import no_grad
 from textgrad_engine.errors import BadRequest
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import TGD, Optimizer, Requires
-from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit
 from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import FunctionModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
 
@@ -14,37 +14,14 @@ from pydantic import TypeAdapter
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
-from textgrad_engine.optim.gather import FeedbackItem
-from textgrad_engine.optim.patch import Edit, Origin
+from textgrad_engine.optim.change import Change
+from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.settings import named, shared
 
-__all__ = ["Change", "Optimizer", "check_step_cancelled"]
+__all__ = ["Optimizer", "check_step_cancelled"]
 
 Closure = Callable[[], Any]
 StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], None]"
-
-
-@dataclass(frozen=True)
-class Change:
-    """What a step did to one parameter.
-
-    Attributes:
-        variable: the parameter.
-        before: its text before the step.
-        after: its text after the step; as before when nothing was changed.
-        edits: the edits, in patch mode.
-        items: the feedback that the optimizer was shown.
-        left_out: how many items of feedback the token budget had no room for.
-        problem: why the proposal was dropped; "" when it was used.
-    """
-
-    variable: Variable
-    before: str
-    after: str
-    edits: tuple[Edit, ...]
-    items: tuple[FeedbackItem, ...]
-    left_out: int
-    problem: str
 
 
 class Optimizer:

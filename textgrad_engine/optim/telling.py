@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from textgrad_engine import templates
 from textgrad_engine.optim.between import edits_between
-from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.change import Change
 
 __all__ = ["Tried", "edits_in_words", "history_of", "is_there", "tried"]
 

@@ -15,10 +15,11 @@ from typing import Any, Literal, TypeAlias
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.choose import Candidate, best_of, scores_of
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.gather import collect, shown, usual
-from textgrad_engine.optim.optimizer import Change, Optimizer, check_step_cancelled
+from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, Unaided, propose_many
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.contracts import broken, contracts_for
-from textgrad_engine.optim.optimizer import Change, Optimizer
+from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.optim.patch import Origin, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.search.board import Board

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textgrad_engine import Variable
-from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit, Origin, apply_patch
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.moving import moved

@@ -9,7 +9,7 @@ import pytest
 
 from textgrad_engine import Variable
 from textgrad_engine.errors import AuthenticationFailed
-from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.proposers import Patch
 from textgrad_engine.optim.search.board import Accepted, Begun, Board

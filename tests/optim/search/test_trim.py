@@ -10,7 +10,7 @@ import pytest
 from textgrad_engine import nn
 from textgrad_engine.errors import AuthenticationFailed, BadRequest
 from textgrad_engine.llm import Request
-from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.race import RaceRecord

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from textgrad_engine import nn
 from textgrad_engine.autograd import Variable
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, apply_patch, origins_of_rewrite
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal
 from textgrad_engine.optim.revert import edits_in, revert

@@ -12,9 +12,10 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.cache import repeat
 from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.contracts import Contract, broken, contracts_for
 from textgrad_engine.optim.gather import Heard
-from textgrad_engine.optim.optimizer import Change, Optimizer
+from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.search.objective import Texts

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.search.drafts import Desk, Draft
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.population import Candidate, Population

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit, apply_patch, stamped
 from textgrad_engine.optim.search.board import Accepted, Origins
 from textgrad_engine.optim.search.objective import Texts

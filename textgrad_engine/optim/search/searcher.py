@@ -8,7 +8,8 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.llm import tokens
-from textgrad_engine.optim.optimizer import Change, Optimizer, check_step_cancelled
+from textgrad_engine.optim.change import Change
+from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Proposer
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord

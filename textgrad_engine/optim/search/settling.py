@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.optim.optimizer import Change
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import stamped
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.found import Found, edits_of, trimmed_in_words, with_edits

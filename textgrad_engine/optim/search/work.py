@@ -14,9 +14,9 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.gather import gather
-from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit, Evidence, apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
 from textgrad_engine.optim.proposers.base import LateModel

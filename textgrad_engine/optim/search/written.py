@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.optimizer import Change
 from textgrad_engine.optim.patch import Edit
 
 __all__ = ["Written"]

@@ -1,0 +1,34 @@
+"""What a step did to one parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.patch import Edit
+
+__all__ = ["Change"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a step did to one parameter.
+
+    Attributes:
+        variable: the parameter.
+        before: its text before the step.
+        after: its text after the step; as before when nothing was changed.
+        edits: the edits, in patch mode.
+        items: the feedback that the optimizer was shown.
+        left_out: how many items of feedback the token budget had no room for.
+        problem: why the proposal was dropped; "" when it was used.
+    """
+
+    variable: Variable
+    before: str
+    after: str
+    edits: tuple[Edit, ...]
+    items: tuple[FeedbackItem, ...]
+    left_out: int
+    problem: str
