@@ -31,7 +31,7 @@ from textgrad_engine.llm.check import strip_fence
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.rates import hear
-from textgrad_engine.llm.redact import conceal_frames, concealed
+from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stream import Teller, listeners
@@ -176,6 +176,7 @@ class OpenAIModel:
         client = clients.connected(self, key)
         started = time.perf_counter()
         failure: ModelError
+        body = b""
         clients.in_flight += 1
         teller = Teller(request)
         # Raised outside the except block: the SDK's own error may quote the key, and must not hang on to ours.
@@ -194,7 +195,6 @@ class OpenAIModel:
                 body = await self._read(response, teller.tell)
             else:
                 body = response.content
-            body = _redacted(body, key)
             latency = time.perf_counter() - started
             _tell(response.headers)
             name = self._sent_name
@@ -204,7 +204,7 @@ class OpenAIModel:
                 completion = self._wire.completion_of(body, request, name, latency, name)
             return completion if how == "asked" else self._read_in_words(completion, request, config)
         except ModelError as error:  # of a body that is too long, or no answer
-            error.args = tuple([_redacted(str(said).encode("utf-8", "replace"), key).decode() for said in error.args])
+            error.args = tuple([_redacted(str(said), key) for said in error.args])
             failure = error
         except Exception as error:
             translated = self._translated(error, key)
@@ -220,6 +220,7 @@ class OpenAIModel:
         finally:
             clients.in_flight -= 1
         teller.take_back()
+        body = b""  # it may quote the key, as listings of this frame's locals would show
         raise failure.with_traceback(None)  # the locals of the SDK's frames are not ours to show
 
     def _read_in_words(self, completion: Completion, request: Request, config: GenerateConfig) -> Completion:
@@ -272,11 +273,11 @@ class OpenAIModel:
         where = _without_password(self.base_url)
         own = _cause(error, RequestRefused | MalformedResponse)  # of a hook of ours, and wrapped up by some SDKs
         if own is not None:
-            said = _redacted(str(own).encode("utf-8", "replace"), key).decode()
+            said = _redacted(str(own), key)
             refused = isinstance(own, RequestRefused)
             return mark(RequestRefused(said), sent=False) if refused else MalformedResponse(said)
         if isinstance(error, openai.APIStatusError):
-            text = _redacted(error.response.content, key).decode("utf-8", "replace")
+            text = _redacted(error.response.content.decode("utf-8", "replace"), key)
             _tell(error.response.headers)
             failed = statuses.error_of(error.status_code, text, error.response.headers, self._sent_name, where)
             if error.status_code == 404 and self.api != "chat":
@@ -289,7 +290,7 @@ class OpenAIModel:
             return mark(late, sent=False) if unsent else late
         if isinstance(error, openai.OpenAIError | httpx2.HTTPError | OSError):
             cause = lost or error.__cause__ or error
-            reason = _redacted(str(cause).encode("utf-8", "replace"), key).decode() or type(cause).__name__
+            reason = _redacted(str(cause), key) or type(cause).__name__
             broken = ConnectionFailed(
                 f"no answer from {where}: {reason}; is the server running, and is base_url right?"
             )
@@ -393,8 +394,11 @@ def _cause(error: BaseException | None, kind: Any) -> BaseException | None:
     return error
 
 
-def _redacted(body: bytes, key: SecretStr) -> bytes:
-    return body.replace(key.get_secret_value().encode(), b"[API key]") if len(key) > 4 else body
+def _redacted(said: str, key: SecretStr) -> str:
+    """What an error says, as UTF-8 can hold it, without the key; answers are left as they are, they are data."""
+    secret = key.get_secret_value()
+    said = said.encode("utf-8", "replace").decode()
+    return said.replace(secret, "[API key]") if is_secret(secret) else said
 
 
 def _without_password(url: str) -> str:

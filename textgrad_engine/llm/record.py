@@ -257,7 +257,8 @@ class Absent:
 def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
     """Inside the block, every call is written to a cassette, with its answer or its failure.
 
-    API keys and what looks like one are taken out, of answers too. Text of prompts and answers is written as it is.
+    API keys and what looks like one are taken out, of answers too, but for keys that are words, as local servers have.
+    Text of prompts and answers is written as it is.
 
     Args:
         path: the file; it must not exist.
