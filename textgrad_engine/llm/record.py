@@ -18,10 +18,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from textgrad_engine.errors import APIError, ModelError, RequestRefused, RunError, Stopped
+from textgrad_engine.errors import APIError, BudgetExceeded, ModelError, RequestRefused, RunError, Stopped
+from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, Wrapper, innermost
+from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.redact import redacted, secrets_of, without_password
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
@@ -123,6 +125,9 @@ class _Equal:
         found = min(own or fitting, key=lambda queue: (queue[0].nth, queue[0].line), default=None)
         return None if found is None else found.popleft()
 
+    def put_back(self, taken: _Taken) -> None:
+        self.waiting[taken.model, taken.example].appendleft(taken)
+
 
 class Replay:
     """A cassette that is played back.
@@ -153,10 +158,11 @@ class Replay:
         """How many recorded answers have not been asked for yet."""
         return self._left
 
-    def answer(self, model: Model, request: Request) -> Completion:
-        """What was recorded for a request.
+    async def answer(self, model: Budgeted, request: Request) -> Completion:
+        """What was recorded for a request; the budgets around it are charged as they were then.
 
         Raises:
+            BudgetExceeded: they have no room for the call.
             RequestRefused: it was not recorded, or not as often; the message names the nearest one and the difference.
             ModelError: what the recorded request failed with.
         """
@@ -166,11 +172,26 @@ class Replay:
         with self._lock:
             taken = None if equal is None else equal.take(name, entry["example"])
             self._left -= taken is not None
-        if taken is None:
-            raise mark(RequestRefused(self._refusal(entry, equal, name)), sent=False)
-        if isinstance(taken.outcome, ModelError):
-            raise _fresh(taken.outcome)
-        return taken.outcome
+        if taken is not None and isinstance(taken.outcome, Completion) and taken.outcome.cached:
+            return taken.outcome
+        given = False
+
+        def give() -> Completion:
+            nonlocal given
+            given = True
+            if taken is None:
+                raise mark(RequestRefused(self._refusal(entry, equal, name)), sent=False)
+            if isinstance(taken.outcome, ModelError):
+                raise _fresh(taken.outcome)
+            return taken.outcome
+
+        try:
+            return await model.play(request, give)
+        finally:
+            if taken is not None and equal is not None and not given:
+                with self._lock:  # there was no room for it; it may be asked again when there is
+                    equal.put_back(taken)
+                    self._left += 1
 
     def model_name(self, purpose: Purpose) -> str:
         """The name of the model that was asked for a purpose, else of the first that was asked at all."""
@@ -202,7 +223,15 @@ class Replay:
 
 
 class Taped(Wrapper):
-    """Writes calls to the cassettes that are recorded around them, or answers from the one that is replayed."""
+    """Writes calls to the cassettes that are recorded around them, or answers from the one that is replayed.
+
+    What says something about the run, and not about the request, is not recorded: that it was stopped, and that a
+    budget had no room for a call. In a replay, budgets say so themselves.
+    """
+
+    def __init__(self, inner: Model) -> None:
+        super().__init__(inner)
+        self._charging = Budgeted(inner)
 
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Pass the request on and record what came of it, or play it back."""
@@ -215,12 +244,12 @@ class Taped(Wrapper):
         entries = [(each, each.begin(self.inner, request)) for each in recordings]
         try:
             if player is not None:
-                completion = player.answer(self.inner, request)
+                completion = await player.answer(self._charging, request)
             else:
                 completion = await self.inner.complete(request)
-        except Stopped:
-            raise  # that says something about the run, not about the request
         except ModelError as error:
+            if isinstance(error, Stopped) or (isinstance(error, BudgetExceeded) and usage_of(error) is None):
+                raise
             for recording, entry in entries:
                 recording.end(entry, self.inner, error)
             raise
@@ -236,10 +265,13 @@ class Absent:
         name: of the model that was recorded.
     """
 
-    free = True
-
     def __init__(self, name: str) -> None:
         self.name = name
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing is known of what it costs but what was recorded."""
+        return price(self.name, Usage()) is None
 
     async def complete(self, request: Request) -> Completion:
         """Never answers.
@@ -284,7 +316,8 @@ def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
 def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
     """Inside the block, calls are answered from a cassette; none is sent, and no model need be named.
 
-    Usage is reported as it was recorded. What was never recorded raises `RequestRefused`.
+    Usage is reported as it was recorded, and charged to the budgets around a call as it was then: what a program
+    decides by what is left of them comes out the same. What was never recorded raises `RequestRefused`.
 
     Args:
         path: the file that `record` wrote.
