@@ -352,8 +352,6 @@ def shouting(request):
         cases = request.config.response_format.json_schema["properties"]
         return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
     if request.purpose == "optimizer":
-        if request.config.response_format.name == "rewrite":
-            return {"text": "Repeat it.", "reason": "it reads better"}
         edit = {"op": "add", "line": 1, "text": "Shout.", "reason": "asked for", "feedback": [1]}
         return {"edits": [edit]}
     text = request.messages[-1].text
@@ -397,15 +395,6 @@ def test_a_run_that_a_budget_ends_replays_as_it_was(tmp_path, calls):
             again = fit(None)
         assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(live, seconds=0.0)
         assert (tape.left, charged.spent, charged.unknown) == (0, spent.spent, spent.unknown)
-
-
-def test_a_run_with_controls_replays(tmp_path):
-    """Each control ends at a limit of its own."""
-    with record(tmp_path / "run.jsonl"), use_models(forward=FunctionModel(shouting, name="live")):
-        live = fit(None, controls=True)
-    with replay(tmp_path / "run.jsonl"):
-        again = fit(None, controls=True)
-    assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(live, seconds=0.0)
 
 
 def test_an_answer_without_room_in_the_budget_can_be_asked_for_again(run, ask, tmp_path):

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
@@ -30,6 +30,7 @@ __all__ = [
     "command",
     "complain",
     "epilog",
+    "open_streams",
     "say",
     "width",
     "write",
@@ -136,6 +137,48 @@ def _end(error: Exception, code: int) -> NoReturn:
     if own:
         complain("  with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown")
     raise typer.Exit(code)
+
+
+def open_streams() -> None:
+    """Open what the shell has closed of the three standard streams, and keep stderr from ending what is paid for.
+
+    A file that is opened where one of them was closed would get what is written to that stream. A closed stdout stays
+    None, so that `write` can say so.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
+    stream: Any = _Stderr(_nowhere() if sys.stderr is None else sys.stderr)
+    sys.stderr = stream
+
+
+class _Stderr:
+    """Stderr until it cannot be written, as who reads it has gone or the disk is full; nothing is said from then on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError:
+            self._stream = _nowhere()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            self._stream = _nowhere()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
 
 
 def complain(message: str) -> None:
