@@ -78,7 +78,8 @@ def train(
     """Train prompts on examples: keep what does best on validation, report on test.
 
     Everything that can be checked is checked before the first call of a model. Ctrl-C once stops sending, keeps what
-    was found, and prints the result so far; twice ends at once, and says what is in the run folder.
+    was found, and prints the result so far; twice ends at once, and says what is in the run folder. SIGTERM counts as
+    Ctrl-C.
     """
     with checking():
         found = load_config(config).with_overrides(

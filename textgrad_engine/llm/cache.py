@@ -18,7 +18,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError
 
 from textgrad_engine.errors import BudgetExceeded, ModelError, Stopped, UnknownPriceError
-from textgrad_engine.llm.cachefile import CacheFile
+from textgrad_engine.llm.cachefile import CacheFile, new_owner
 from textgrad_engine.llm.cachekey import identity_of, key_of, repeat
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, innermost, is_free
@@ -48,12 +48,13 @@ class Cache:
 
     Reading and writing happen on one thread of its own. Equal requests under way are sent once: within an event loop
     they wait for the first one's answer, or share its failure; between processes a lease in the file says who asks, and
-    it runs out if that process is killed.
+    it ends with that process.
 
     Args:
         path: the folder; by default the user's cache folder (`cache_folder`).
         max_bytes: what the answers may take; those used longest ago are removed.
-        lease: seconds after which the requests of a process that was killed are sent again by others.
+        lease: seconds after which the requests of a process that was killed are sent again by others; those of one on
+            this machine at once.
 
     Raises:
         ConfigError: the folder cannot be made or written.
@@ -281,7 +282,7 @@ class _Flights:
     """The requests of one loop that are under way, and the leases held for them; used on that loop only."""
 
     def __init__(self) -> None:
-        self.owner = f"{os.getpid()}-{os.urandom(8).hex()}"
+        self.owner = new_owner()
         self.futures: dict[bytes, asyncio.Future[Completion | ModelError | None]] = {}
         self._held: set[bytes] = set()
         self._timer: asyncio.TimerHandle | None = None
