@@ -777,3 +777,18 @@ def test_a_scripted_answer_may_be_cached_when_it_says_what_it_is(tmp_path, ask):
         return [(await resolved.complete(ask())).text for _ in range(2)]
 
     assert asyncio.run(main()) == ["once", "once"]
+
+
+@pytest.mark.parametrize("make", [cache_folder, Cache, lambda: Cache("~/x")])
+def test_without_a_home_the_repair_is_named(monkeypatch, make):
+    """A user of a container often has none."""
+
+    def none(*_):
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("TEXTGRAD_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", none)
+    monkeypatch.setattr("pathlib.Path.expanduser", none)
+    with pytest.raises(ConfigError, match=r"could not determine home directory; name .*TEXTGRAD_CACHE_DIR"):
+        make()

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
-from textgrad_engine.errors import BudgetExceeded, ModelError, Stopped, UnknownPriceError
+from textgrad_engine.errors import BudgetExceeded, ConfigError, ModelError, Stopped, UnknownPriceError
 from textgrad_engine.llm.cachefile import CacheFile, new_owner
 from textgrad_engine.llm.cachekey import identity_of, key_of, repeat
 from textgrad_engine.llm.loops import PerLoop
@@ -71,7 +71,7 @@ class Cache:
     ) -> None:
         if max_bytes < 1 or lease <= 0:
             raise ValueError(f"max_bytes and lease must be positive, got {max_bytes} and {lease}")
-        self.path = cache_folder() if path is None else Path(path).expanduser().absolute()
+        self.path = _folder(path)
         self.max_bytes = max_bytes
         self.lease = lease
         self._flights: PerLoop[_Flights] = PerLoop(_Flights)
@@ -253,9 +253,26 @@ def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: in
 
 
 def cache_folder() -> Path:
-    """The user's cache folder for this library: `TEXTGRAD_CACHE_DIR`, else where the system keeps such things."""
-    if named := os.environ.get(FOLDER):
-        return Path(named).expanduser().absolute()
+    """The user's cache folder for this library: `TEXTGRAD_CACHE_DIR`, else where the system keeps such things.
+
+    Raises:
+        ConfigError: it would be in the home folder, and the user has none.
+    """
+    return _folder(None)
+
+
+def _folder(path: str | os.PathLike[str] | None) -> Path:
+    named = os.environ.get(FOLDER) or None if path is None else path
+    try:
+        return _of_the_system() if named is None else Path(named).expanduser().absolute()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"the cache has no place: {str(error).lower().rstrip('.')}; name another folder with llm.caching(path) or "
+            f"{FOLDER}"
+        ) from None
+
+
+def _of_the_system() -> Path:
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -267,10 +284,14 @@ def cache_folder() -> Path:
 
 
 def open_cache(path: str | os.PathLike[str] | Cache | None, max_bytes: int = DEFAULT_BYTES) -> Cache:
-    """The cache in a folder; one object for a folder, as long as somebody uses it."""
+    """The cache in a folder, by default the user's; one object for a folder, as long as somebody uses it.
+
+    Raises:
+        ConfigError: the folder cannot be made or written.
+    """
     if isinstance(path, Cache):
         return path
-    folder = cache_folder() if path is None else Path(path).expanduser().absolute()
+    folder = _folder(path)
     with _opening:
         cache = _open.get((folder, max_bytes))
         if cache is None or cache.closed:
