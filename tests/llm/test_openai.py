@@ -149,6 +149,18 @@ def test_an_answer_is_what_the_endpoint_said(api, ask, key):
     assert send(OpenAIModel("gpt-5-mini", api_key=key), ask()).text == said
 
 
+@pytest.mark.parametrize("end", ["?api-key=CANARY", "#CANARY", "/?a=b&CANARY"])
+def test_an_address_with_a_query_is_refused_without_showing_it(monkeypatch, end):
+    """No path can be put behind it, and the address is written into run folders, cassettes and errors."""
+    for make in (lambda url: OpenAIModel("m", base_url=url), lambda url: resolve("m", base_url=url)):
+        with pytest.raises(ValueError, match=r"http://a/v1/?' with something behind .*OPENAI_API_KEY") as caught:
+            make(f"http://ann:CANARY@a/v1{end}")
+        assert "CANARY" not in str(caught.value)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://a/v1{end}")
+    with pytest.raises(ValueError, match="leave that out"):
+        OpenAIModel("m")
+
+
 def test_without_a_key_nothing_is_sent_and_the_repair_is_named(api, ask):
     """The first thing that a newcomer forgets."""
     with pytest.raises(errors.AuthenticationFailed, match="OPENAI_API_KEY") as caught:

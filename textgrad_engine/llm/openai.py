@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -31,7 +32,7 @@ from textgrad_engine.llm.check import strip_fence
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.rates import hear
-from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret
+from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stream import Teller, listeners
@@ -39,7 +40,7 @@ from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_ai
 from textgrad_engine.llm.usage import is_estimated, mark
 from textgrad_engine.llm.vocabulary import settled
 
-__all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "Api", "OpenAIModel"]
+__all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "Api", "OpenAIModel", "checked_host"]
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -82,6 +83,7 @@ class OpenAIModel:
     Raises:
         TypeError: a setting that does not exist, there or with this `api`; `extra={...}` passes on what only one
             endpoint knows.
+        ValueError: `base_url` is no address, or one with a query.
 
     Example:
         >>> OpenAIModel("gpt-5-mini", max_tokens=500)
@@ -106,9 +108,7 @@ class OpenAIModel:
         if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
             raise TypeError(unknown_setting(unknown[0]))
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
-        self.host = urlsplit(self.base_url).hostname or ""
-        if not self.host:
-            raise ValueError(f"base_url must be an address like http://localhost:11434/v1, got {base_url!r}")
+        self.host = checked_host(self.base_url)
         self.name = name
         self.max_in_flight = max_in_flight
         self.timeout = timeout
@@ -270,7 +270,7 @@ class OpenAIModel:
         import httpx2  # loaded by openai already, which is loaded when a call has failed
         import openai
 
-        where = _without_password(self.base_url)
+        where = without_password(self.base_url)
         own = _cause(error, RequestRefused | MalformedResponse)  # of a hook of ours, and wrapped up by some SDKs
         if own is not None:
             said = _redacted(str(own), key)
@@ -301,7 +301,7 @@ class OpenAIModel:
     def __repr__(self) -> str:
         shown = [repr(self.name)]
         if self.base_url != DEFAULT_BASE_URL:
-            shown.append(f"base_url={_without_password(self.base_url)!r}")
+            shown.append(f"base_url={without_password(self.base_url)!r}")
         if self.api != "chat":
             shown.append(f"api={self.api!r}")
         shown += [f"{name}={getattr(self.defaults, name)!r}" for name in sorted(self.defaults.model_fields_set)]
@@ -344,6 +344,34 @@ class _Client:
         made, self._made = self._made, {}
         for _, client in made.values():
             await client.close()
+
+
+def checked_host(base_url: str) -> str:
+    """The host of an endpoint's address.
+
+    Raises:
+        ValueError: it is no address, or one with a query or fragment. No path could be put behind that, and a key in
+            it would be written down wherever the address is.
+
+    Example:
+        >>> checked_host("http://localhost:11434/v1")
+        'localhost'
+    """
+    address, *rest = re.split("[?#]", base_url, maxsplit=1)
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # looks whether it is a number
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError(f"base_url = {without_password(address)!r} is no address such as http://localhost:11434/v1")
+    if rest:
+        raise ValueError(
+            f"base_url = {without_password(address)!r} with something behind '?' or '#': leave that out; a key is "
+            "given by OPENAI_API_KEY or api_key=..., and Azure's address that ends in /openai/v1 needs no api-version"
+        )
+    return parts.hostname or ""
 
 
 def _wire(api: Api, *, official: bool) -> _Wire:
@@ -399,11 +427,6 @@ def _redacted(said: str, key: SecretStr) -> str:
     secret = key.get_secret_value()
     said = said.encode("utf-8", "replace").decode()
     return said.replace(secret, "[API key]") if is_secret(secret) else said
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts.username else url
 
 
 def _close_all(clients: PerLoop[_Client]) -> None:
