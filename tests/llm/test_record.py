@@ -266,6 +266,20 @@ class Offline(OpenAIModel):
         return self.answer
 
 
+@pytest.mark.parametrize("there", [None, "another-77"])
+def test_a_cassette_is_of_use_where_other_secrets_are_known(run, ask, tmp_path, monkeypatch, there):
+    """A password may be a word of a prompt: it is taken out of the file, and the request is found all the same."""
+    monkeypatch.setenv("DB_PASSWORD", "customer42")
+    taped(run, model_named("o", lambda request: "x"), tmp_path / "c.jsonl", ask("mail of customer42"), ask("other"))
+    assert "customer42" not in (tmp_path / "c.jsonl").read_text()
+    if there is None:
+        monkeypatch.delenv("DB_PASSWORD")
+    else:
+        monkeypatch.setenv("DB_PASSWORD", there)
+    answers, left = played(run, tmp_path / "c.jsonl", ask("mail of customer42"), ask("other"), model=None)
+    assert ([answer.text for answer in answers], left) == (["x", "x"], 0)
+
+
 def test_equal_requests_get_their_answers_in_the_order_asked(run, ask, tmp_path):
     """n samples stay n samples, whichever came first and whatever was asked between."""
     path = tmp_path / "c.jsonl"

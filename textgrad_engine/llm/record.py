@@ -110,6 +110,7 @@ class _Taken:
     line: int
     request: dict[str, Any]
     outcome: Completion | ModelError
+    asked: str | None
 
 
 @dataclass
@@ -146,12 +147,15 @@ class Replay:
         self.path = Path(path).absolute()
         self._lock = threading.Lock()
         self._by_request: dict[str, _Equal] = {}
+        self._as_asked: dict[str, _Equal] = {}  # where something was taken out, by what was asked
         self._all = _read(self.path)
         self._left = len(self._all)
         for taken in sorted(self._all, key=lambda each: each.nth):
             equal = self._by_request.setdefault(_digest(taken.request), _Equal())
             equal.count += 1
             equal.waiting.setdefault((taken.model, taken.example), deque()).append(taken)
+            if taken.asked is not None:
+                self._as_asked[taken.asked] = equal
 
     @property
     def left(self) -> int:
@@ -169,6 +173,8 @@ class Replay:
         entry = _entry(model, request)
         name = None if isinstance(innermost(model), Absent) else entry["model"]
         equal = self._by_request.get(_digest(entry["request"]))
+        if equal is None and self._as_asked:  # on another machine other secrets are known, and taken out
+            equal = self._as_asked.get(_digest(asked_of(request)))
         with self._lock:
             taken = None if equal is None else equal.take(name, entry["example"])
             self._left -= taken is not None
@@ -340,8 +346,10 @@ def replayed_model(purpose: Purpose) -> Absent | None:
 
 
 def _entry(model: Model, request: Request) -> dict[str, Any]:
-    asked = redacted(asked_of(request), secrets_of(model))
-    return {"model": model.name, "example": call_key.get(), "request": asked}
+    asked = asked_of(request)
+    kept = redacted(asked, secrets_of(model))
+    entry = {"model": model.name, "example": call_key.get(), "request": kept}
+    return entry if kept == asked else {**entry, "asked": _digest(asked)}
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
@@ -416,9 +424,8 @@ def _read(path: Path) -> list[_Taken]:
             completion = entry.get("completion")
             outcome = _error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
             request = entry["request"]
-            found.append(
-                _Taken(entry["model"], request["purpose"], entry["example"], entry["nth"], number, request, outcome)
-            )
+            place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
+            found.append(_Taken(*place, request, outcome, entry.get("asked")))
         except (ValidationError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None
     return found
