@@ -180,7 +180,7 @@ class Budgeted(Wrapper):
         finally:
             for each in budgets:
                 each.settle(amount, usage, charged=charged, estimated=estimated)
-            if usage is not None and usage.total_tokens > amount.tokens:
+            if give is None and usage is not None and usage.total_tokens > amount.tokens:
                 self._warn(usage, amount, budgets)
 
     async def _ask(self, request: Request) -> Completion:
