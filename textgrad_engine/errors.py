@@ -142,9 +142,11 @@ class BudgetExceeded(ModelError):
 
     Attributes:
         too_small: whether the budget was untouched, so that it allows no call like this one at all.
+        refused_by: the `id` of the budget that refused; of nested ones, others may have room (see `Budget.refused`).
     """
 
     too_small: bool = False
+    refused_by: int | None = None
 
 
 class UnknownPriceError(ModelError):

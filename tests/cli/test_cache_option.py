@@ -31,3 +31,20 @@ def test_a_second_run_asks_nothing_and_finds_the_same(
     assert [found[0][key] for key in ("parameters", "val", "test")] == [
         found[1][key] for key in ("parameters", "val", "test")
     ]
+
+
+def test_without_a_place_for_the_cache_nothing_is_begun(
+    cli: Any, small: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wrong usage, exit code 2; the same command with another place can be given at once."""
+    monkeypatch.chdir(tmp_path)
+    options = ["--model", "sorter", "--base-url", "http://127.0.0.1:9/v1", "--cache", "--run-dir", "run"]
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TEXTGRAD_CACHE_DIR", str(tmp_path / "file" / "below"))
+    done = cli("train", small(), *options)
+    assert (done.exit_code, (tmp_path / "run").exists()) == (2, False)
+    assert "the cache cannot use" in done.stderr
+    monkeypatch.setenv("TEXTGRAD_CACHE_DIR", "~nobody-of-this-name/cache")
+    done = cli("train", small(), *options)
+    assert (done.exit_code, (tmp_path / "run").exists()) == (2, False)
+    assert "the cache has no place: could not determine home directory; name another folder" in done.stderr

@@ -1,4 +1,4 @@
-"""A key that every command is given, and that an endpoint says again and again, is in nothing that a command leaves."""
+"""A key that every command is given, and that an endpoint says in its errors, is in nothing that a command leaves."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 KEY = "canary/without.any=known+form0123"
 
 
-def echo(request: Request) -> Any:
-    """An endpoint that says too much, in every kind of answer."""
+def answer(request: Request) -> Any:
+    """Something to every kind of request."""
     if request.config.response_format is None:
-        return f"billing, and your key is {KEY}"
+        return "billing"
     properties = request.config.response_format.json_schema["properties"]
     if "edits" in properties:
-        edit = {"op": "add", "line": 1, "text": f"Say {KEY}.", "reason": f"said {KEY}", "feedback": [1]}
+        edit = {"op": "add", "line": 1, "text": "Say it.", "reason": "unsaid", "feedback": [1]}
         return {"edits": [edit]}
-    return {case: dict.fromkeys(schema["properties"], f"use {KEY}") for case, schema in properties.items()}
+    return {case: dict.fromkeys(schema["properties"], "say it") for case, schema in properties.items()}
 
 
 def test_no_command_shows_or_keeps_the_key(
@@ -32,11 +32,15 @@ def test_no_command_shows_or_keeps_the_key(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     caplog.set_level(0)
     wrong = {"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}}
+    html = f"<html>{KEY}</html>"
     printed = []
-    with LoopbackServer(FunctionModel(echo), script=[Fault(401, body=wrong)], api_key=KEY) as server:
+    with (
+        LoopbackServer(FunctionModel(answer), script=[Fault(401, body=wrong)], api_key=KEY) as refusing,
+        LoopbackServer(FunctionModel(answer), script=[Fault(400, body=html)], api_key=KEY) as server,
+    ):
         folder = small(('forward = "simulated/tickets"', f'forward = "m"\nbase_url = "{server.base_url}"'), rows=6)
         run = tmp_path / "run"
-        failed = cli("train", folder, "--run-dir", tmp_path / "failed")
+        failed = cli("train", folder, "--run-dir", tmp_path / "failed", "--base-url", refusing.base_url)
         for command in (
             ("estimate", folder),
             ("estimate", folder, "--json"),
@@ -53,8 +57,7 @@ def test_no_command_shows_or_keeps_the_key(
     assert failed.exit_code == 1
     assert "Incorrect API key" in failed.stderr
     printed += [failed.stdout, failed.stderr, caplog.text]
-    assert "your key is [API key]" in (run / "completions.jsonl").read_text(encoding="utf-8")
-    assert "said [API key]" in (run / "events.jsonl").read_text(encoding="utf-8")
+    assert "<html>[API key]" in (run / "completions.jsonl").read_text(encoding="utf-8")
     assert list((tmp_path / "cache").rglob("*.sqlite"))
     assert [text for text in printed if KEY in text] == []
     left = [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]

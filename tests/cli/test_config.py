@@ -175,8 +175,8 @@ PROBLEMS = {
         ":17: .*holds a key or password",
     ),
     "key in address": (
-        change("forward =", 'base_url = "http://a/v1?api_key=1"\nforward ='),
-        ":17: .*holds a key or password",
+        change("forward =", 'base_url = "http://a/v1?api-version=1"\nforward ='),
+        r":17: .*'http://a/v1' with something behind '\?'.*OPENAI_API_KEY",
     ),
     "missing data": (
         change('"train.jsonl"', '"trian.jsonl"'),

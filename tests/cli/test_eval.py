@@ -94,6 +94,37 @@ def test_each_opening_of_the_test_split_is_counted(cli: Any, run: Path) -> None:
     assert [entry["status"] for entry in entries[1::2]] == ["finished"] * 3
 
 
+def _rows(*splits: str) -> list[str]:
+    return [row for split in splits for row in (TICKETS / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_rows_of_a_split_are_found_in_any_file(cli: Any, run: Path, tmp_path: Path) -> None:
+    """The split and one row more, or a part of it, is still what the run worked with or is to be tested on."""
+    new = json.dumps({"id": "new", "ticket": "Where is my parcel?", "queue": "shipping"})
+    file = tmp_path / "some.jsonl"
+
+    def evaluated(rows: list[str]) -> str:
+        file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        return " ".join(cli("eval", run, "--data", file).stdout.split())
+
+    said = evaluated([*_rows("test"), new])
+    assert "(113 rows of the run's test split)" in said
+    assert "opened 2 times so far" in said
+    assert "flatters the prompt" not in said
+    said = evaluated([new, *_rows("train")[:3], _rows("test")[0]])
+    assert "(3 rows of the run's training split and 1 row of the run's test split)" in said
+    assert "opened 3 times so far" in said
+    assert "The run worked with 3 rows of its training split, so this score flatters the prompt." in said
+    said = evaluated([new])
+    assert "no split of the run" in said
+    assert "opened" not in said
+    body = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    del body["rows"]
+    (run / "config.json").write_text(json.dumps(body), encoding="utf-8")
+    assert "no split of the run" in evaluated([*_rows("test"), new])  # by a version that kept no such digests
+    assert "test_openings" in json.loads(cli("eval", run, "--json").stdout)
+
+
 def test_the_report_counts_the_openings_too(cli: Any, run: Path) -> None:
     """`show` says how often, whoever looked."""
     assert "The test set was opened once" in cli("show", run).stdout
@@ -129,7 +160,7 @@ def test_new_data_needs_nothing_but_the_run_folder(cli: Any, run: Path, tmp_path
     (tmp_path / "new.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
     result = cli("eval", moved, "--data", tmp_path / "new.jsonl")
     assert result.exit_code == 0, result.output
-    assert "no split of the run" in result.stdout
+    assert "5 rows of the run's validation split" in result.stdout
     assert "5 examples" in result.stdout
     lost = cli("eval", moved)
     assert lost.exit_code == 2

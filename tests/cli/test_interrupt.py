@@ -56,14 +56,15 @@ def wait_for_a_question(server: LoopbackServer, process: subprocess.Popen[str]) 
             raise AssertionError(f"it ended with code {process.wait(0.005)}")
 
 
-def test_once_prints_the_result_so_far(slow: str, tmp_path: Path) -> None:
-    """What was found is kept and shown, exit code 130, and the folder is whole."""
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_once_prints_the_result_so_far(slow: str, tmp_path: Path, sent: signal.Signals, code: int) -> None:
+    """What was found is kept and shown, with its own exit code, and the folder is whole."""
     run = tmp_path / "run"
     with start(tmp_path, "train", str(TICKETS), "--base-url", slow, "--run-dir", str(run)) as process:
         wait_for_line(process.stderr, "step  1/12")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
+    assert process.returncode == code, stderr
     assert "stopping: answers that are under way are waited for" in stderr
     assert "Interrupted after" in stdout
     assert "test         not measured" in stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -63,6 +64,47 @@ def test_a_result_that_cannot_be_printed_is_not_lost(small: Any, tmp_path: Path)
         "  all of the run is in run, and `show run` prints the result\n"
     )
     assert "Traceback" not in done.stderr
+    assert (tmp_path / "run" / "result.json").is_file()
+
+
+def _without(tmp_path: Path, redirection: str, *args: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "textgrad_engine", *args]
+    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, check=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the shell is POSIX's")
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_without_stderr_a_run_is_done_and_its_files_are_its_own(
+    tmp_path: Path, small: Any, quiet: tuple[str, ...]
+) -> None:
+    """The next file that is opened gets the number of a closed stream, and what is written to that."""
+    folder = small(('name = "exact_match"', 'function = "loud:score"\npurpose = "sameness"'), rows=6)
+    loud = "import os\ndef score(prediction, target):\n    os.write(2, b'no JSON')\n    return prediction == target\n"
+    (folder / "loud.py").write_text(loud)
+    done = _without(tmp_path, "2>&-", "train", str(folder), "--run-dir", "run", *quiet)
+    assert done.returncode == 0
+    assert done.stdout
+    for file in ("events.jsonl", "completions.jsonl"):
+        for line in (tmp_path / "run" / file).read_text(encoding="utf-8").splitlines():
+            json.loads(line)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the shell is POSIX's")
+def test_a_closed_stdout_is_said(tmp_path: Path, small: Any) -> None:
+    """The result is in the folder."""
+    done = _without(tmp_path, ">&-", "train", str(small(rows=6)), "--run-dir", "run", "-q")
+    assert done.returncode == 1
+    assert "the result cannot be printed: stdout is closed" in done.stderr
+    assert (tmp_path / "run" / "result.json").is_file()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_progress_that_cannot_be_written_does_not_end_a_run(tmp_path: Path, small: Any) -> None:
+    """Who reads the log may go while calls are paid for."""
+    done = _without(tmp_path, "2>/dev/full", "train", str(small(rows=6)), "--run-dir", "run")
+    assert done.returncode == 0
+    assert done.stdout
     assert (tmp_path / "run" / "result.json").is_file()
 
 

@@ -263,11 +263,11 @@ def test_an_unfinished_answer_between_tags_is_unfinished(bench, kind):
     assert type(error) is {"length": errors.TruncatedResponse, "content_filter": errors.ContentFiltered}[kind]
 
 
-def test_a_key_that_is_echoed_between_tags_is_taken_out(bench):
-    """What an endpoint says about a key of ours goes nowhere."""
+def test_a_key_that_is_echoed_between_tags_is_not_in_the_error(bench):
+    """Errors are logged."""
     refused = Fault(400, body={"error": {"message": "response_format is not supported"}})
     key = "sk-canary-0123456789"
     here = bench(refused, answer=lambda request: between_tags(request, 2).replace("Sort", key), api_key=key)
     (error,) = here.ask(config=REWRITE)
     assert type(error) is errors.MalformedResponse
-    assert key not in str(error) + str(error.answer) + "".join(m.text for each in here.heard for m in each.messages)
+    assert key not in str(error)

@@ -81,6 +81,19 @@ def test_a_budget_that_is_used_up_is_not_called_too_small(run, ask):
     assert not caught.value.too_small
 
 
+def test_of_nested_budgets_the_one_without_room_is_told_from_the_others(run, ask):
+    """A search with a limit of its own ends there; at a limit around it, the run does."""
+
+    async def main(inner, outer):
+        asked = Budgeted(ScriptedModel(["x"]))
+        with budget(calls=outer) as around, budget(calls=inner) as within, pytest.raises(BudgetExceeded) as caught:
+            await asyncio.gather(*[asked.complete(ask()) for _ in range(2)])
+        return within.refused(caught.value), around.refused(caught.value)
+
+    assert run(main(1, 5)) == (True, False)
+    assert run(main(5, 1)) == (False, True)
+
+
 def test_a_budget_that_is_kept_for_later_is_not_called_too_small(run, ask):
     """Where the cache answers what comes first nothing is spent, and a call would have room but for what is kept."""
 

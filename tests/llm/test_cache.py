@@ -41,7 +41,7 @@ from textgrad_engine.llm import (
     repeat,
     resolve,
 )
-from textgrad_engine.llm.cachefile import CacheFile
+from textgrad_engine.llm.cachefile import CacheFile, new_owner
 from textgrad_engine.llm.cachekey import key_of
 from textgrad_engine.llm.resolve import Defaults
 from textgrad_engine.optim import TGD
@@ -483,8 +483,11 @@ def test_eight_processes_send_each_request_once(tmp_path):
     assert Cache(folder)._worker.file._db.execute("SELECT count(*) FROM leases").fetchone() == (0,)
 
 
-def test_a_killed_process_leaves_a_lease_that_runs_out(tmp_path, ask):
-    """Kill -9 in the middle of a call costs the others one lease, not the answer."""
+@pytest.mark.parametrize("where", ["here", "on another machine"])
+def test_a_killed_process_leaves_a_lease_that_runs_out(tmp_path, ask, where):
+    """Kill -9 in the middle of a call costs the others one lease at most, not the answer; of this machine none."""
+    if where == "here" and os.name != "posix":
+        pytest.skip("whether a process is there cannot be asked")
     code = f"""
         import asyncio, os
         from textgrad_engine.llm import Cache, Cached, Message, Request
@@ -498,11 +501,28 @@ def test_a_killed_process_leaves_a_lease_that_runs_out(tmp_path, ask):
     rows = sqlite3.connect(tmp_path / FILE)
     with rows:
         ((expires,),) = rows.execute("SELECT expires FROM leases").fetchall()
-        rows.execute("UPDATE leases SET expires = expires - 60")  # as if the minute had passed
+        if where != "here":
+            rows.execute("UPDATE leases SET expires = expires - 60")  # as if the minute had passed
+            rows.execute("UPDATE leases SET owner = 'else' || owner")
     rows.close()
     assert 0 < expires - time.time() <= 60
-    answer = asyncio.run(Cached(paid(lambda request: "fine"), Cache(tmp_path)).complete(ask()))
+    cache = Cache(tmp_path)
+    cache._worker.file._clock = lambda: expires - 30 if where == "here" else time.time()
+    answer = asyncio.run(Cached(paid(lambda request: "fine"), cache).complete(ask()))
     assert answer.text == "fine"
+
+
+def test_a_lease_of_a_process_that_is_there_or_cannot_be_looked_for_holds(tmp_path, clock):
+    """To ask while another asks is to pay twice."""
+    file = CacheFile(tmp_path / FILE, 10**6, 60, clock)
+    mine = new_owner()
+    place, pid, _ = mine.split(" ")
+    for number, owner in enumerate((mine, f"{place} 1 x", f"else{place} 999999999 x", "somebody else")):
+        key = b"%d" % number
+        assert file.claim(key, owner) == ("lead", None)
+        assert file.claim(key, new_owner()) == ("wait", None)
+    assert int(pid) == os.getpid()
+    file.close()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -757,3 +777,18 @@ def test_a_scripted_answer_may_be_cached_when_it_says_what_it_is(tmp_path, ask):
         return [(await resolved.complete(ask())).text for _ in range(2)]
 
     assert asyncio.run(main()) == ["once", "once"]
+
+
+@pytest.mark.parametrize("make", [cache_folder, Cache, lambda: Cache("~/x")])
+def test_without_a_home_the_repair_is_named(monkeypatch, make):
+    """A user of a container often has none."""
+
+    def none(*_):
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("TEXTGRAD_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", none)
+    monkeypatch.setattr("pathlib.Path.expanduser", none)
+    with pytest.raises(ConfigError, match=r"could not determine home directory; name .*TEXTGRAD_CACHE_DIR"):
+        make()

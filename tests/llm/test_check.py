@@ -140,6 +140,15 @@ def test_a_fence_around_json_is_taken_off_once(run, ask, wrapped):
     assert completion.text == text
 
 
+def test_an_error_that_quotes_an_answer_shows_no_key(run, ask, monkeypatch):
+    """Errors are logged; the answer itself is data, and shown to the model again as it was."""
+    monkeypatch.setenv("SOME_API_KEY", "swordfish-42")
+    asked = ask(config=GenerateConfig(response_format=VERDICT))
+    with pytest.raises(MalformedResponse, match=r"it began 'your key is \[redacted\]'") as caught:
+        run(Check(ScriptedModel([Completion(text="your key is swordfish-42")])).complete(asked))
+    assert caught.value.answer == "your key is swordfish-42"
+
+
 def test_text_without_a_format_is_left_alone(run, ask):
     """Only structured output is unwrapped."""
     completion = Completion(text="```json\n{}\n```")

@@ -139,6 +139,28 @@ def test_the_key_is_in_no_error_no_repr_and_no_traceback(api, ask, status):
     assert "[API key]" in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["ollama", "message", "not-needed", KEY])
+def test_an_answer_is_what_the_endpoint_said(api, ask, key):
+    """The keys of local servers are words, and an answer, a score or the JSON's own names may hold them."""
+    said = f"start it with `{key} serve`"
+    message = {"role": "assistant", "content": said}
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "model": "m", "usage": None}
+    api.mock(return_value=httpx.Response(200, json=body))
+    assert send(OpenAIModel("gpt-5-mini", api_key=key), ask()).text == said
+
+
+@pytest.mark.parametrize("end", ["?api-key=CANARY", "#CANARY", "/?a=b&CANARY"])
+def test_an_address_with_a_query_is_refused_without_showing_it(monkeypatch, end):
+    """No path can be put behind it, and the address is written into run folders, cassettes and errors."""
+    for make in (lambda url: OpenAIModel("m", base_url=url), lambda url: resolve("m", base_url=url)):
+        with pytest.raises(ValueError, match=r"http://a/v1/?' with something behind .*OPENAI_API_KEY") as caught:
+            make(f"http://ann:CANARY@a/v1{end}")
+        assert "CANARY" not in str(caught.value)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://a/v1{end}")
+    with pytest.raises(ValueError, match="leave that out"):
+        OpenAIModel("m")
+
+
 def test_without_a_key_nothing_is_sent_and_the_repair_is_named(api, ask):
     """The first thing that a newcomer forgets."""
     with pytest.raises(errors.AuthenticationFailed, match="OPENAI_API_KEY") as caught:

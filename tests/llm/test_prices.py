@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.llm import Usage, price, set_price
+from textgrad_engine.llm import Usage, price, resolve, set_price
+from textgrad_engine.llm.model import is_free
 from textgrad_engine.llm.prices import known_context, price_of
 from textgrad_engine.testing import ScriptedModel
 
@@ -54,6 +55,16 @@ def test_a_negative_price_is_refused():
     """It would give a budget money back."""
     with pytest.raises(ValueError, match="negative"):
         set_price("x", -1.0)
+
+
+def test_what_an_endpoint_calls_simulated_is_not_free():
+    """A limit in dollars would let all of its calls through."""
+    model = resolve("simulated/tickets", base_url="http://localhost:1/v1")
+    assert (is_free(model), price_of(model, MILLION)) == (False, None)
+    set_price("simulated/tickets", 2.0)
+    assert price_of(model, Usage(input_tokens=10**6)) == 2.0
+    set_price("simulated/tickets", None)
+    assert is_free(resolve("simulated/tickets"))
 
 
 def test_simulated_and_free_models_cost_nothing():

@@ -8,6 +8,7 @@ import pytest
 from textgrad_engine import Trainer, nn, use_models
 from textgrad_engine.errors import (
     BadRequest,
+    BudgetExceeded,
     ConnectionFailed,
     MalformedResponse,
     ModelError,
@@ -26,6 +27,7 @@ from textgrad_engine.llm import (
     Stop,
     Taped,
     Usage,
+    budget,
     call_key_scope,
     meter,
     model_for,
@@ -264,6 +266,20 @@ class Offline(OpenAIModel):
         return self.answer
 
 
+@pytest.mark.parametrize("there", [None, "another-77"])
+def test_a_cassette_is_of_use_where_other_secrets_are_known(run, ask, tmp_path, monkeypatch, there):
+    """A password may be a word of a prompt: it is taken out of the file, and the request is found all the same."""
+    monkeypatch.setenv("DB_PASSWORD", "customer42")
+    taped(run, model_named("o", lambda request: "x"), tmp_path / "c.jsonl", ask("mail of customer42"), ask("other"))
+    assert "customer42" not in (tmp_path / "c.jsonl").read_text()
+    if there is None:
+        monkeypatch.delenv("DB_PASSWORD")
+    else:
+        monkeypatch.setenv("DB_PASSWORD", there)
+    answers, left = played(run, tmp_path / "c.jsonl", ask("mail of customer42"), ask("other"), model=None)
+    assert ([answer.text for answer in answers], left) == (["x", "x"], 0)
+
+
 def test_equal_requests_get_their_answers_in_the_order_asked(run, ask, tmp_path):
     """n samples stay n samples, whichever came first and whatever was asked between."""
     path = tmp_path / "c.jsonl"
@@ -356,10 +372,10 @@ def shouting(request):
     return text.upper() if "Shout" in request.messages[0].text else text
 
 
-def fit(run_dir):
+def fit(run_dir, **settings):
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     rows = [{"word": word, "target": word.upper()} for word in ("one", "two", "three", "four", "one", "two")]
-    trainer = Trainer(max_epochs=2, batch_size=2, run_dir=run_dir)
+    trainer = Trainer(max_epochs=2, batch_size=2, run_dir=run_dir, **settings)
     return trainer.fit(program, nn.ExactMatch(), TGD(program.parameters()), rows[:4], rows[2:], rows)
 
 
@@ -379,3 +395,55 @@ def test_a_training_run_replays_with_no_model_at_all(tmp_path):
     assert live.best["system"] == "Repeat.\nShout."
     assert tape.left == 0
     assert untimed(tmp_path / "again") == untimed(tmp_path / "live")
+
+
+@pytest.mark.parametrize("calls", [10, 24, 30])
+def test_a_run_that_a_budget_ends_replays_as_it_was(tmp_path, calls):
+    """What is decided by what is left comes out the same, with the model and without it."""
+    model = FunctionModel(shouting, name="gpt-5-mini")
+    with record(tmp_path / "run.jsonl"), use_models(forward=model), budget(calls=calls) as spent:
+        live = fit(None)
+    assert live.status == "budget"
+    for models in ({"forward": model}, {}):
+        with replay(tmp_path / "run.jsonl") as tape, use_models(**models), budget(calls=calls) as charged:
+            again = fit(None)
+        assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(live, seconds=0.0)
+        assert (tape.left, charged.spent, charged.unknown) == (0, spent.spent, spent.unknown)
+
+
+def test_an_answer_without_room_in_the_budget_can_be_asked_for_again(run, ask, tmp_path):
+    """A call that was refused had not been recorded; the next equal one was sent."""
+    model = ScriptedModel(["x"], name="o")
+
+    async def main():
+        asked = resolve(model)
+        with budget(calls=0), pytest.raises(BudgetExceeded):
+            await asked.complete(ask())
+        return await asked.complete(ask())
+
+    async def taping():
+        with record(tmp_path / "c.jsonl"):
+            await main()
+
+    async def playing():
+        with replay(tmp_path / "c.jsonl") as tape:
+            return (await main()).text, tape.left
+
+    run(taping())
+    assert run(playing()) == ("x", 0)
+
+
+def test_an_answer_of_the_cache_costs_a_replay_nothing_either(run, ask, tmp_path):
+    """As it cost nothing then."""
+    model = ScriptedModel([Completion(text="x", cached=True, saved=Usage(calls=1), usage=Usage())], name="o")
+
+    async def taping():
+        with record(tmp_path / "c.jsonl"):
+            await Taped(model).complete(ask())
+
+    async def playing():
+        with replay(tmp_path / "c.jsonl"), budget(calls=0):
+            return await Taped(model).complete(ask())
+
+    run(taping())
+    assert run(playing()).cached

@@ -42,15 +42,16 @@ def test_what_has_the_form_of_a_secret_is_taken_out(text, left):
 def test_secrets_are_those_of_the_model_and_of_the_environment(monkeypatch):
     """Known secrets are found whatever they look like; words in variables are none."""
     model = ScriptedModel([])
-    model.anything = SecretStr("  held in here ")
+    model.anything = SecretStr("  held in here since 2024 ")
     model.short = SecretStr("test")
+    model.word = SecretStr("not-needed")
     monkeypatch.setenv("MY_API_KEY", "from-the-env-1")
     monkeypatch.setenv("OTHER_TOKEN", "disabled")
     monkeypatch.setenv("HOME_SWEET", "not-a-secret-1")
     found = secrets_of(resolve(model))
-    assert {"held in here", "from-the-env-1"} <= set(found)
-    assert not {"test", "disabled", "not-a-secret-1"} & set(found)
-    assert redacted("held in here: from-the-env-1.", found) == f"{HIDDEN}: {HIDDEN}."
+    assert {"held in here since 2024", "from-the-env-1"} <= set(found)
+    assert not {"test", "not-needed", "disabled", "not-a-secret-1"} & set(found)
+    assert redacted("held in here since 2024: from-the-env-1.", found) == f"{HIDDEN}: {HIDDEN}."
 
 
 json_values = st.recursive(

@@ -22,8 +22,8 @@ SSE = {"content-type": "text/event-stream"}
 FORMAT = ResponseFormat(name="A", json_schema={"type": "object"})
 
 
-def echo(request):
-    return Completion(text="your key is " + os.environ["CANARY"])
+def plain(request):
+    return Completion(text="no JSON")
 
 
 def broken(request, piece):
@@ -32,7 +32,7 @@ def broken(request, piece):
 
 def ask(*script, api="chat", listener=None, seconds=None, calls=1, timeout=60.0, stack=False, **config):
     request = Request(messages=(Message(role="user", content="hello"),), config=GenerateConfig(**config))
-    with LoopbackServer(FunctionModel(echo), script=script) as server:
+    with LoopbackServer(FunctionModel(plain), script=script) as server:
 
         async def main():
             model = OpenAIModel(

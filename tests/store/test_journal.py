@@ -195,6 +195,21 @@ def test_failed_calls_are_recorded_with_their_error(tmp_path: Path, fit: Any) ->
     assert "AuthenticationFailed: no such key" in lines(tmp_path / "run" / "completions.jsonl")[0]["error"]
 
 
+def test_keys_that_an_endpoint_repeats_are_not_among_the_completions(
+    tmp_path: Path, fit: Any, monkeypatch: Any
+) -> None:
+    """The program gets the answer as it was; what is only read by people holds no key."""
+    monkeypatch.setenv("SOME_API_KEY", "swordfish-42")
+    monkeypatch.setenv("OTHER_API_KEY", "ollama")
+    said = "ollama says swordfish-42"
+    others = {"backward": {"case_1": {"system": "Shout."}}, "optimizer": {"edits": []}}
+    result = fit(RunFolder(tmp_path / "run"), model=lambda request: others.get(request.purpose, said))
+    assert result.seed_val.predictions == (said, said)
+    text = (tmp_path / "run" / "completions.jsonl").read_text()
+    assert "ollama says [redacted]" in text
+    assert "swordfish" not in text
+
+
 def test_an_error_that_ends_a_run_is_its_last_event(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
     """The terminal that showed it may be closed; secrets in it are not written down."""
     monkeypatch.setenv("SOME_API_KEY", "swordfish-42")

@@ -13,7 +13,7 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.contracts import make_contracts
 from textgrad_engine.errors import ConfigError, DataError, ModelError
 from textgrad_engine.llm.budget import Budget, budget
-from textgrad_engine.llm.cache import caching
+from textgrad_engine.llm.cache import Cache, caching
 from textgrad_engine.llm.model import Model, innermost
 from textgrad_engine.llm.openai import DEFAULT_BASE_URL, OpenAIModel
 from textgrad_engine.llm.prices import price_of
@@ -191,20 +191,20 @@ def _fail(config: Config, option: str | None, role: str, name: str, problem: str
 
 
 @contextlib.contextmanager
-def surroundings(config: Config, roles: dict[str, Model], *, cache: bool = False) -> Iterator[Budget]:
+def surroundings(config: Config, roles: dict[str, Model], *, cache: Cache | None = None) -> Iterator[Budget]:
     """What a run or an evaluation happens in: the models, the hard limits, and the user's own prompts.
 
     Args:
         config: names limits and prompts.
         roles: the model of each role.
-        cache: keep answers in the user's cache folder, and look there first.
+        cache: where answers are kept and looked for first, if anywhere.
     """
     limits = config.budget
     with contextlib.ExitStack() as stack:
         stack.enter_context(prompts_of(config))
         stack.enter_context(use_models(**roles))
-        if cache:
-            stack.enter_context(caching())
+        if cache is not None:
+            stack.enter_context(caching(cache))
         yield stack.enter_context(budget(dollars=limits.dollars, calls=limits.calls, tokens=limits.tokens))
 
 

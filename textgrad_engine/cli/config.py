@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Self
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import PrivateAttr, ValidationError
 
@@ -35,6 +35,7 @@ from textgrad_engine.data.dataset import Dataset, suggest
 from textgrad_engine.data.load import load, missing_file, read_text
 from textgrad_engine.data.split import overlaps
 from textgrad_engine.errors import ConfigError, DataError
+from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.templates import SLOT_NAMES, not_slots, slots_of
 from textgrad_engine.train.calling import no_text
 
@@ -441,16 +442,11 @@ def _check_endpoint(config: Config) -> None:
     if url is None:
         return
     try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
-        good = False
-    if not good:
-        config.fail(
-            f"[models] base_url = {url!r} is no address such as http://localhost:11434/v1", "models", "base_url"
-        )
-    if parts.password or parts.username or any(_is_secret(name) for name, _ in parse_qsl(parts.query)):
+        checked_host(url)
+    except ValueError as error:
+        config.fail(f"[models] {error}", "models", "base_url")
+    parts = urlsplit(url)
+    if parts.username or parts.password:
         config.fail("[models] base_url holds a key or password; set OPENAI_API_KEY instead", "models", "base_url")
 
 

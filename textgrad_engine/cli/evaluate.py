@@ -7,7 +7,7 @@ import json
 import math
 import textwrap
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,6 +96,7 @@ def evaluate(
         about = {
             "data": str(path) if data is not None else config.data.test,
             "split": runs.split_of(found, dataset),
+            "rows": runs.rows_of_splits(found, dataset),
             "digest": runs.digest_of(dataset),
             "prompt": prompt,
             "models": config.models.roles(),
@@ -126,7 +127,7 @@ def evaluate(
         "usage": usage_as_json(used.total),
         "seconds": round(time.monotonic() - began, 3),
     }
-    openings = runs.openings(found) + 1 if entry["split"] == "test" else None
+    openings = runs.openings(found) + 1 if runs.opens_test(entry) else None
     with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same
         stack.callback(append_evaluation, found.path, {"event": runs.EVALUATION_ENDED, **entry})
         if evaluation is not None:
@@ -202,7 +203,7 @@ def _print(
     elif quiet:
         write(f"{run.path}: {entry['prompt']} prompt {measured} on {entry['data']}")
     else:
-        where = f"the run's {_SPLITS[entry['split']]} split" if entry["split"] else "no split of the run"
+        where = _shared(entry, _SPLITS, "the run's") or "no split of the run"
         lines = [
             "",
             f"{run.path}: {entry['prompt']} prompt on {entry['data']} ({where})",
@@ -214,6 +215,14 @@ def _print(
             *_remarks(entry, evaluation, openings),
         ]
         write("\n".join(lines))
+
+
+def _shared(entry: Mapping[str, Any], splits: Collection[str], whose: str) -> str:
+    """What the data has of some of the run's splits, in words; "" where it has nothing."""
+    if entry["split"] in splits:
+        return f"{whose} {_SPLITS[entry['split']]} split"
+    rows = {name: number for name, number in entry["rows"].items() if name in splits}
+    return " and ".join([f"{plural(number, 'row')} of {whose} {_SPLITS[name]} split" for name, number in rows.items()])
 
 
 def _used(used: Usage) -> str:
@@ -237,8 +246,8 @@ def _remarks(entry: dict[str, Any], evaluation: Evaluation, openings: int | None
             f"The test split was opened {plural(openings, 'time')} so far, by the run and by eval. The more often one "
             "looks at it and then chooses, the more its score flatters."
         )
-    elif entry["split"] and entry["prompt"] != "seed":
-        remarks.append(f"The run worked with its {_SPLITS[entry['split']]} split, so this score flatters the prompt.")
+    if entry["prompt"] != "seed" and (worked := _shared(entry, ("train", "val"), "its")):
+        remarks.append(f"The run worked with {worked}, so this score flatters the prompt.")
     for remark in remarks:
         yield ""
         yield from textwrap.wrap(remark, min(width(), 100), initial_indent="  ", subsequent_indent="  ")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import estimate, evaluate, show, shrink, train
-from textgrad_engine.cli.output import epilog
+from textgrad_engine.cli.output import epilog, open_streams
 
 __all__ = ["app", "main"]
 
@@ -58,4 +58,5 @@ def _options(
 
 def main() -> None:
     """Run the command that the arguments name."""
+    open_streams()
     app()

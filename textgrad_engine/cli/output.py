@@ -6,15 +6,16 @@ import contextlib
 import functools
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
-from textgrad_engine.train.interrupt import finishing_on_interrupt
+from textgrad_engine.train.interrupt import Heard, finishing_on_interrupt
 
 __all__ = [
     "BUDGET_SPENT",
@@ -30,6 +31,7 @@ __all__ = [
     "command",
     "complain",
     "epilog",
+    "open_streams",
     "say",
     "width",
     "write",
@@ -40,6 +42,8 @@ FAILED = 1
 WRONG = 2
 BUDGET_SPENT = 3
 INTERRUPTED = 130
+_TERMINATED = 143
+"""What `INTERRUPTED` becomes where it was SIGTERM, so that whoever sent that sees it obeyed."""
 
 
 def epilog(
@@ -55,7 +59,7 @@ def epilog(
     return (
         "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data, or a budget "
         f"without room for one call (nothing was paid for); 3 the budget was spent ({spent}); 130 interrupted "
-        f"({interrupted})."
+        f"({interrupted}); 143 the same, by SIGTERM."
     )
 
 
@@ -95,22 +99,29 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        heard = Heard()
         try:
-            with finishing_on_interrupt(_answer), path_restored():
+            with finishing_on_interrupt(_answer, terminate=True) as heard, path_restored():
                 return function(*args, **kwargs)
+        except typer.Exit as end:
+            raise typer.Exit(_after(heard, end.exit_code)) from None
         except CommandFailed as failed:
             _end(failed.error, failed.code)
         except TextgradError as error:
             _end(error, _code_of(error))
         except KeyboardInterrupt as error:
             complain("; ".join(["interrupted", *getattr(error, "__notes__", ())]))
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(_after(heard, INTERRUPTED)) from None
         except Exception as error:
             if not line_of_user(error):  # an exit, or a mistake of ours, which nobody finds without the traceback
                 raise
             _end(error, FAILED)
 
     return run
+
+
+def _after(heard: Heard, code: int) -> int:
+    return _TERMINATED if code == INTERRUPTED and heard.signal == signal.SIGTERM else code
 
 
 def _code_of(error: TextgradError) -> int:
@@ -120,7 +131,7 @@ def _code_of(error: TextgradError) -> int:
 
 
 def _answer(asking: bool) -> None:
-    """Say what the first Ctrl-C does."""
+    """Say what the first Ctrl-C, or SIGTERM, does."""
     # It may come while Python writes to stderr, where a second write through its buffer is an error.
     with contextlib.suppress(OSError):
         os.write(2, f"\n{STOPPING if asking else FINISHING}\n".encode())
@@ -136,6 +147,48 @@ def _end(error: Exception, code: int) -> NoReturn:
     if own:
         complain("  with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown")
     raise typer.Exit(code)
+
+
+def open_streams() -> None:
+    """Open what the shell has closed of the three standard streams, and keep stderr from ending what is paid for.
+
+    A file that is opened where one of them was closed would get what is written to that stream. A closed stdout stays
+    None, so that `write` can say so.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
+    stream: Any = _Stderr(_nowhere() if sys.stderr is None else sys.stderr)
+    sys.stderr = stream
+
+
+class _Stderr:
+    """Stderr until it cannot be written, as who reads it has gone or the disk is full; nothing is said from then on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError:
+            self._stream = _nowhere()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            self._stream = _nowhere()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
 
 
 def complain(message: str) -> None:

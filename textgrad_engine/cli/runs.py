@@ -33,6 +33,8 @@ __all__ = [
     "left_in",
     "name_of",
     "openings",
+    "opens_test",
+    "rows_of_splits",
     "split_of",
     "summary",
 ]
@@ -79,7 +81,7 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], *
     Args:
         config: of the run.
         path: the run folder.
-        splits: the data by split; a digest of each is kept.
+        splits: the data by split; a digest of each is kept, and one of each of their rows.
         feedback: whether the optimizer gets feedback.
     """
     return {
@@ -87,6 +89,7 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], *
         "folder": _from(path, config.folder),
         "feedback": feedback,
         "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},
+        "rows": {name: " ".join(_digests(rows)) for name, rows in splits.items() if rows is not None},
         "config": config.model_dump(mode="json", by_alias=True),
     }
 
@@ -139,12 +142,35 @@ def split_of(run: Run, dataset: Dataset) -> str | None:
     return next((name for name, its in known.items() if its == digest), None)
 
 
+def rows_of_splits(run: Run, dataset: Dataset) -> dict[str, int]:
+    """How many rows of a dataset are of which of the run's splits, of those of which there are any.
+
+    What is one of the splits as a whole counts as that one only. Runs of before that was kept know whole splits only.
+    """
+    if (split := split_of(run, dataset)) is not None:
+        return {split: len(dataset)}
+    asked = _digests(dataset)
+    kept: Mapping[str, str] = (run.config or {}).get("rows", {})
+    known = {name: set(digests.split()) for name, digests in kept.items()}
+    counts = {name: sum(digest in digests for digest in asked) for name, digests in known.items()}
+    return {name: number for name, number in counts.items() if number}
+
+
+def _digests(dataset: Dataset) -> list[str]:
+    return [hashlib.sha256(dumps(row)).hexdigest()[:12] for row in dataset]
+
+
 def openings(run: Run) -> int:
     """How often the run's test split was looked at: by the run itself, and by evaluations since, ended or not."""
     own = any(event.get("event") == "PhaseStarted" and event.get("phase") == "test" for event in run.events)
     return max(int(own), 0 if run.result is None else run.result.openings) + sum(
-        1 for entry in run.evals if entry.get("split") == "test" and entry.get("event") != EVALUATION_ENDED
+        1 for entry in run.evals if opens_test(entry) and entry.get("event") != EVALUATION_ENDED
     )
+
+
+def opens_test(entry: Mapping[str, Any]) -> bool:
+    """Whether an evaluation, as ``evals.jsonl`` has it, was on the test split or on a row of it."""
+    return entry.get("split") == "test" or "test" in entry.get("rows", {})
 
 
 def best_files(path: Path, best: Mapping[str, str]) -> str:

@@ -46,6 +46,7 @@ from textgrad_engine.cli.output import (
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.data import Dataset
 from textgrad_engine.llm import Model
+from textgrad_engine.llm.cache import Cache, open_cache
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.words import money, plural
@@ -78,18 +79,20 @@ def train(
     """Train prompts on examples: keep what does best on validation, report on test.
 
     Everything that can be checked is checked before the first call of a model. Ctrl-C once stops sending, keeps what
-    was found, and prints the result so far; twice ends at once, and says what is in the run folder.
+    was found, and prints the result so far; twice ends at once, and says what is in the run folder. SIGTERM counts as
+    Ctrl-C.
     """
     with checking():
         found = load_config(config).with_overrides(
             model=model, base_url=base_url, budget=budget, seed=seed, optimizer=optimizer
         )
         job = _checked(found, model, budget, feedback=not no_feedback)
+        answers = open_cache(None) if cache else None  # before there is a run folder, as nothing can be run without it
         path = runs.claim(found, run_dir)
     with _saying_what_is_left(path):
         with checking():
             folder = RunFolder(path, config=runs.describe(found, path, job.splits, feedback=not no_feedback))
-        result = _run(found, job, folder, controls=controls, cache=cache, quiet=quiet or as_json)
+        result = _run(found, job, folder, controls=controls, cache=answers, quiet=quiet or as_json)
         if as_json:
             write(json.dumps({"run": str(path), **report.as_json(result)}, ensure_ascii=False, indent=2))
         elif quiet:
@@ -135,7 +138,9 @@ def _checked(config: Config, model: str | None, budget: float | None, *, feedbac
     return _Job(program, metric, optimizer, guards, models, train_set, val_set, test_set)
 
 
-def _run(config: Config, job: _Job, folder: RunFolder, *, controls: bool, cache: bool, quiet: bool) -> TrainResult:
+def _run(
+    config: Config, job: _Job, folder: RunFolder, *, controls: bool, cache: Cache | None, quiet: bool
+) -> TrainResult:
     """Train, and show how it goes on."""
     say(
         f"{runs.name_of(config)}: {runs.summary(config, job.train, job.val, job.test)}\nRun folder: {folder.path}",

@@ -169,8 +169,12 @@ class Budget:
                 return False
             too_small = used == Amount() and not self._fits(amount, used, [])
             error = BudgetExceeded(self._shortage(amount, used, Amount() if too_small else later))
-            error.too_small = too_small
+            error.too_small, error.refused_by = too_small, id(self)
             raise error
+
+    def refused(self, error: BudgetExceeded) -> bool:
+        """Whether it was this budget that had no room for a call, and none around it or inside."""
+        return error.refused_by == id(self)
 
     def settle(self, amount: Amount, usage: Usage | None, *, charged: bool, estimated: bool = False) -> None:
         """Replace a reservation by what was used: `usage`, or the reservation itself if unknown, or nothing.

@@ -7,7 +7,7 @@ import functools
 import logging
 import math
 import re
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextvars import ContextVar, Token
 from decimal import Decimal
 from typing import Any, Self
@@ -138,14 +138,35 @@ class Budgeted(Wrapper):
         budgets = _budgets.get()
         return self._within(request, budgets, _reserves.get()) if budgets else self._ask(request)
 
-    async def _within(self, request: Request, budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...]) -> Completion:
+    async def play(self, request: Request, give: Callable[[], Completion]) -> Completion:
+        """Charge the budgets for an answer that was recorded as for the call that got it: reserve, and settle.
+
+        Args:
+            request: what was asked.
+            give: gives the answer or raises the failure, and is called when there is room for the call.
+
+        Raises:
+            BudgetExceeded: there is none.
+        """
+        budgets = _budgets.get()
+        return await self._within(request, budgets, _reserves.get(), give) if budgets else give()
+
+    async def _within(
+        self,
+        request: Request,
+        budgets: tuple[Budget, ...],
+        reserves: tuple[Reserve, ...],
+        give: Callable[[], Completion] | None = None,
+    ) -> Completion:
         stated = _max_tokens_in(request.config.over(self._defaults))
-        amount = self._worst_case(request, stated or self._most_output, budgets)
+        amount = self._worst_case(request, stated or self._most_output, () if give else budgets)
         await _reserve(budgets, reserves, amount)
         usage, charged, estimated = None, True, False
         try:
             check_stop()  # it may have been set while this call waited for its reservation
-            if stated is None and self._needs_an_end(budgets):
+            if give is not None:
+                completion = give()
+            elif stated is None and self._needs_an_end(budgets):
                 completion = await self._ask_with_an_end(request)
             else:
                 completion = await self._ask(request)
@@ -159,7 +180,7 @@ class Budgeted(Wrapper):
         finally:
             for each in budgets:
                 each.settle(amount, usage, charged=charged, estimated=estimated)
-            if usage is not None and usage.total_tokens > amount.tokens:
+            if give is None and usage is not None and usage.total_tokens > amount.tokens:
                 self._warn(usage, amount, budgets)
 
     async def _ask(self, request: Request) -> Completion:
@@ -202,10 +223,11 @@ class Budgeted(Wrapper):
         usage = Usage(input_tokens=most_of_request(request, self.name), output_tokens=output, calls=1)
         dollars = highest_price_of(self.inner, usage, self._tier(request))
         if dollars is None and any(each.dollars is not None for each in budgets):
-            raise UnknownPriceError(
+            error = UnknownPriceError(
                 f"a budget in dollars needs the price of {self.name!r}, which is not known; state it with "
                 f"llm.set_price({self.name!r}, input_per_million, output_per_million), or limit calls or tokens instead"
             )
+            raise mark(error, sent=False)
         return Amount(1, usage.total_tokens, math.ceil(Decimal(str(dollars or 0.0)) * PICO))
 
     def _tier(self, request: Request) -> str | None:

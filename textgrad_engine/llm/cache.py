@@ -17,8 +17,8 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
-from textgrad_engine.errors import BudgetExceeded, ModelError, Stopped, UnknownPriceError
-from textgrad_engine.llm.cachefile import CacheFile
+from textgrad_engine.errors import BudgetExceeded, ConfigError, ModelError, Stopped, UnknownPriceError
+from textgrad_engine.llm.cachefile import CacheFile, new_owner
 from textgrad_engine.llm.cachekey import identity_of, key_of, repeat
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, innermost, is_free
@@ -48,12 +48,13 @@ class Cache:
 
     Reading and writing happen on one thread of its own. Equal requests under way are sent once: within an event loop
     they wait for the first one's answer, or share its failure; between processes a lease in the file says who asks, and
-    it runs out if that process is killed.
+    it ends with that process.
 
     Args:
         path: the folder; by default the user's cache folder (`cache_folder`).
         max_bytes: what the answers may take; those used longest ago are removed.
-        lease: seconds after which the requests of a process that was killed are sent again by others.
+        lease: seconds after which the requests of a process that was killed are sent again by others; those of one on
+            this machine at once.
 
     Raises:
         ConfigError: the folder cannot be made or written.
@@ -70,7 +71,7 @@ class Cache:
     ) -> None:
         if max_bytes < 1 or lease <= 0:
             raise ValueError(f"max_bytes and lease must be positive, got {max_bytes} and {lease}")
-        self.path = cache_folder() if path is None else Path(path).expanduser().absolute()
+        self.path = _folder(path)
         self.max_bytes = max_bytes
         self.lease = lease
         self._flights: PerLoop[_Flights] = PerLoop(_Flights)
@@ -252,9 +253,26 @@ def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: in
 
 
 def cache_folder() -> Path:
-    """The user's cache folder for this library: `TEXTGRAD_CACHE_DIR`, else where the system keeps such things."""
-    if named := os.environ.get(FOLDER):
-        return Path(named).expanduser().absolute()
+    """The user's cache folder for this library: `TEXTGRAD_CACHE_DIR`, else where the system keeps such things.
+
+    Raises:
+        ConfigError: it would be in the home folder, and the user has none.
+    """
+    return _folder(None)
+
+
+def _folder(path: str | os.PathLike[str] | None) -> Path:
+    named = os.environ.get(FOLDER) or None if path is None else path
+    try:
+        return _of_the_system() if named is None else Path(named).expanduser().absolute()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"the cache has no place: {str(error).lower().rstrip('.')}; name another folder with llm.caching(path) or "
+            f"{FOLDER}"
+        ) from None
+
+
+def _of_the_system() -> Path:
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -266,10 +284,14 @@ def cache_folder() -> Path:
 
 
 def open_cache(path: str | os.PathLike[str] | Cache | None, max_bytes: int = DEFAULT_BYTES) -> Cache:
-    """The cache in a folder; one object for a folder, as long as somebody uses it."""
+    """The cache in a folder, by default the user's; one object for a folder, as long as somebody uses it.
+
+    Raises:
+        ConfigError: the folder cannot be made or written.
+    """
     if isinstance(path, Cache):
         return path
-    folder = cache_folder() if path is None else Path(path).expanduser().absolute()
+    folder = _folder(path)
     with _opening:
         cache = _open.get((folder, max_bytes))
         if cache is None or cache.closed:
@@ -281,7 +303,7 @@ class _Flights:
     """The requests of one loop that are under way, and the leases held for them; used on that loop only."""
 
     def __init__(self) -> None:
-        self.owner = f"{os.getpid()}-{os.urandom(8).hex()}"
+        self.owner = new_owner()
         self.futures: dict[bytes, asyncio.Future[Completion | ModelError | None]] = {}
         self._held: set[bytes] = set()
         self._timer: asyncio.TimerHandle | None = None

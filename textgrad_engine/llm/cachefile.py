@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
+import platform
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ from typing import Literal, TypeVar
 
 from textgrad_engine.errors import ConfigError
 
-__all__ = ["CacheFile", "Claim"]
+__all__ = ["CacheFile", "Claim", "new_owner"]
 
 T = TypeVar("T")
 Claim = tuple[Literal["hit", "lead", "wait"], str | None]
@@ -58,7 +60,8 @@ class CacheFile:
     Args:
         path: the file.
         max_bytes: what its answers may take; those used longest ago are removed.
-        lease: seconds for which a claim holds if it is not renewed: how long others wait for a killed process.
+        lease: seconds for which a claim holds if it is not renewed: how long others wait for a process that was killed
+            on another machine. One of this machine that is gone holds nothing.
         clock: seconds since the epoch.
 
     Raises:
@@ -88,7 +91,7 @@ class CacheFile:
 
         Args:
             key: of the request.
-            owner: who wants it; a renewal or release must name the same.
+            owner: who wants it (`new_owner`); a renewal or release must name the same.
         """
         unclaimed: Claim = ("lead", None)
         return self._safely(lambda: self._claim(key, owner), unclaimed)
@@ -104,7 +107,11 @@ class CacheFile:
             {"key": key, "owner": owner, "expires": now + self.lease, "now": now},
         )
         if not taken.rowcount:
-            return "wait", None
+            holder = self._db.execute("SELECT owner FROM leases WHERE key = ?", (key,)).fetchone()
+            if holder is None or not _is_gone(holder[0]):
+                return "wait", None
+            self._db.execute("DELETE FROM leases WHERE owner = ?", holder)
+            return self._claim(key, owner)
         body = self._find(key)  # it may have been put, and its lease given back, between the two statements above
         if body is None:
             return "lead", None
@@ -271,6 +278,36 @@ class CacheFile:
             except BaseException:
                 db.close()
                 raise
+
+
+def new_owner() -> str:
+    """A name for who holds leases in this process, by which others see whether the process is there."""
+    return f"{_place()} {os.getpid()} {os.urandom(8).hex()}"
+
+
+def _is_gone(owner: str) -> bool:
+    """Whether the process of an owner ran where this one runs, and does not run any more."""
+    place, _, rest = owner.partition(" ")
+    number = rest.partition(" ")[0]
+    if os.name != "posix" or place != _place() or not number.isdecimal():  # on Windows, signal 0 is Ctrl-C
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is there, and somebody else's
+        return False
+    return False
+
+
+@functools.cache
+def _place() -> str:
+    """Where process ids mean the same as here: the machine, and on Linux the namespace, as a container has its own."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        namespace = ""
+    return f"{platform.node()}/{namespace}".replace(" ", "_")
 
 
 def _is_damage(error: BaseException) -> bool:

@@ -14,6 +14,7 @@ from textgrad_engine.errors import (
     TruncatedResponse,
 )
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
+from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.schema import schema_problem
@@ -59,6 +60,7 @@ class Check(Wrapper):
         try:
             return self._checked(request, completion)
         except AnswerError as error:
+            error.args = (redacted(str(error), secrets_of(self.inner)),)  # it may quote the answer
             mark(error, usage=completion.usage, estimated=is_estimated(completion))
             if completion.text:
                 void(request)

@@ -79,6 +79,11 @@ def defaults_of(model: Model) -> GenerateConfig:
 
 
 def is_free(model: Model) -> bool:
-    """Whether the innermost model costs nothing: it is simulated, or it says ``free = True``."""
+    """Whether the innermost model costs nothing: it says ``free = True``, or it is simulated in this process.
+
+    What an endpoint calls its model says nothing about that.
+    """
     inside = model._core if isinstance(model, Wrapper) else model
-    return bool(getattr(inside, "free", False)) or inside.name.startswith("simulated/")
+    if getattr(inside, "free", False):
+        return True
+    return inside.name.startswith("simulated/") and not hasattr(inside, "base_url")

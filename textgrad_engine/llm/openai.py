@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -31,7 +32,7 @@ from textgrad_engine.llm.check import strip_fence
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.rates import hear
-from textgrad_engine.llm.redact import conceal_frames, concealed
+from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stream import Teller, listeners
@@ -39,7 +40,7 @@ from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_ai
 from textgrad_engine.llm.usage import is_estimated, mark
 from textgrad_engine.llm.vocabulary import settled
 
-__all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "Api", "OpenAIModel"]
+__all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "Api", "OpenAIModel", "checked_host"]
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -82,6 +83,7 @@ class OpenAIModel:
     Raises:
         TypeError: a setting that does not exist, there or with this `api`; `extra={...}` passes on what only one
             endpoint knows.
+        ValueError: `base_url` is no address, or one with a query.
 
     Example:
         >>> OpenAIModel("gpt-5-mini", max_tokens=500)
@@ -106,9 +108,7 @@ class OpenAIModel:
         if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
             raise TypeError(unknown_setting(unknown[0]))
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
-        self.host = urlsplit(self.base_url).hostname or ""
-        if not self.host:
-            raise ValueError(f"base_url must be an address like http://localhost:11434/v1, got {base_url!r}")
+        self.host = checked_host(self.base_url)
         self.name = name
         self.max_in_flight = max_in_flight
         self.timeout = timeout
@@ -176,6 +176,7 @@ class OpenAIModel:
         client = clients.connected(self, key)
         started = time.perf_counter()
         failure: ModelError
+        body = b""
         clients.in_flight += 1
         teller = Teller(request)
         # Raised outside the except block: the SDK's own error may quote the key, and must not hang on to ours.
@@ -194,7 +195,6 @@ class OpenAIModel:
                 body = await self._read(response, teller.tell)
             else:
                 body = response.content
-            body = _redacted(body, key)
             latency = time.perf_counter() - started
             _tell(response.headers)
             name = self._sent_name
@@ -204,7 +204,7 @@ class OpenAIModel:
                 completion = self._wire.completion_of(body, request, name, latency, name)
             return completion if how == "asked" else self._read_in_words(completion, request, config)
         except ModelError as error:  # of a body that is too long, or no answer
-            error.args = tuple([_redacted(str(said).encode("utf-8", "replace"), key).decode() for said in error.args])
+            error.args = tuple([_redacted(str(said), key) for said in error.args])
             failure = error
         except Exception as error:
             translated = self._translated(error, key)
@@ -220,6 +220,7 @@ class OpenAIModel:
         finally:
             clients.in_flight -= 1
         teller.take_back()
+        body = b""  # it may quote the key, as listings of this frame's locals would show
         raise failure.with_traceback(None)  # the locals of the SDK's frames are not ours to show
 
     def _read_in_words(self, completion: Completion, request: Request, config: GenerateConfig) -> Completion:
@@ -269,14 +270,14 @@ class OpenAIModel:
         import httpx2  # loaded by openai already, which is loaded when a call has failed
         import openai
 
-        where = _without_password(self.base_url)
+        where = without_password(self.base_url)
         own = _cause(error, RequestRefused | MalformedResponse)  # of a hook of ours, and wrapped up by some SDKs
         if own is not None:
-            said = _redacted(str(own).encode("utf-8", "replace"), key).decode()
+            said = _redacted(str(own), key)
             refused = isinstance(own, RequestRefused)
             return mark(RequestRefused(said), sent=False) if refused else MalformedResponse(said)
         if isinstance(error, openai.APIStatusError):
-            text = _redacted(error.response.content, key).decode("utf-8", "replace")
+            text = _redacted(error.response.content.decode("utf-8", "replace"), key)
             _tell(error.response.headers)
             failed = statuses.error_of(error.status_code, text, error.response.headers, self._sent_name, where)
             if error.status_code == 404 and self.api != "chat":
@@ -289,7 +290,7 @@ class OpenAIModel:
             return mark(late, sent=False) if unsent else late
         if isinstance(error, openai.OpenAIError | httpx2.HTTPError | OSError):
             cause = lost or error.__cause__ or error
-            reason = _redacted(str(cause).encode("utf-8", "replace"), key).decode() or type(cause).__name__
+            reason = _redacted(str(cause), key) or type(cause).__name__
             broken = ConnectionFailed(
                 f"no answer from {where}: {reason}; is the server running, and is base_url right?"
             )
@@ -300,7 +301,7 @@ class OpenAIModel:
     def __repr__(self) -> str:
         shown = [repr(self.name)]
         if self.base_url != DEFAULT_BASE_URL:
-            shown.append(f"base_url={_without_password(self.base_url)!r}")
+            shown.append(f"base_url={without_password(self.base_url)!r}")
         if self.api != "chat":
             shown.append(f"api={self.api!r}")
         shown += [f"{name}={getattr(self.defaults, name)!r}" for name in sorted(self.defaults.model_fields_set)]
@@ -343,6 +344,34 @@ class _Client:
         made, self._made = self._made, {}
         for _, client in made.values():
             await client.close()
+
+
+def checked_host(base_url: str) -> str:
+    """The host of an endpoint's address.
+
+    Raises:
+        ValueError: it is no address, or one with a query or fragment. No path could be put behind that, and a key in
+            it would be written down wherever the address is.
+
+    Example:
+        >>> checked_host("http://localhost:11434/v1")
+        'localhost'
+    """
+    address, *rest = re.split("[?#]", base_url, maxsplit=1)
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # looks whether it is a number
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError(f"base_url = {without_password(address)!r} is no address such as http://localhost:11434/v1")
+    if rest:
+        raise ValueError(
+            f"base_url = {without_password(address)!r} with something behind '?' or '#': leave that out; a key is "
+            "given by OPENAI_API_KEY or api_key=..., and Azure's address that ends in /openai/v1 needs no api-version"
+        )
+    return parts.hostname or ""
 
 
 def _wire(api: Api, *, official: bool) -> _Wire:
@@ -393,13 +422,11 @@ def _cause(error: BaseException | None, kind: Any) -> BaseException | None:
     return error
 
 
-def _redacted(body: bytes, key: SecretStr) -> bytes:
-    return body.replace(key.get_secret_value().encode(), b"[API key]") if len(key) > 4 else body
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts.username else url
+def _redacted(said: str, key: SecretStr) -> str:
+    """What an error says, as UTF-8 can hold it, without the key; answers are left as they are, they are data."""
+    secret = key.get_secret_value()
+    said = said.encode("utf-8", "replace").decode()
+    return said.replace(secret, "[API key]") if is_secret(secret) else said
 
 
 def _close_all(clients: PerLoop[_Client]) -> None:

@@ -72,8 +72,10 @@ def price(model_name: str, usage: Usage, tier: str | None = None) -> float | Non
         >>> price("no-such-model", Usage(input_tokens=1000)) is None
         True
     """
-    if model_name.startswith("simulated/"):
-        return 0.0
+    return 0.0 if model_name.startswith("simulated/") else _stated_or_known(model_name, usage, tier)
+
+
+def _stated_or_known(model_name: str, usage: Usage, tier: str | None) -> float | None:
     if usage.cached_tokens > usage.input_tokens:  # else what was not cached would be less than nothing
         usage = usage.model_copy(update={"input_tokens": usage.cached_tokens})
     rate = _overrides.get(_bare(model_name))
@@ -85,7 +87,7 @@ def price(model_name: str, usage: Usage, tier: str | None = None) -> float | Non
 
 def price_of(model: Model, usage: Usage, tier: str | None = None) -> float | None:
     """What `usage` costs with this very model; 0.0 for one that is simulated or says that it is free."""
-    return 0.0 if is_free(model) else price(innermost(model).name, usage, tier)
+    return 0.0 if is_free(model) else _stated_or_known(innermost(model).name, usage, tier)
 
 
 def highest_price_of(model: Model, usage: Usage, tier: str | None = None) -> float | None:

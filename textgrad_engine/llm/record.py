@@ -18,10 +18,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from textgrad_engine.errors import APIError, ModelError, RequestRefused, RunError, Stopped
+from textgrad_engine.errors import APIError, BudgetExceeded, ModelError, RequestRefused, RunError, Stopped
+from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, Wrapper, innermost
+from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.redact import redacted, secrets_of, without_password
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
@@ -108,6 +110,7 @@ class _Taken:
     line: int
     request: dict[str, Any]
     outcome: Completion | ModelError
+    asked: str | None
 
 
 @dataclass
@@ -122,6 +125,9 @@ class _Equal:
         own = [queue for queue in fitting if queue[0].example == example]
         found = min(own or fitting, key=lambda queue: (queue[0].nth, queue[0].line), default=None)
         return None if found is None else found.popleft()
+
+    def put_back(self, taken: _Taken) -> None:
+        self.waiting[taken.model, taken.example].appendleft(taken)
 
 
 class Replay:
@@ -141,36 +147,57 @@ class Replay:
         self.path = Path(path).absolute()
         self._lock = threading.Lock()
         self._by_request: dict[str, _Equal] = {}
+        self._as_asked: dict[str, _Equal] = {}  # where something was taken out, by what was asked
         self._all = _read(self.path)
         self._left = len(self._all)
         for taken in sorted(self._all, key=lambda each: each.nth):
             equal = self._by_request.setdefault(_digest(taken.request), _Equal())
             equal.count += 1
             equal.waiting.setdefault((taken.model, taken.example), deque()).append(taken)
+            if taken.asked is not None:
+                self._as_asked[taken.asked] = equal
 
     @property
     def left(self) -> int:
         """How many recorded answers have not been asked for yet."""
         return self._left
 
-    def answer(self, model: Model, request: Request) -> Completion:
-        """What was recorded for a request.
+    async def answer(self, model: Budgeted, request: Request) -> Completion:
+        """What was recorded for a request; the budgets around it are charged as they were then.
 
         Raises:
+            BudgetExceeded: they have no room for the call.
             RequestRefused: it was not recorded, or not as often; the message names the nearest one and the difference.
             ModelError: what the recorded request failed with.
         """
         entry = _entry(model, request)
         name = None if isinstance(innermost(model), Absent) else entry["model"]
         equal = self._by_request.get(_digest(entry["request"]))
+        if equal is None and self._as_asked:  # on another machine other secrets are known, and taken out
+            equal = self._as_asked.get(_digest(asked_of(request)))
         with self._lock:
             taken = None if equal is None else equal.take(name, entry["example"])
             self._left -= taken is not None
-        if taken is None:
-            raise mark(RequestRefused(self._refusal(entry, equal, name)), sent=False)
-        if isinstance(taken.outcome, ModelError):
-            raise _fresh(taken.outcome)
-        return taken.outcome
+        if taken is not None and isinstance(taken.outcome, Completion) and taken.outcome.cached:
+            return taken.outcome
+        given = False
+
+        def give() -> Completion:
+            nonlocal given
+            given = True
+            if taken is None:
+                raise mark(RequestRefused(self._refusal(entry, equal, name)), sent=False)
+            if isinstance(taken.outcome, ModelError):
+                raise _fresh(taken.outcome)
+            return taken.outcome
+
+        try:
+            return await model.play(request, give)
+        finally:
+            if taken is not None and equal is not None and not given:
+                with self._lock:  # there was no room for it; it may be asked again when there is
+                    equal.put_back(taken)
+                    self._left += 1
 
     def model_name(self, purpose: Purpose) -> str:
         """The name of the model that was asked for a purpose, else of the first that was asked at all."""
@@ -202,7 +229,15 @@ class Replay:
 
 
 class Taped(Wrapper):
-    """Writes calls to the cassettes that are recorded around them, or answers from the one that is replayed."""
+    """Writes calls to the cassettes that are recorded around them, or answers from the one that is replayed.
+
+    What says something about the run, and not about the request, is not recorded: that it was stopped, and that a
+    budget had no room for a call. In a replay, budgets say so themselves.
+    """
+
+    def __init__(self, inner: Model) -> None:
+        super().__init__(inner)
+        self._charging = Budgeted(inner)
 
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Pass the request on and record what came of it, or play it back."""
@@ -215,12 +250,12 @@ class Taped(Wrapper):
         entries = [(each, each.begin(self.inner, request)) for each in recordings]
         try:
             if player is not None:
-                completion = player.answer(self.inner, request)
+                completion = await player.answer(self._charging, request)
             else:
                 completion = await self.inner.complete(request)
-        except Stopped:
-            raise  # that says something about the run, not about the request
         except ModelError as error:
+            if isinstance(error, Stopped) or (isinstance(error, BudgetExceeded) and usage_of(error) is None):
+                raise
             for recording, entry in entries:
                 recording.end(entry, self.inner, error)
             raise
@@ -236,10 +271,13 @@ class Absent:
         name: of the model that was recorded.
     """
 
-    free = True
-
     def __init__(self, name: str) -> None:
         self.name = name
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing is known of what it costs but what was recorded."""
+        return price(self.name, Usage()) is None
 
     async def complete(self, request: Request) -> Completion:
         """Never answers.
@@ -257,7 +295,8 @@ class Absent:
 def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
     """Inside the block, every call is written to a cassette, with its answer or its failure.
 
-    API keys and what looks like one are taken out, of answers too. Text of prompts and answers is written as it is.
+    API keys and what looks like one are taken out, of answers too, but for keys that are words, as local servers have.
+    Text of prompts and answers is written as it is.
 
     Args:
         path: the file; it must not exist.
@@ -283,7 +322,8 @@ def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
 def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
     """Inside the block, calls are answered from a cassette; none is sent, and no model need be named.
 
-    Usage is reported as it was recorded. What was never recorded raises `RequestRefused`.
+    Usage is reported as it was recorded, and charged to the budgets around a call as it was then: what a program
+    decides by what is left of them comes out the same. What was never recorded raises `RequestRefused`.
 
     Args:
         path: the file that `record` wrote.
@@ -306,8 +346,10 @@ def replayed_model(purpose: Purpose) -> Absent | None:
 
 
 def _entry(model: Model, request: Request) -> dict[str, Any]:
-    asked = redacted(asked_of(request), secrets_of(model))
-    return {"model": model.name, "example": call_key.get(), "request": asked}
+    asked = asked_of(request)
+    kept = redacted(asked, secrets_of(model))
+    entry = {"model": model.name, "example": call_key.get(), "request": kept}
+    return entry if kept == asked else {**entry, "asked": _digest(asked)}
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
@@ -382,9 +424,8 @@ def _read(path: Path) -> list[_Taken]:
             completion = entry.get("completion")
             outcome = _error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
             request = entry["request"]
-            found.append(
-                _Taken(entry["model"], request["purpose"], entry["example"], entry["nth"], number, request, outcome)
-            )
+            place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
+            found.append(_Taken(*place, request, outcome, entry.get("asked")))
         except (ValidationError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None
     return found

@@ -12,13 +12,19 @@ from pydantic import SecretStr
 
 from textgrad_engine.llm.model import Model, innermost
 
-__all__ = ["HIDDEN", "conceal_frames", "concealed", "redacted", "secrets_named", "secrets_of", "without_password"]
+__all__ = [
+    "HIDDEN",
+    "conceal_frames",
+    "concealed",
+    "is_secret",
+    "redacted",
+    "secrets_named",
+    "secrets_of",
+    "without_password",
+]
 
 HIDDEN = "[redacted]"
 """What stands where a secret was."""
-
-_SHORTEST = 8
-"""A key with fewer characters than this is left alone: replacing "test" everywhere would garble the text."""
 
 # A digit is asked for, because "sk-learn-compatible-estimator" and "basic understanding" are text.
 _LOOKS_SECRET = re.compile(
@@ -29,6 +35,18 @@ _LOOKS_SECRET = re.compile(
 _FIELD = re.compile(r"(?i)(?:proxy-)?authorization|(?:x-)?api[-_]?key|access[-_]token|client[-_]secret|password")
 _TRANSPORTS = ("aiohttp", "anyio", "h11", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "requests", "urllib3")
 _VARIABLE = re.compile(r".*_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
+
+
+def is_secret(held: str) -> bool:
+    """Whether what stands where a secret is kept is one, and no word such as "ollama", "disabled" or "not-needed".
+
+    Taken out of a text, a word would garble it. Keys have 20 characters or more, or 8 and a digit among them.
+
+    Example:
+        >>> is_secret("not-needed"), is_secret("swordfish-42")
+        (False, True)
+    """
+    return len(held) >= 20 or (len(held) >= 8 and any(each.isdigit() for each in held))
 
 
 def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
@@ -98,13 +116,8 @@ def secrets_of(model: Model) -> list[str]:
 
 def secrets_named(held: Iterable[str] = ()) -> list[str]:
     """The secrets in the environment by their names, and those `held` by somebody, longest first."""
-    # A variable may hold a word, such as "disabled"; keys are longer, or have digits.
-    named = [
-        value
-        for name, value in os.environ.items()
-        if _VARIABLE.fullmatch(name) and (len(value) >= 20 or any(each.isdigit() for each in value))
-    ]
-    return sorted({secret.strip() for secret in (*held, *named) if len(secret.strip()) >= _SHORTEST}, key=_by_length)
+    named = [value for name, value in os.environ.items() if _VARIABLE.fullmatch(name)]
+    return sorted({secret for each in (*held, *named) if is_secret(secret := each.strip())}, key=_by_length)
 
 
 def without_password(address: str) -> str:

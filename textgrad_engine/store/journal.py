@@ -16,6 +16,7 @@ from typing import Any
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
 from textgrad_engine.llm.lines import append_line
+from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.store.records import (
     FORMAT,
@@ -47,6 +48,9 @@ class RunFolder:
     replaced as a whole. At the end the completions are put into an order that does not depend on time, so that two runs
     with one seed differ in nothing but their times.
 
+    Secrets of the environment that an endpoint repeats are taken out of ``completions.jsonl``. Texts, events and the
+    result stay as they are, for they are read again.
+
     Args:
         path: the folder; it must be new or empty.
         config: what to keep in ``config.json``, if anything.
@@ -70,6 +74,8 @@ class RunFolder:
         self._lock = threading.Lock()
         self._places: dict[int, Place] = {}
         self._best: dict[str, str] = {}
+        self._secrets = secrets_named()
+        self._encoded = [dumps(secret)[1:-1] for secret in self._secrets]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             if any(self.path.iterdir()):
@@ -104,7 +110,10 @@ class RunFolder:
         if isinstance(error, Stopped | BudgetExceeded) and usage_of(error) is None:
             return  # it was never sent
         place = self._places.get(event.phase, Place(event.phase))
-        line = dumps(completion_to_json(event, place))
+        entry = completion_to_json(event, place)
+        line = dumps(entry)
+        if any(secret in line for secret in self._encoded):
+            line = dumps(redacted(entry, self._secrets))
         with self._lock:
             self._completions.append(line)
 

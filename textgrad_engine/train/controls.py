@@ -162,8 +162,8 @@ def search_without_feedback(
                     if decided.kept:
                         kept += 1
                         texts = search.texts()
-            except BudgetExceeded:
-                if limit.remaining.calls:  # it is not this limit, but one around the run
+            except BudgetExceeded as error:
+                if not limit.refused(error):  # but one around the run
                     raise
             except UNANSWERED as error:
                 problem = f"{type(error).__name__}: {error}"

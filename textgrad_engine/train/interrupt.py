@@ -1,13 +1,14 @@
-"""Ctrl-C: once stops sending and lets what is paid for be finished; twice raises `KeyboardInterrupt`.
+"""Ctrl-C (SIGINT): once stops sending and lets what is paid for be finished; twice raises `KeyboardInterrupt`.
 
 NOTE [What Ctrl-C does]
     1. Before any model is asked it is a `KeyboardInterrupt`: there is nothing to save.
     2. While models are asked, in a block of `stopping_on_interrupt`, it sets the block's `Stop`.
     3. After that it changes nothing until the block of `finishing_on_interrupt` ends: what was paid for is worked out,
        written and printed.
+    SIGTERM counts as SIGINT does where `finishing_on_interrupt` is asked to listen to it; else it ends the process.
     The second one is a `KeyboardInterrupt` anywhere, and gives up the answers that are under way. One that came in 2
     counts in 3. A block inside another hears what the outer one hears, so that between two of them nobody else does.
-    Where the program ignores SIGINT it goes on doing so.
+    Where the program ignores a signal it goes on doing so.
     A cancelled wait for `interruptible` work is the first one, for that work alone.
     The handler takes no lock and starts no thread: the code that it interrupts may hold one, or be starting one.
 """
@@ -27,7 +28,7 @@ from textgrad_engine.dispatch import Scope, aside, call_soon
 from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.llm.stop import Stop
 
-__all__ = ["GRACE", "Tell", "finishing_on_interrupt", "interruptible", "stopping_on_interrupt", "telling"]
+__all__ = ["GRACE", "Heard", "Tell", "finishing_on_interrupt", "interruptible", "stopping_on_interrupt", "telling"]
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ def stopping_on_interrupt(grace: float = GRACE) -> Iterator[Stop]:
 
 
 @contextlib.contextmanager
-def finishing_on_interrupt(tell: Tell | None = None) -> Iterator[None]:
+def finishing_on_interrupt(tell: Tell | None = None, *, terminate: bool = False) -> Iterator[Heard]:
     """Inside the block, the first SIGINT does not keep from being finished what models were asked for.
 
     NOTE [What Ctrl-C does] has the rules. Put it around the blocks of `stopping_on_interrupt` and what is done with
@@ -64,9 +65,14 @@ def finishing_on_interrupt(tell: Tell | None = None) -> Iterator[None]:
 
     Args:
         tell: told about that first one.
+        terminate: listen to SIGTERM, too, as to Ctrl-C: it is what `docker stop`, `timeout` and Kubernetes send.
+
+    Yields:
+        What was heard.
     """
-    with _listening(), contextlib.nullcontext() if tell is None else telling(tell):
-        yield
+    signals = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
+    with _listening(signals) as listener, contextlib.nullcontext() if tell is None else telling(tell):
+        yield listener.heard
 
 
 @contextlib.contextmanager
@@ -109,6 +115,17 @@ async def interruptible(work: Callable[[], T]) -> T:
     return await aside(listened, stop=lambda _: listener.press())
 
 
+class Heard:
+    """What a block has heard.
+
+    Attributes:
+        signal: the number of the first signal; None while there was none.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+
 class _Block:
     """One block in which models are asked."""
 
@@ -138,8 +155,11 @@ class _Listener:
         self.pressed = self.asked = self.ended = False
         self.asking: list[_Block] = []
         self.tells: list[Tell] = []
+        self.heard = Heard()
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.heard.signal is None:
+            self.heard.signal = number
         if self.pressed or not self.asked:
             for block in tuple(self.asking):  # other threads begin and end theirs meanwhile
                 block.give_up()
@@ -170,7 +190,7 @@ class _Listener:
 
 
 @contextlib.contextmanager
-def _listening() -> Iterator[_Listener]:
+def _listening(signals: tuple[signal.Signals, ...] = (signal.SIGINT,)) -> Iterator[_Listener]:
     """The listener of the block around this one, or a new one."""
     outer = _current.get()
     if outer is not None and not outer.ended:
@@ -179,16 +199,17 @@ def _listening() -> Iterator[_Listener]:
     listener = _Listener()
     token = _current.set(listener)
     heard = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT) if heard else None
-    if before is signal.SIG_IGN:  # who started the program wants it to go on, as a shell does with one behind "&"
-        before = None
+    handlers = {number: signal.getsignal(number) for number in signals} if heard else {}
+    # None is a handler that was not set from Python, and cannot be put back. Who has one ignored wants the program to
+    # go on, as a shell does with one behind "&".
+    before = {number: handler for number, handler in handlers.items() if handler not in (None, signal.SIG_IGN)}
     try:
-        if before is not None:  # None stands also for a handler that was not set from Python, and cannot be put back
-            signal.signal(signal.SIGINT, listener)
+        for number in before:
+            signal.signal(number, listener)
         yield listener
     finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         listener.ended = True
         _current.reset(token)
 
