@@ -368,7 +368,7 @@ def test_feedback_has_role_and_source() -> None:
 def test_a_prompt_of_the_users_may_look_into_what_it_shows(tmp_path: Any) -> None:
     """The request is put together from pieces that were found once; for such a prompt they are not."""
     own = (
-        "---\nname: feedback\npurpose: mine\nslots: inputs, shared, cases, example\n---\n# User\n"
+        "---\nname: feedback\npurpose: mine\nslots: tools, schema, inputs, shared, cases, example\n---\n# User\n"
         "{% for case in cases %}{% if 'Say b.' in case.answer %}b: {% endif %}{{ case.answer | upper }}{% endfor %}"
     )
     (tmp_path / "feedback.md").write_text(own)
@@ -429,7 +429,8 @@ def test_a_critic_that_is_down_is_asked_about_all_examples_and_leaves_nothing_be
 def test_the_words_said_to_the_critic_can_be_replaced(tmp_path: Any) -> None:
     """Every text is a file; a folder of the user's wins."""
     own = (
-        "---\nname: feedback\npurpose: mine\nslots: inputs, shared, cases, example\n---\n# System\nMine.\n# User\nGo.\n"
+        "---\nname: feedback\npurpose: mine\nslots: tools, schema, inputs, shared, cases, example\n---\n"
+        "# System\nMine.\n# User\nGo.\n"
     )
     (tmp_path / "feedback.md").write_text(own)
     model = FunctionModel(answering)
@@ -470,3 +471,44 @@ def test_a_role_that_differs_among_cases_is_said_of_none() -> None:
     assert "Case 2" in user_of(request)
     assert "- `x`: an input" in user_of(request)
     assert "ticket" not in user_of(request)
+
+
+LOOK_UP = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
+
+
+def calling(request: Request) -> Any:
+    """Calls a tool and says nothing."""
+    if request.purpose == "backward":
+        return critic(request)
+    call = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"city": "Paris"}'}}
+    return Completion(text="", tool_calls=(call,), finish_reason="tool_calls")
+
+
+@pytest.mark.parametrize("settings", [{}, {"temperature": 0.7}])
+def test_an_answer_that_only_calls_tools_has_the_calls_as_its_text(settings: dict[str, Any]) -> None:
+    """Else every metric looks at an empty text."""
+    chat = nn.ChatCompletion("{q}", tools=[LOOK_UP], model=FunctionModel(calling), **settings)
+    assert json.loads(chat(q="Where?").data) == [{"name": "look_up", "arguments": {"city": "Paris"}}]
+
+
+def test_the_critic_is_shown_the_tools_that_the_model_could_call_once() -> None:
+    """An input that says when to call which tool is not to be judged by one who does not know them."""
+    model, system = FunctionModel(calling), nn.Parameter("Use tools.", role="system prompt")
+    (request,) = run(nn.ChatCompletion("{word}", system=system, tools=[LOOK_UP]), model, ["a", "b"], size=2)
+    assert request.count(templates.fence(json.dumps(LOOK_UP), "tools")) == 1
+    assert request.count(templates.fence('[{"name": "look_up", "arguments": {"city": "Paris"}}]', "answer")) == 2
+
+
+def test_the_critic_is_told_the_schema_that_the_answer_must_fit() -> None:
+    """Else it asks for a form that the program does not allow."""
+    schema = {"type": "object", "title": "queue", "properties": {"queue": {"type": "string"}}}
+
+    def model(request: Request) -> Any:
+        return critic(request) if request.purpose == "backward" else {"queue": "billing"}
+
+    asker = nn.ChatCompletion("{word}", system=nn.Parameter("Sort."), response_format=schema)
+    (request,) = run(asker, FunctionModel(model), ["a"])
+    assert f"fits this schema, whatever the inputs say:\n{templates.fence(json.dumps(schema), 'schema')}" in request
+    (request,) = run(program(), FunctionModel(answering), ["a"])
+    assert "schema" not in request
+    assert "Tools" not in request
