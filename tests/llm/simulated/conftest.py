@@ -135,6 +135,7 @@ def optimizer_request() -> Callable[..., Request]:
         slots: dict[str, Any] = {
             "role": "system prompt",
             "feedback": items,
+            "left_out": 0,
             "constraints": [],
             "history": [],
             "problem": "",
