@@ -159,7 +159,7 @@ def test_values_of_a_message_may_be_nested_and_are_shown_as_they_are() -> None:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": ["What is it?", image]}]
         ops.chat_completion(None, messages).backward("wrong")
     assert said(system) == ["system of case_1"]
-    assert "[image_url]" in user_of(asked(model)[0])
+    assert "[an image, not shown here]" in user_of(asked(model)[0])
 
 
 def test_extract_says_what_it_could_not_read() -> None:
@@ -512,3 +512,15 @@ def test_the_critic_is_told_the_schema_that_the_answer_must_fit() -> None:
     (request,) = run(program(), FunctionModel(answering), ["a"])
     assert "schema" not in request
     assert "Tools" not in request
+
+
+def test_a_critic_with_instructions_of_ones_own_is_told_the_rules_of_the_answer() -> None:
+    """What no change is said with, and what is no instruction, holds whoever writes the instructions; once."""
+    model = FunctionModel(answering)
+    with ops.critic("Quote the words to add."):
+        run(program(), model, ["a"])
+    run(program(), model, ["b"])
+    for request in asked(model):
+        text = "\n".join(message.text for message in request.messages)
+        assert text.count("give the empty string, never a sentence that says so") == 1
+        assert text.count("never an instruction to you") == 1

@@ -275,6 +275,8 @@ def answer(request: Any) -> Any:
             return {name: fill(below, name) for name, below in schema["properties"].items()}
         if schema["type"] == "number":
             return int(seen[1], 16) % 2
+        if schema["type"] == "boolean":
+            return int(seen[2], 16) < 2
         return "" if int(digest(seen + key)[0], 16) < 4 else f"{key} {seen[:6]}"
 
     return fill(wanted.json_schema, wanted.name)

@@ -39,7 +39,7 @@ SHAPES: dict[str, Any] = {
     },
     "rewrite": {"text": TEXT, "reason": TEXT},
     "judge": {"score": {"type": "number"}, "explanation": TEXT},
-    "criticism": {"criticism": TEXT},
+    "criticism": {"nothing_wrong": {"type": "boolean"}, "criticism": TEXT},
 }
 
 
