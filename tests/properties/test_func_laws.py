@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import textgrad_engine as tg
 from textgrad_engine import func, ops, pytree
+from textgrad_engine.autograd.gradient import combine
 from textgrad_engine.testing import FunctionModel
 
 FEW = settings(max_examples=50, deadline=None)
@@ -534,7 +535,7 @@ def test_two_tapes_are_one_tape_with_create_graph(program: Program, rows: list[t
         values = tuple(losses(prompt))
         (found,) = tg.autograd.grad(values, prompt, create_graph=True)
         assert found is not None
-        gradient = found[0] if len(found) == 1 else ops.join(found, "\n") if found else tg.Variable("")
+        gradient = found[0] if len(found) == 1 else combine(found) if found else tg.Variable("")
         value = criticism(gradient)
         if value.requires_grad:
             value.backward()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from textgrad_engine import pytree, templates
-from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
+from textgrad_engine.ops.parts import place_in_words
 
 __all__ = ["Case", "Part", "Questions", "Shown", "case_of", "view_of"]
 
@@ -208,11 +209,18 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
 def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:
     """A call as the critic sees it, from what is in it: its values, its answer, the feedback on it."""
     said, scores = [], []
+    told: list[tuple[str, Source]] = []
     for text, item in zip(feedback, case.feedback):
         if text:
             shown = str(text)
+            if (source := item.source) is not None and source.places:
+                once = shown, replace(source, places=())
+                if once in told:  # the answer stands in several places of what it was said of
+                    continue
+                told.append(once)
+                shown = place_in_words(item) + shown
             said.append(_without_repeat(shown, str(answer)) if f"<{_QUOTED}-" in shown else shown)
-            scores.append(None if item.source is None else item.source.score)
+            scores.append(None if source is None else source.score)
     if marks := case.questions.marks:
         values = values.copy()
         for at, key in marks:

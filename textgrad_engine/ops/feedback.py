@@ -12,7 +12,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 from textgrad_engine import pytree, templates
@@ -27,6 +27,7 @@ from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.cases import Case, Shown, view_of
 from textgrad_engine.ops.fitting import View, fitted
 from textgrad_engine.ops.messages import ChatSettings, answer_form
+from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
 
 __all__ = [
@@ -277,8 +278,9 @@ class Extract(Function):
         items = []
         for path, grad_out in zip(ctx.paths, grad_outs):
             for item in grad_out.grad:
-                about = Compute.apply(lambda text, path=path: f"On {'.'.join(path)}: {text}", item, item.role)
-                about.source = item.source
+                words = f"On {'.'.join(path)}: {place_in_words(item)}"
+                about = Compute.apply(lambda text, words=words: f"{words}{text}", item, item.role)
+                about.source = item.source and replace(item.source, places=())
                 items.append(about)
         return items, None, None
 

@@ -19,6 +19,7 @@ from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.messages import answer_form
+from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts
 
 __all__ = [
@@ -94,7 +95,11 @@ def reduce(
     pieces = [piece for piece in pieces if str(piece.data).strip()]
     if len(pieces) <= max_items:
         return pieces
-    work = in_rounds([(piece.role, str(piece.data), 1) for piece in pieces], max_items, model_for(purpose, model))
+    work = in_rounds(
+        [(piece.role, f"{place_in_words(piece)}{piece.data}", 1) for piece in pieces],
+        max_items,
+        model_for(purpose, model),
+    )
     groups = next(work)
     while True:
         started = [
