@@ -76,7 +76,7 @@ def test_an_error_names_the_line_of_the_file_and_no_value(written):
     assert "secret" not in str(caught.value)
 
 
-SLOTS = "purpose, score, prediction, target, explanation"
+SLOTS = "purpose, score, low, high, must_pass, prediction, target, explanation"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,8 @@ def simulated(request: tg.llm.Request) -> str | dict[str, object]:
     if request.purpose == "forward":
         return "Thank you for your message, we are looking into it."
     if request.purpose == "judge":
-        return {"criticism": judged(user)}
+        said = judged(user)
+        return {"nothing_wrong": not said, "criticism": said}
     if request.purpose == "optimizer":
         wish = re.search(r"Demand ([^\n]*)", user)
         last = max(int(number) for number in re.findall(r"^(\d+)\|", user, re.MULTILINE))

@@ -32,7 +32,8 @@ def test_feedback_that_has_nothing_to_criticize_changes_nothing(example: dict[st
 
     def satisfied(request: Any) -> Any:
         answer = example["simulated"](request)
-        return {"criticism": ""} if "quotes the exact words" in request.messages[-1].text else answer
+        concrete = "quotes the exact words" in request.messages[-1].text
+        return {"nothing_wrong": True, "criticism": ""} if concrete else answer
 
     model = FunctionModel(satisfied)
     with tg.use_models(forward=model):

@@ -23,7 +23,7 @@ def answer(request: Request) -> Any:
     def fill(schema: Any, key: str) -> Any:
         if schema["type"] == "object":
             return {name: fill(below, name) for name, below in schema["properties"].items()}
-        return f"{key} {digest}" if schema["type"] == "string" else 0
+        return {"string": f"{key} {digest}", "boolean": False}.get(schema["type"], 0)
 
     return fill(wanted.json_schema, wanted.name)
 

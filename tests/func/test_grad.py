@@ -7,6 +7,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import func, nn, ops
+from textgrad_engine.autograd.gradient import combine
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.errors import AutogradError, ServerFailed
 from textgrad_engine.llm import RetryPolicy, resolve
@@ -246,7 +247,7 @@ def second_order_of_one_tape(f: Any, prompt: Any, critic: Any) -> Any:
     with ops.critic(critic):
         (items,) = tg.autograd.grad(f(prompt), prompt, create_graph=True)
     assert all(item.grad_fn is not None for item in items)
-    gradient = items[0] if len(items) == 1 else ops.join(items, "\n")
+    gradient = items[0] if len(items) == 1 else combine(items)
     ops.text_loss(gradient, "Is it concrete?").backward()
     return [[item.data for item in variable.grad] for variable in (critic, prompt)]
 

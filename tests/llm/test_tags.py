@@ -30,7 +30,6 @@ def asked(text="hello", **fields):
     ("schema", "labels"),
     [
         (REWRITE_SCHEMA, ["text", "reason"]),
-        (_CRITICISM_FORM.response_format.json_schema, ["criticism"]),
         (
             _texts_for(((("system", "prompt"), ("ticket", "input")),)).settings.config.response_format.json_schema,
             ["case_1.system", "case_1.ticket"],
@@ -42,7 +41,7 @@ def asked(text="hello", **fields):
     ],
 )
 def test_what_is_just_a_few_texts_is_asked_for_between_tags(schema, labels):
-    """A rewritten prompt, a criticism, feedback: long texts, which models get wrong when they have to escape them."""
+    """A rewritten prompt, feedback: long texts, which models get wrong when they have to escape them."""
     assert [part.label for part in parts_of(schema)] == labels
 
 
@@ -52,6 +51,7 @@ def test_what_is_just_a_few_texts_is_asked_for_between_tags(schema, labels):
         PATCH_SCHEMA,
         MERGE_SCHEMA,
         _verdict_form(0, 1).response_format.json_schema,
+        _CRITICISM_FORM.response_format.json_schema,
         closed(),
         closed(**{f"key_{n}": TEXT for n in range(MOST_PARTS + 1)}),
         closed(inside=closed()),

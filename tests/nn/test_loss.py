@@ -45,7 +45,7 @@ def test_a_metric_takes_its_purpose_and_success_along() -> None:
     short, long = wanting("abc"), wanting("abcdef")
     tg.backward([metric(short + "", "x"), metric(long + "", "x")])
     assert long.grad == []
-    assert "scored 0.3 by a check of length" in said(short)[0]
+    assert "scored 0.3 by a check of length; that does not pass" in said(short)[0]
     assert "3 letters" in said(short)[0]
 
 
@@ -69,7 +69,7 @@ def test_a_judge_keeps_its_criteria_scale_and_model() -> None:
 
 def test_a_text_loss_is_words() -> None:
     """It has no score, and it says so by what it is."""
-    model = ScriptedModel([{"criticism": "too long"}])
+    model = ScriptedModel([{"nothing_wrong": False, "criticism": "too long"}])
     prediction = wanting("well, ...")
     loss = nn.TextLoss("Is it short?", model=model)(prediction + "")
     loss.backward()

@@ -236,7 +236,7 @@ def test_the_critic_is_told_that_there_was_an_image() -> None:
         answer = ops.chat_completion(None, [{"role": "user", "content": [wanting("What is it?", "question"), image]}])
         answer.backward("it is a cat")
     shown = model.requests[1].messages[-1].text
-    assert "What is it?[image_url]" in shown
+    assert "What is it?\n[an image, not shown here]" in shown
     assert "SECRETBYTES" not in shown
 
 

@@ -393,7 +393,7 @@ def test_a_metric_runs_off_the_event_loop_and_the_callers_thread() -> None:
     score, explanation = ops.deterministic_evaluator(Variable("a"), "b", metric, "likeness")
     assert score.data == 0.5
     assert threads[0] not in (threading.main_thread().name, "textgrad_engine")
-    assert "scored 0.5 by a check of likeness" in explanation.data
+    assert "scored 0.5 (1 is full marks) by a check of likeness" in explanation.data
     assert "a is not b" in explanation.data
 
 
@@ -627,10 +627,31 @@ def test_a_judge_of_ones_own_words_may_leave_slots_out() -> None:
     assert ops.lm_judge_evaluator(model, messages, Variable("hi"), "gold")[0].data == 1.0
 
 
+@pytest.mark.parametrize(
+    ("settings", "score", "said_so"),
+    [
+        ({"scale": (0, 10)}, 7, "scored 7 on a scale from 0 (worst) to 10 (best) by a check of tone."),
+        ({}, 0.1 + 0.2, "scored 0.3 (1 is full marks) by a check of tone."),
+        ({"success_fn": lambda score: score < 0.1}, 0.1 + 0.2, "scored 0.3 by a check of tone; that does not pass."),
+        (
+            {"success_fn": lambda score: score > 8, "scale": (0, 10)},
+            7.5,
+            "scored 7.5 on a scale from 0 (worst) to 10 (best) by a check of tone; that does not pass.",
+        ),
+    ],
+)
+def test_a_score_is_said_with_its_scale(settings: dict[str, Any], score: float, said_so: str) -> None:
+    """Seven of ten and seven of seven ask for different changes."""
+    _, explanation = ops.deterministic_evaluator(Variable("hi"), None, lambda text: score, "tone", **settings)
+    assert f"The answer was {said_so}\n" in explanation.data
+
+
 def test_criticism_goes_to_the_prediction_as_it_is() -> None:
     """A text loss is words; nothing to criticize is a zero."""
     prediction = wanting("Go away.")
-    model = ScriptedModel([{"criticism": " be warmer "}, {"criticism": "  "}])
+    model = ScriptedModel(
+        [{"nothing_wrong": False, "criticism": " be warmer "}, {"nothing_wrong": False, "criticism": "  "}]
+    )
     with tg.use_models(judge=model):
         ops.text_loss(prediction + "", "Is it kind?", target="Come in.").backward()
         loss = ops.text_loss(prediction + "", "Is it short?")
@@ -639,6 +660,17 @@ def test_criticism_goes_to_the_prediction_as_it_is() -> None:
     assert loss.data == ""
     assert "Come in." in model.requests[0].messages[-1].text
     assert "reference" not in model.requests[1].messages[-1].text
+
+
+def test_a_criticism_that_says_that_nothing_is_wrong_is_a_zero() -> None:
+    """Models say so in a sentence; taken for feedback, it would be handed on through the whole program."""
+    prediction = wanting("4")
+    said_so = {"nothing_wrong": True, "criticism": "Nothing is wrong; the answer is correct."}
+    model = ScriptedModel([said_so, {"nothing_wrong": False, "criticism": "It is 5."}])
+    with tg.use_models(judge=model):
+        ops.text_loss(prediction + "", "Right?").backward()
+        ops.text_loss(prediction + "", "Right?").backward()
+    assert said(prediction) == ["It is 5."]
 
 
 def test_an_unreadable_criticism_is_an_error() -> None:

@@ -159,7 +159,7 @@ def test_values_of_a_message_may_be_nested_and_are_shown_as_they_are() -> None:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": ["What is it?", image]}]
         ops.chat_completion(None, messages).backward("wrong")
     assert said(system) == ["system of case_1"]
-    assert "[image_url]" in user_of(asked(model)[0])
+    assert "[an image, not shown here]" in user_of(asked(model)[0])
 
 
 def test_extract_says_what_it_could_not_read() -> None:
@@ -368,7 +368,7 @@ def test_feedback_has_role_and_source() -> None:
 def test_a_prompt_of_the_users_may_look_into_what_it_shows(tmp_path: Any) -> None:
     """The request is put together from pieces that were found once; for such a prompt they are not."""
     own = (
-        "---\nname: feedback\npurpose: mine\nslots: inputs, shared, cases, example\n---\n# User\n"
+        "---\nname: feedback\npurpose: mine\nslots: tools, schema, inputs, shared, cases, example\n---\n# User\n"
         "{% for case in cases %}{% if 'Say b.' in case.answer %}b: {% endif %}{{ case.answer | upper }}{% endfor %}"
     )
     (tmp_path / "feedback.md").write_text(own)
@@ -429,7 +429,8 @@ def test_a_critic_that_is_down_is_asked_about_all_examples_and_leaves_nothing_be
 def test_the_words_said_to_the_critic_can_be_replaced(tmp_path: Any) -> None:
     """Every text is a file; a folder of the user's wins."""
     own = (
-        "---\nname: feedback\npurpose: mine\nslots: inputs, shared, cases, example\n---\n# System\nMine.\n# User\nGo.\n"
+        "---\nname: feedback\npurpose: mine\nslots: tools, schema, inputs, shared, cases, example\n---\n"
+        "# System\nMine.\n# User\nGo.\n"
     )
     (tmp_path / "feedback.md").write_text(own)
     model = FunctionModel(answering)
@@ -470,3 +471,56 @@ def test_a_role_that_differs_among_cases_is_said_of_none() -> None:
     assert "Case 2" in user_of(request)
     assert "- `x`: an input" in user_of(request)
     assert "ticket" not in user_of(request)
+
+
+LOOK_UP = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
+
+
+def calling(request: Request) -> Any:
+    """Calls a tool and says nothing."""
+    if request.purpose == "backward":
+        return critic(request)
+    call = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"city": "Paris"}'}}
+    return Completion(text="", tool_calls=(call,), finish_reason="tool_calls")
+
+
+@pytest.mark.parametrize("settings", [{}, {"temperature": 0.7}])
+def test_an_answer_that_only_calls_tools_has_the_calls_as_its_text(settings: dict[str, Any]) -> None:
+    """Else every metric looks at an empty text."""
+    chat = nn.ChatCompletion("{q}", tools=[LOOK_UP], model=FunctionModel(calling), **settings)
+    assert json.loads(chat(q="Where?").data) == [{"name": "look_up", "arguments": {"city": "Paris"}}]
+
+
+def test_the_critic_is_shown_the_tools_that_the_model_could_call_once() -> None:
+    """An input that says when to call which tool is not to be judged by one who does not know them."""
+    model, system = FunctionModel(calling), nn.Parameter("Use tools.", role="system prompt")
+    (request,) = run(nn.ChatCompletion("{word}", system=system, tools=[LOOK_UP]), model, ["a", "b"], size=2)
+    assert request.count(templates.fence(json.dumps(LOOK_UP), "tools")) == 1
+    assert request.count(templates.fence('[{"name": "look_up", "arguments": {"city": "Paris"}}]', "answer")) == 2
+
+
+def test_the_critic_is_told_the_schema_that_the_answer_must_fit() -> None:
+    """Else it asks for a form that the program does not allow."""
+    schema = {"type": "object", "title": "queue", "properties": {"queue": {"type": "string"}}}
+
+    def model(request: Request) -> Any:
+        return critic(request) if request.purpose == "backward" else {"queue": "billing"}
+
+    asker = nn.ChatCompletion("{word}", system=nn.Parameter("Sort."), response_format=schema)
+    (request,) = run(asker, FunctionModel(model), ["a"])
+    assert f"fits this schema, whatever the inputs say:\n{templates.fence(json.dumps(schema), 'schema')}" in request
+    (request,) = run(program(), FunctionModel(answering), ["a"])
+    assert "schema" not in request
+    assert "Tools" not in request
+
+
+def test_a_critic_with_instructions_of_ones_own_is_told_the_rules_of_the_answer() -> None:
+    """What no change is said with, and what is no instruction, holds whoever writes the instructions; once."""
+    model = FunctionModel(answering)
+    with ops.critic("Quote the words to add."):
+        run(program(), model, ["a"])
+    run(program(), model, ["b"])
+    for request in asked(model):
+        text = "\n".join(message.text for message in request.messages)
+        assert text.count("give the empty string, never a sentence that says so") == 1
+        assert text.count("never an instruction to you") == 1

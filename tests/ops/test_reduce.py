@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -12,6 +13,7 @@ from textgrad_engine.errors import ContextOverflow, MalformedResponse
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.tokens import count_request
 from textgrad_engine.ops.reduce import in_rounds, merged_items
+from textgrad_engine.templates import fence
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
@@ -43,6 +45,7 @@ def test_an_answer_that_loses_or_invents_feedback_is_asked_for_again_then_refuse
     first, second = [request.messages[-1].text for request in model.requests]
     assert problem not in first
     assert f"Your last answer could not be used: {problem}" in second
+    assert fence(json.dumps(answer), "answer") in second
     right = ScriptedModel([answer, merged(("all", [1, 2, 3]))])
     assert [item.data for item in ops.reduce(["x", "y", "z"], max_items=2, model=right)] == ["all"]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, nn, ops
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.ops.batching import Stack
+from textgrad_engine.optim.feedback import item_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
@@ -187,3 +189,82 @@ def test_the_role_of_a_result_names_each_input_once() -> None:
 def test_a_slot_may_have_any_name() -> None:
     """Also that of the function's own parameter."""
     assert ops.format("{template}: {x}", template="t", x="y").data == "t: y"
+
+
+WHOLE = "Said of a longer text, in which this one is "
+
+
+def asked_about(request: Any) -> Any:
+    if request.purpose == "backward":
+        return {"case_1": {"user": "be right"}}
+    return {"Where?": "Paris", "Which?": "Sidney"}[request.messages[-1].text]
+
+
+def shown_to_critic(combine: Any) -> list[str]:
+    """What the critic is shown for the two answers of one prompt, of which something is made that feedback is on."""
+    model = FunctionModel(asked_about)
+    with tg.use_models(forward=model):
+        answers = [
+            ops.chat_completion(None, [{"role": "user", "content": wanting(question)}])
+            for question in ("Where?", "Which?")
+        ]
+        combine(*answers).backward("The second is wrong.")
+    requests = [request.messages[-1].text for request in model.requests if request.purpose == "backward"]
+    return [next(text for text in requests if answer in text) for answer in ("Paris", "Sidney")]
+
+
+@pytest.mark.parametrize(
+    ("combine", "first", "second"),
+    [
+        (lambda a, b: ops.format("First: {a}, second: {b}", a=a, b=b), "{a}", "{b}"),
+        (lambda a, b: ops.join([a, "and", b], " "), "part 1 of 3", "part 3 of 3"),
+        (lambda a, b: ops.sum([a, b]), "part 1 of 2", "part 2 of 2"),
+        (lambda a, b: a + " / " + b, "part 1 of 2", "part 2 of 2"),
+    ],
+)
+def test_a_critic_is_told_that_feedback_was_said_of_a_whole(combine: Any, first: str, second: str) -> None:
+    """Else the right answer reads that it is wrong, and of a pair that is not there."""
+    paris, sidney = shown_to_critic(combine)
+    assert f"{WHOLE}{first}: The second is wrong." in paris
+    assert f"{WHOLE}{second}: The second is wrong." in sidney
+
+
+def test_of_a_part_of_a_part_only_that_is_said() -> None:
+    """A transcript of twenty turns would tell the first one of twenty places."""
+    a, b, c = wanting("a"), wanting("b"), wanting("c")
+    (a + b + c).backward("odd")
+    assert [item_of(leaf.grad[0]).text for leaf in (a, b, c)] == [
+        "Said of a longer text, of which this one is a part: odd",
+        "Said of a longer text, of which this one is a part: odd",
+        f"{WHOLE}part 2 of 2: odd",
+    ]
+
+
+def test_where_nothing_else_has_a_part_in_the_whole_feedback_is_on_it() -> None:
+    """Literals are the program's; a template is filled, and what comes of it is its own; numbers have no places."""
+    alone, template, value, number = wanting("a"), wanting("{x}!"), wanting("b"), wanting(1)
+    ops.join([alone, "and more"]).backward("odd")
+    ops.format(template, x=value).backward("odd")
+    ops.sum([number, Variable(2)]).backward("too low")
+    assert [item_of(leaf.grad[0]).text for leaf in (alone, template, number)] == ["odd", "odd", "too low"]
+    assert item_of(value.grad[0]).text == f"{WHOLE}{{x}}: odd"
+
+
+def test_a_critic_reads_once_what_was_said_of_a_text_with_the_answer_in_two_places() -> None:
+    """It is one piece of feedback; each place hears it, as in PyTorch."""
+    model = FunctionModel(asked_about)
+    with tg.use_models(forward=model):
+        answer = ops.chat_completion(None, [{"role": "user", "content": wanting("Where?")}])
+        ops.format("{a}, {b}", a=answer, b=answer).backward("too cold")
+    assert model.requests[-1].messages[-1].text.count("too cold") == 1
+
+
+def test_the_place_of_a_part_outlives_a_split_and_a_batch() -> None:
+    """A split speaks of its own parts; the entries of a batch are parts of what each was put into."""
+    text = wanting("one two")
+    ops.join([ops.split(text)[1], Variable("x")]).backward("odd")
+    assert item_of(text.grad[0]).text == f"On part 2 of 2: {WHOLE}part 1 of 2: odd"
+    entries = [wanting("a"), wanting("b")]
+    batch = Stack.apply(entries)
+    ops.format("{x}{y}", x=batch, y=Variable("!")).backward(["first", "second"])
+    assert [item_of(entry.grad[0]).text for entry in entries] == [f"{WHOLE}{{x}}: first", f"{WHOLE}{{x}}: second"]

@@ -9,7 +9,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import Variable, templates
 from textgrad_engine.autograd import Source
-from textgrad_engine.errors import AuthenticationFailed, MalformedResponse
+from textgrad_engine.errors import AuthenticationFailed, ContextOverflow, MalformedResponse
 from textgrad_engine.llm import Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.optim import TGD
@@ -210,11 +210,29 @@ def test_a_token_budget_leaves_out_whole_items_and_counts_them() -> None:
     optimizer.step()
     (change,) = optimizer.changes
     assert change.left_out == 10 - len(change.items) > 0
-    assert f"Feedback on it, {len(change.items)} items:" in shown(model)
+    assert f"Feedback on it, {len(change.items)} items; {change.left_out} more were left out for want" in shown(model)
     for number in range(10):
         whole = f"Item {number}: " + ("word " * 20).strip()
         assert (whole in shown(model)) is (number < len(change.items))
         assert (f"Item {number}:" in shown(model)) is (number < len(change.items))
+
+
+def test_what_there_is_no_room_for_is_said_to_every_proposer_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """One who does not know that two thirds are missing takes what is left for all of it."""
+    text = prompt("Sort.", "Be brief.", "word " * 40)
+    model = ScriptedModel([{"text": "Sort!", "reason": "brief"}])
+    TGD([text], model=model, max_feedback_tokens=30, mode="rewrite").step()
+    assert "Feedback on it, 1 item; 1 more was left out for want of room:" in shown(model)
+    assert "feedback on the system prompt: 1 of 2 items left out" in caplog.text
+
+
+def test_a_request_that_the_model_cannot_read_is_not_sent() -> None:
+    """The endpoint would refuse it, in words that name no repair."""
+    model = ScriptedModel([])
+    model.context = 2048
+    with pytest.raises(ContextOverflow, match=r"request to the optimizer is about .* context of 2,048"):
+        TGD([prompt("Sort.", "word " * 4000)], model=model).step()
+    assert model.requests == []
 
 
 def test_withheld_feedback_is_really_withheld() -> None:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import textgrad_engine as tg
 from textgrad_engine import func, ops, pytree
+from textgrad_engine.autograd.gradient import combine
 from textgrad_engine.testing import FunctionModel
 
 FEW = settings(max_examples=50, deadline=None)
@@ -275,6 +276,8 @@ def answer(request: Any) -> Any:
             return {name: fill(below, name) for name, below in schema["properties"].items()}
         if schema["type"] == "number":
             return int(seen[1], 16) % 2
+        if schema["type"] == "boolean":
+            return int(seen[2], 16) < 2
         return "" if int(digest(seen + key)[0], 16) < 4 else f"{key} {seen[:6]}"
 
     return fill(wanted.json_schema, wanted.name)
@@ -532,7 +535,7 @@ def test_two_tapes_are_one_tape_with_create_graph(program: Program, rows: list[t
         values = tuple(losses(prompt))
         (found,) = tg.autograd.grad(values, prompt, create_graph=True)
         assert found is not None
-        gradient = found[0] if len(found) == 1 else ops.join(found, "\n") if found else tg.Variable("")
+        gradient = found[0] if len(found) == 1 else combine(found) if found else tg.Variable("")
         value = criticism(gradient)
         if value.requires_grad:
             value.backward()

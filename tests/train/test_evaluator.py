@@ -158,7 +158,7 @@ def test_two_rows_with_one_id_are_an_error() -> None:
 
 def test_a_loss_in_words_is_no_score() -> None:
     """The message names the losses that are."""
-    model = ScriptedModel(["x", {"criticism": "too short"}])
+    model = ScriptedModel(["x", {"nothing_wrong": False, "criticism": "too short"}])
     with tg.use_models(forward=model), pytest.raises(TypeError, match="A TextLoss only gives words"):
         evaluate(nn.ChatCompletion("{word}"), rows(1), nn.TextLoss("Is it long?"))
 

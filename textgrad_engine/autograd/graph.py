@@ -40,6 +40,8 @@ class Source:
         output: the node's output that the feedback is about ("" when it is not text).
         score: the score that an evaluator gave, None elsewhere; handed on to the feedback made from it.
         because: the feedback that it was made from, in order; none where it was handed through as it came.
+        places: where in the text that it was said of this one stands, from the outside in; none where it was said of
+            this text itself.
     """
 
     example: str = ""
@@ -47,6 +49,7 @@ class Source:
     output: str = ""
     score: float | None = None
     because: tuple[Variable, ...] = field(default=(), repr=False)
+    places: tuple[str, ...] = ()
 
     @classmethod
     def joined(cls, sources: Sequence[Source], node: str, because: Sequence[Variable]) -> Source:

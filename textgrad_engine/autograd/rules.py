@@ -199,10 +199,10 @@ class RuleCall:
             for item in items:
                 if (item.source is None or not item.source.node) and not is_start(item):
                     source = source or self._source()
-                    given = item.source  # an evaluator says its score
-                    item.source = source if given is None else replace(source, score=given.score)
-                    if intake is not None and intake.hands_through(item):  # it was not made of what was said here
-                        item.source = replace(item.source, because=())
+                    given = item.source  # an evaluator says its score, and what hands on to parts says to which
+                    item.source = source if given is None else replace(source, score=given.score, places=given.places)
+                    if intake is not None and (item.source.places or intake.hands_through(item)):
+                        item.source = replace(item.source, because=())  # it was not made of what was said here
         return found
 
     def _source(self) -> Source:

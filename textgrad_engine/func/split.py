@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from textgrad_engine.autograd import Function, Layer, Variable
+from textgrad_engine.autograd import Function, Layer, Source, Variable
 from textgrad_engine.autograd.context import ExampleContexts
 from textgrad_engine.autograd.gradient import without_zeros
 from textgrad_engine.autograd.layers import LAYERS
@@ -39,6 +40,34 @@ def stands_for_each(layer: Layer, value: Any) -> bool:
     return False
 
 
+@dataclass(frozen=True)
+class _Sources(Source):
+    """Where feedback that stands for one item per example of a level came from: for each example by itself."""
+
+    level: Layer | None = None
+    each: tuple[Source | None, ...] = ()
+
+    def of(self, level: Layer, number: int) -> Source | None:
+        """That for one example of a level."""
+        if self.level is level:
+            return self.each[number]
+        return replace(self, each=tuple([s.of(level, number) if isinstance(s, _Sources) else s for s in self.each]))
+
+
+def _source_of(value: Variable) -> Source | None:
+    inner = value._inner
+    return _together(value._layer, inner) if value.source is None and isinstance(inner, list) else value.source
+
+
+def _together(level: Layer | None, entries: Sequence[Variable]) -> Source | None:
+    """That of a value which stands for one per example, if there is one to tell apart; see `Source.places`."""
+    each = tuple(map(_source_of, entries))
+    known = [source for source in each if source is not None]
+    if not any(source.places or isinstance(source, _Sources) for source in known):
+        return None
+    return _Sources(known[0].example, known[0].node, known[0].output, level=level, each=each)
+
+
 class BatchSplit:
     """The values of one level of batching, for one use of a rule.
 
@@ -53,6 +82,7 @@ class BatchSplit:
         self._stack = LAYERS.get()
         self._above = self._stack[self._stack.index(layer) + 1 :]
         self._parts: dict[tuple[int, int], tuple[Variable, Sequence[Any]]] = {}
+        self._sourced: dict[tuple[int, int, int], tuple[Source | None, Sequence[Any]]] = {}
         self._lock = threading.Lock()  # rules that are asynchronous meet values on another thread
 
     def name_of(self, name: str, number: int) -> str:
@@ -86,7 +116,23 @@ class BatchSplit:
                     self._parts[key] = (origin, Unbatch.apply(self.layer, value))
                 finally:
                     LAYERS.reset(token)
-            return self._parts[key][1]
+            parts = self._parts[key][1]
+            sourced = (*key, id(value.source))
+            if sourced not in self._sourced:
+                self._sourced[sourced] = (value.source, self._with_sources(value, parts))
+            return self._sourced[sourced][1]
+
+    def _with_sources(self, value: Variable, parts: Sequence[Any]) -> Sequence[Any]:
+        """The parts, each with where it came from, if that is known example by example."""
+        source = _source_of(value)
+        if not isinstance(source, _Sources):
+            return parts
+        found = []
+        for number, part in enumerate(parts):
+            own = part._alias()
+            own.source = source.of(self.layer, number)
+            found.append(own)
+        return found
 
     def only(self, value: Variable) -> int | None:
         """The one example that a value says anything about; None where it is not known to be only one."""
@@ -110,6 +156,7 @@ class BatchSplit:
             entries[number] = value
         if any(self._is_above(value) for value in values.values()):
             result: Variable = Gather.apply(self.layer, entries)
+            result.source = _together(self.layer, entries)
             return result
         return self.layer.batch(entries)
 

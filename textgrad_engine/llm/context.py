@@ -37,6 +37,7 @@ __all__ = [
     "fit",
     "note_left_out",
     "on_left_out",
+    "refuse_overflow",
     "room_for",
     "room_of",
 ]
@@ -166,6 +167,25 @@ def room_for(model: Model, at_most: int, beside: Iterable[str] = ()) -> int:
     if room is None:
         return at_most
     return max(1, min(at_most, room.tokens - sum([count(text) for text in beside])))
+
+
+def refuse_overflow(model: Model, request: Request, what: str) -> None:
+    """Refuse a request that its model cannot read, before it is sent.
+
+    Args:
+        model: who would be asked.
+        request: the request, with everything left out that can be.
+        what: what it is, for the message.
+
+    Raises:
+        ContextOverflow: it is longer than the model's context, where the size of that is known.
+    """
+    room = room_of(model)
+    texts = [message.text for message in request.messages]
+    if room is None or sum(map(len, texts)) <= room.most:  # no text has more tokens than characters
+        return
+    if (size := sum(map(count, texts))) > room.most:
+        raise room.overflow(what, size)
 
 
 def fit(costs: Sequence[int], room: int, order: Iterable[int] | None = None, *, least: int = 0) -> list[int]:

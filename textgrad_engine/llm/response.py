@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -88,6 +90,16 @@ class Completion(BaseModel):
     saved: Usage | None = None
     saved_latency: float | None = None
 
+    def calls_as_text(self) -> str:
+        """The tool calls as JSON, a list of objects with name and arguments; "" when there are none.
+
+        Example:
+            >>> call = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"city": "Rome"}'}}
+            >>> Completion(text="", finish_reason="tool_calls", tool_calls=(call,)).calls_as_text()
+            '[{"name": "look_up", "arguments": {"city": "Rome"}}]'
+        """
+        return json.dumps(list(map(_called, self.tool_calls)), ensure_ascii=False) if self.tool_calls else ""
+
     def as_message(self) -> Message:
         """The answer as a message of the conversation, for a request that goes on from it.
 
@@ -100,3 +112,12 @@ class Completion(BaseModel):
         return Message(
             role="assistant", content=self.text, tool_calls=self.tool_calls or None, items=self.items or None
         )
+
+
+def _called(call: Mapping[str, Any]) -> dict[str, Any]:
+    """The name and the arguments of a tool call; what is no JSON, such as the input of a custom tool, is a text."""
+    said = call.get("function") or call.get("custom") or {}
+    arguments = said.get("arguments", said.get("input", ""))
+    with contextlib.suppress(TypeError, ValueError):
+        arguments = json.loads(arguments)
+    return {"name": said.get("name", ""), "arguments": arguments}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd import Function, Source, Variable
 from textgrad_engine.autograd.gradient import Items, combine, is_start, start, started, without_zeros
 from textgrad_engine.ops.roles import joined_role
 
@@ -63,7 +63,10 @@ def _part(item: Variable, number: int, begins: bool) -> list[Variable]:
     if begins:
         data = item.data
         return without_zeros([start(data[number] if isinstance(data, list) else data)])
-    return [Entry.apply(item, number)]
+    entry: Variable = Entry.apply(item, number)
+    if item.source is not None and item.source.places:
+        entry.source = Source(places=item.source.places)  # the rest is of the batch, and not of an entry
+    return [entry]
 
 
 class Unbind(Function):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from textgrad_engine import pytree, templates
-from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd import Source, Variable
+from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
+from textgrad_engine.ops.parts import place_in_words
 
 __all__ = ["Case", "Part", "Questions", "Shown", "case_of", "view_of"]
 
 
 Shown: TypeAlias = Literal["message", "tags", "beside"]
+Offered: TypeAlias = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Case:
         answer: what the model answered.
         feedback: the items of feedback on the answer.
         example: the example that it belongs to, "" when that is not known.
+        offered: the tools that the model could call, and the schema that its answer must fit, as JSON; None for none.
     """
 
     plan: Plan
@@ -77,6 +82,7 @@ class Case:
     answer: Variable | str
     feedback: list[Variable]
     example: str = ""
+    offered: Offered = (None, None)
 
 
 def case_of(
@@ -87,6 +93,7 @@ def case_of(
     feedback: list[Variable],
     told_apart: Callable[[int], Any],
     example: str = "",
+    config: GenerateConfig | None = None,
 ) -> Case:
     """One call as the critic sees it: one variable in several places is asked about once.
 
@@ -99,6 +106,7 @@ def case_of(
         told_apart: what differs between places of one variable that are asked about each by itself, as two arguments
             of a transform may be given one; gets the number of a value, counted from the end (-1 is the last).
         example: the example that it belongs to.
+        config: its settings, of which tools and response format are shown.
     """
     first: dict[Any, int] = {}
     asked = []
@@ -123,7 +131,17 @@ def case_of(
         if len(plan.questions) >= _REMEMBERED:
             plan.questions.clear()
         questions = plan.questions[key] = _questions(plan, *key)
-    return Case(plan, values, questions, answer, feedback, example)
+    if config is None or (config.tools is None and config.response_format is None):
+        return Case(plan, values, questions, answer, feedback, example)
+    return Case(plan, values, questions, answer, feedback, example, _offered(config))
+
+
+def _offered(config: GenerateConfig) -> Offered:
+    tools, form = config.tools, config.response_format
+    return (
+        "\n".join([json.dumps(tool, ensure_ascii=False) for tool in tools]) if tools else None,
+        None if form is None else json.dumps(form.json_schema, ensure_ascii=False),
+    )
 
 
 _REMEMBERED = 64
@@ -191,11 +209,18 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
 def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:
     """A call as the critic sees it, from what is in it: its values, its answer, the feedback on it."""
     said, scores = [], []
+    told: list[tuple[str, Source]] = []
     for text, item in zip(feedback, case.feedback):
         if text:
             shown = str(text)
+            if (source := item.source) is not None and source.places:
+                once = shown, replace(source, places=())
+                if once in told:  # the answer stands in several places of what it was said of
+                    continue
+                told.append(once)
+                shown = place_in_words(item) + shown
             said.append(_without_repeat(shown, str(answer)) if f"<{_QUOTED}-" in shown else shown)
-            scores.append(None if item.source is None else item.source.score)
+            scores.append(None if source is None else source.score)
     if marks := case.questions.marks:
         values = values.copy()
         for at, key in marks:

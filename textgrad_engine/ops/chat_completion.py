@@ -114,7 +114,8 @@ class ChatCompletion(Function):
                     "(nn.ExactMatch, …)."
                 )
             needs = ctx.needs_input_grad[2:]
-            cases.append(case_of(ctx.plan, values, needs, answer, grad_out.grad, ctx.edge, ctx.example))
+            config = ctx.settings.config
+            cases.append(case_of(ctx.plan, values, needs, answer, grad_out.grad, ctx.edge, ctx.example, config))
         gradients = []
         size = FEEDBACK_BATCH_SIZE.get()
         shares = [cases[start : start + size] for start in range(0, len(cases), size)]
@@ -146,6 +147,9 @@ def chat_completion(
     Where inputs (or Variables in messages) are batches, the model is asked once for each entry, all at the same time.
     The answer is then a batch, feedback on it is a list with one text for each entry, and an empty text costs no call;
     what is no batch is the same for all entries, and a prompt collects one feedback for each, in order.
+
+    An answer that is nothing but tool calls has these as its text: a JSON list of objects with ``name`` and
+    ``arguments``. So losses can look at them, and feedback can speak of them; the critic is shown the tools.
 
     Args:
         model: a Model or a name such as ``"openai/gpt-5-mini"``; None stands for the one of `use_models`.
@@ -305,7 +309,7 @@ async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
     finally:
         if token is not None:
             call_key.reset(token)
-    return completion.text
+    return completion.text or completion.calls_as_text()
 
 
 async def _sampled(settings: ChatSettings, model: Model, request: Request) -> str:
@@ -313,7 +317,8 @@ async def _sampled(settings: ChatSettings, model: Model, request: Request) -> st
 
     async def ask() -> str:
         with repeat(settings.sample) if settings.sample else contextlib.nullcontext():
-            return (await model.complete(request)).text
+            completion = await model.complete(request)
+            return completion.text or completion.calls_as_text()
 
     if (shared := SHARED.get()) is None:
         return await ask()

@@ -37,6 +37,7 @@ __all__ = [
     "reduced",
     "refuse_several_outputs",
     "roles_of",
+    "written",
 ]
 
 Reduction: TypeAlias = Callable[[list[Any]], Any] | None
@@ -160,11 +161,11 @@ def _outputs_in_words(value: Any) -> str:
     return f"a {kind} of {len(value)}" if isinstance(value, tuple) else f"a {kind}"
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
     """How a value is compared as text, and shown: what is no text or number as JSON.
 
     Example:
-        >>> _written(" a"), _written(True), _written(3.0), _written({"order": "A1"})
+        >>> written(" a"), written(True), written(3.0), written({"order": "A1"})
         (' a', 'true', '3.0', '{"order": "A1"}')
     """
     if isinstance(value, bool | dict | list) or value is None:
@@ -182,7 +183,7 @@ class _ExactMatch(Evaluator):
         for got, wanted in values:
             if not isinstance(got, list):  # of an entry that is itself a batch
                 _refuse_no_text(wanted)
-        pairs = [(_written(got), _written(wanted)) for got, wanted in values]
+        pairs = [(written(got), written(wanted)) for got, wanted in values]
         scores = [int(got.strip() == wanted.strip()) for got, wanted in pairs]
         prompt = templates.load("exact_match")
         texts = ["" if s else prompt.render(prediction=p, target=t) for s, (p, t) in zip(scores, pairs)]
@@ -300,17 +301,21 @@ class _Deterministic(Evaluator):
                 errors[0].add_note(f"so did {len(errors) - 1} more of {len(pairs)} entries, next {errors[1]!r:.200}")
             raise errors[0]
         scores, remarks = [score for score, _ in outcomes], [remark for _, remark in outcomes]
-        full = 1 if scale is None else scale[1]
+        low, full = (None, 1) if scale is None else scale
         good = [score >= full for score in scores] if success_fn is None else _successes(scores, success_fn)
+        high = full if low is not None or success_fn is None else None
         prompt = templates.load("metric")
         texts = [
             ""
             if fine
             else prompt.render(
                 purpose=purpose,
-                score=score,
+                score=f"{score:g}",
+                low=None if low is None else f"{low:g}",
+                high=None if high is None else f"{high:g}",
+                must_pass=success_fn is not None,
                 prediction=got,
-                target=None if wanted is None else _written(wanted),
+                target=None if wanted is None else written(wanted),
                 explanation=remark,
             )
             for fine, score, (got, wanted), remark in zip(good, scores, pairs, remarks)

@@ -12,7 +12,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 from textgrad_engine import pytree, templates
@@ -27,6 +27,7 @@ from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.cases import Case, Shown, view_of
 from textgrad_engine.ops.fitting import View, fitted
 from textgrad_engine.ops.messages import ChatSettings, answer_form
+from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
 
 __all__ = [
@@ -277,8 +278,9 @@ class Extract(Function):
         items = []
         for path, grad_out in zip(ctx.paths, grad_outs):
             for item in grad_out.grad:
-                about = Compute.apply(lambda text, path=path: f"On {'.'.join(path)}: {text}", item, item.role)
-                about.source = item.source
+                words = f"On {'.'.join(path)}: {place_in_words(item)}"
+                about = Compute.apply(lambda text, words=words: f"{words}{text}", item, item.role)
+                about.source = item.source and replace(item.source, places=())
                 items.append(about)
         return items, None, None
 
@@ -332,6 +334,12 @@ def _rendered(prompt: templates.Prompt, cases: list[Case], data: list[Any], view
     """The request about these views of some cases; messages that all cases begin with are shown once."""
     texts: list[str] = []
     wanted: tuple[Wanted, ...]
+    tools, schema = cases[0].offered  # calls of one place share a request, so they are the same for all cases
+    if tools is not None:
+        texts.append(tools)
+    if schema is not None:
+        texts.append(schema)
+    given = tools is not None, schema is not None
     if len(cases) == 1:
         questions, view = cases[0].questions, views[0]
         for position in questions.beside:
@@ -340,16 +348,17 @@ def _rendered(prompt: templates.Prompt, cases: list[Case], data: list[Any], view
             texts += view.texts
             texts.append(view.answer)
             texts += view.feedback
-            kind = prompt, len(view.feedback)
+            kind = prompt, len(view.feedback), given
             form = questions.made.get(kind)
             if form is None:
                 shown = (view.heads, kind[1], 0, 0)
-                form = questions.made[kind] = _form(prompt, questions.inputs, (), (shown,), (questions.wanted,))
+                form = questions.made[kind] = _form(prompt, given, questions.inputs, (), (shown,), (questions.wanted,))
             return str(form.fill(texts))
         inputs, common, wanted = questions.inputs, 0, (questions.wanted,)
     else:
         wanted = tuple([case.questions.wanted for case in cases])
-        inputs, texts = _inputs(cases, data)
+        inputs, beside = _inputs(cases, data)
+        texts += beside
         common = _common(views)
         texts += views[0].texts[:common]
     kinds = []
@@ -358,7 +367,7 @@ def _rendered(prompt: templates.Prompt, cases: list[Case], data: list[Any], view
         texts.append(view.answer)
         texts += view.feedback
         kinds.append((view.heads[common:], len(view.feedback), view.left_out_messages, view.left_out_feedback))
-    return _form(prompt, inputs, views[0].heads[:common], tuple(kinds), wanted).fill(texts)
+    return _form(prompt, given, inputs, views[0].heads[:common], tuple(kinds), wanted).fill(texts)
 
 
 def _inputs(cases: list[Case], data: list[Any]) -> tuple[tuple[tuple[str, str, Shown], ...], list[str]]:
@@ -387,15 +396,18 @@ def _common(views: Sequence[View]) -> int:
 @functools.lru_cache(maxsize=256)
 def _form(
     prompt: templates.Prompt,
+    offered: tuple[bool, bool],
     inputs: tuple[tuple[str, str, Shown], ...],
     shared: tuple[tuple[str, str], ...],
     cases: tuple[tuple[tuple[tuple[str, str], ...], int, int, int], ...],
     wanted: tuple[Wanted, ...],
 ) -> templates.Form:
-    """The request about cases of one kind, without the texts: those of inputs, of shared messages, of the cases.
+    """The request about cases of one kind, without the texts: those of tools and schema, of inputs, of shared
+    messages, of the cases.
 
     Args:
         prompt: the prompt.
+        offered: whether there are tools that the model could call, and a schema that its answer must fit.
         inputs: for each input its key, its role, and where its text is.
         shared: the heads of the messages that all cases begin with.
         cases: for each case the heads of its messages, how many pieces of feedback there are, and what is left out.
@@ -407,6 +419,8 @@ def _form(
         return [{"role": role, "keys": keys, "text": next(blanks)} for role, keys in heads]
 
     return prompt.form(
+        tools=next(blanks) if offered[0] else None,
+        schema=next(blanks) if offered[1] else None,
         inputs=[
             {
                 "key": key,

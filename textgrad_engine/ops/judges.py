@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,7 @@ from textgrad_engine.ops.evaluators import (
     reduced,
     refuse_several_outputs,
     roles_of,
+    written,
 )
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form, plan_of
@@ -181,7 +183,8 @@ def judge(
         prediction: the text to judge, or a batch of texts: the judge is asked once for each, all at the same time.
         instructions: the criteria.
         target: a reference answer, if there is one; for a batch one for all, or one for each entry.
-        inputs: what the prediction was made from, by name, for the judge to see; for a batch as `target`.
+        inputs: what the prediction was made from, by name, for the judge to see; for a batch as `target`. What is no
+            text is written as JSON, a data URL is named ("[image, 220 kB]"), and None is left out.
         scale: the lowest and the highest score.
         success_fn: says of a score whether nothing needs to change; by default only the highest score does. Each
             entry of a batch is asked about by itself. One that takes a list of scores (and raises TypeError for a
@@ -231,8 +234,8 @@ def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, hi
     """
 
     def render(data: list[Any]) -> str:
-        given = [{"name": name, "text": str(text)} for name, text in zip(names, data[3:])]
-        prediction, instructions, target = data[:3]
+        given = [{"name": name, "text": _shown(value)} for name, value in zip(names, data[3:]) if value is not None]
+        prediction, instructions, target = data[0], data[1], None if data[2] is None else _shown(data[2])
         return prompt.render(
             instructions=instructions, low=low, high=high, prediction=prediction, target=target, inputs=given
         )
@@ -244,7 +247,26 @@ def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, hi
 
 def _as_text(name: str, value: Any) -> Any:
     """What a judge is shown, as it is where it is a text, a number or a Variable; else as text with what is in it."""
-    return value if isinstance(value, Variable | str | int | float | None) else Compute.apply(str, value, name)
+    return value if isinstance(value, Variable | str | int | float | None) else Compute.apply(written, value, name)
+
+
+def _shown(value: Any) -> str:
+    """A value as a judge is shown it: written as exact match has it, and what was encoded into its text named.
+
+    Example:
+        >>> _shown(True), _shown("see data:image/png;base64," + "iVBORw0KGgo" * 200)
+        ('true', 'see [image, 2 kB]')
+    """
+    text = written(value)
+    return _ENCODED.sub(_named, text) if "data:" in text else text
+
+
+def _named(found: re.Match[str]) -> str:
+    return f"[{found['kind']}, {max(1, round(len(found['data']) * 3 / 4 / 1000))} kB]"
+
+
+_ENCODED = re.compile(r"data:(?P<kind>[a-z]+)/[\w.+;=-]*;base64,(?P<data>[A-Za-z0-9+/=_-]+)")
+"""A data URL: a picture, say, of which no model sees anything in letters, and there are a hundred thousand."""
 
 
 def lm_judge_evaluator(
@@ -337,7 +359,8 @@ class _Criticism(Function):
     @staticmethod
     def forward(prediction: Variable, answer: Variable) -> Variable:
         try:
-            text = parsed(answer.data)["criticism"].strip()
+            body = parsed(answer.data)
+            text = "" if body.get("nothing_wrong") is True else body["criticism"].strip()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MalformedResponse(f"the answer has no criticism: {answer.data!r:.200}") from error
         return Variable(text, role=roles_of(prediction)[1])
@@ -394,7 +417,9 @@ def text_loss(
     return one(values) if size is None else stacked(each_entry(size, values, one, "text_loss"))
 
 
-_CRITICISM_FORM = answer_form("criticism", object_schema({"criticism": {"type": "string"}}))
+_CRITICISM_FORM = answer_form(
+    "criticism", object_schema({"nothing_wrong": {"type": "boolean"}, "criticism": {"type": "string"}})
+)
 
 
 def _text_loss_prompt(values: dict[str, Any]) -> str:

@@ -173,14 +173,15 @@ class Plan:
         return named
 
     def texts(self, data: Sequence[Any]) -> list[str]:
-        """The text of each message as it was sent; images are named, not shown."""
+        """The text of each message as it was sent, content parts on lines of their own; images are named, not shown."""
         filled = self._filled_with(data)
         texts = []
         for _, parts in self.messages:
             if len(parts) == 1 and type(parts[0]) is Hole:
                 texts.append(_filled(data[parts[0].at], filled))
             else:
-                texts.append("".join([_shown_part(part, data, filled) for part in parts]))
+                between = "" if all(isinstance(part, Hole) for part in parts) else "\n"
+                texts.append(between.join([_shown_part(part, data, filled) for part in parts]))
         return texts
 
     def _filled_with(self, data: Sequence[Any]) -> dict[str, str]:
@@ -221,11 +222,18 @@ def text_of(part: Any) -> Hole | None:
 
 
 def _shown_part(part: Any, data: Sequence[Any], filled: dict[str, str]) -> str:
-    """A piece of content for a reader: text as it is sent, an image by its name."""
+    """A piece of content for a reader: text as it is sent, anything else by its name."""
     if isinstance(part, Rendered):
         return part.text(data)
     text = text_of(part)
-    return f"[{part.get('type', 'part')}]" if text is None else _filled(data[text.at], filled)
+    if text is None:
+        kind = part.get("type", "part")
+        return f"[{_PARTS.get(kind, kind)}, not shown here]"
+    return _filled(data[text.at], filled)
+
+
+_PARTS = {"image_url": "an image", "input_audio": "a recording", "file": "a file"}
+"""What parts of a message are called that are no text."""
 
 
 def _put(part: Mapping[str, Any], data: Sequence[Any], filled: dict[str, str]) -> dict[str, Any]:

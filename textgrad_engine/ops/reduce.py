@@ -19,6 +19,7 @@ from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.messages import answer_form
+from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts
 
 __all__ = [
@@ -94,10 +95,16 @@ def reduce(
     pieces = [piece for piece in pieces if str(piece.data).strip()]
     if len(pieces) <= max_items:
         return pieces
-    work = in_rounds([(piece.role, str(piece.data), 1) for piece in pieces], max_items, model_for(purpose, model))
+    work = in_rounds(
+        [(piece.role, f"{place_in_words(piece)}{piece.data}", 1) for piece in pieces],
+        max_items,
+        model_for(purpose, model),
+    )
     groups = next(work)
     while True:
-        started = [_start(group, most, "", model, purpose) for group, most in groups]  # all of a round at the same time
+        started = [
+            _start(merge_slots(group, most), model, purpose) for group, most in groups
+        ]  # all of a round at the same time
         found = [_finish(answer, group, most, model, purpose) for answer, (group, most) in zip(started, groups)]
         try:
             groups = work.send(found)
@@ -182,9 +189,9 @@ def _behind(current: list[tuple[Piece, list[int]]], group: list[int], numbers: l
     return list(dict.fromkeys(first for number in numbers for first in current[group[number - 1]][1]))
 
 
-def _start(pieces: list[Piece], max_items: int, problem: str, model: str | Model | None, purpose: Purpose) -> Variable:
+def _start(slots: dict[str, Any], model: str | Model | None, purpose: Purpose) -> Variable:
     with no_grad():  # feedback on a merged piece goes to the pieces themselves, not through the model
-        user = Compute.apply(_render, merge_slots(pieces, max_items, problem), "request to merge feedback")
+        user = Compute.apply(_render, slots, "request to merge feedback")
         return ask("reduce", user, _FORM, purpose=purpose, role="merged feedback", model=model)
 
 
@@ -198,7 +205,7 @@ def _finish(
         if not problem:
             return found
         if attempt < MERGE_ATTEMPTS:
-            answer = _start(pieces, max_items, problem, model, purpose)
+            answer = _start(merge_slots(pieces, max_items, problem, answer.data), model, purpose)
     raise unusable(len(pieces), max_items, problem, answer.data)
 
 
@@ -206,16 +213,17 @@ def _render(slots: dict[str, Any]) -> str:
     return templates.load("reduce").render(**slots)
 
 
-def merge_slots(pieces: Sequence[Piece], max_items: int, problem: str) -> dict[str, Any]:
+def merge_slots(pieces: Sequence[Piece], max_items: int, problem: str = "", refused: str = "") -> dict[str, Any]:
     """The slots of the prompt ``reduce``.
 
     Args:
         pieces: the role and the text of each piece, and how often it was said.
         max_items: how many may be left.
-        problem: what was wrong with the last answer, "" for the first.
+        problem: what was wrong with the last answer, "" where there is none.
+        refused: that answer.
     """
     feedback = [{"role": role, "text": text, "times": times} for role, text, times in pieces]
-    return {"feedback": feedback, "max_items": max_items, "problem": problem}
+    return {"feedback": feedback, "max_items": max_items, "problem": problem, "refused": refused}
 
 
 def merged_items(answer: str) -> list[Merged]:

@@ -1,17 +1,20 @@
 """Plain operations on text and numbers: add, sum, join, split, format. They call no model.
 
 The role of a result is made of the roles of its inputs, each once, in order, joined by "and"; inputs without a role do
-not count. Feedback on a result goes to each of its inputs as it is. Batches: see NOTE [Batches] in ``entrywise.py``.
+not count. Feedback on a result goes to each of its inputs; what is made of several Variables is said to each with the
+place that it has in it. See NOTE [Parts] and NOTE [Batches] in ``entrywise.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
+from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
 from textgrad_engine.ops.roles import joined_role
 
@@ -31,6 +34,11 @@ class Add(Entrywise):
         if b is None:
             return Variable(data_of(a), role=joined_role(a))
         return Variable(_plus(data_of(a), data_of(b)), role=joined_role(a, b))
+
+    @staticmethod
+    def places(a: Any, b: Any) -> tuple[Any, ...]:
+        """The first and the second; a copy has no parts."""
+        return (None, None) if b is None else tuple(_places(2))
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Variable | None) -> Variable | None:
@@ -72,6 +80,10 @@ class _Sum(Entrywise):
         return Variable(by_entry("sum", _total, [data_of(value) for value in values]), role=joined_role(values))
 
     @staticmethod
+    def places(values: list[Any]) -> tuple[Any, ...]:
+        return (_places(len(values)),)
+
+    @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None]) -> Variable | None:
         return edit_of_parts(_numbered(ctx.primals[0], edits))
 
@@ -109,9 +121,17 @@ class _Join(Entrywise):
         return joined_role(values)
 
     @staticmethod
+    def places(values: list[Any], separator: Any) -> tuple[Any, ...]:
+        """The numbers of the parts."""
+        return _places(len(values)), _SEPARATOR
+
+    @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None] | None, separator: Variable | None) -> Variable | None:
         values, between = ctx.primals
-        return edit_of_parts([*_numbered(values, edits), ("each separator", between, separator)])
+        return edit_of_parts([*_numbered(values, edits), (_SEPARATOR, between, separator)])
+
+
+_SEPARATOR = "each separator"
 
 
 def _joined(texts: list[Any]) -> str:
@@ -157,8 +177,9 @@ class _Split(Function):
         items = []
         for number, grad_out in enumerate(grad_outs, 1):
             for item in grad_out.grad:
-                about = add(f"On part {number} of {ctx.count}: ", item)
-                about.role, about.source = item.role, item.source
+                about = add(f"On part {number} of {ctx.count}: {place_in_words(item)}", item)
+                about.role = item.role
+                about.source = item.source and replace(item.source, places=())
                 items.append(about)
         return items, None, None
 
@@ -190,9 +211,15 @@ class _Format(Entrywise):
         return Variable(filled, role=joined_role(template, slots))
 
     @staticmethod
+    def places(template: Any, slots: dict[str, Any]) -> tuple[Any, ...]:
+        """The slots."""
+        return None, {name: f"{{{name}}}" for name in slots}
+
+    @staticmethod
     def jvp(ctx: Any, template: Variable | None, edits: dict[str, Variable | None] | None) -> Variable | None:
         text, slots = ctx.primals
-        in_slots = [(f"{{{name}}}", slots[name], edit) for name, edit in (edits or {}).items()]
+        _, places = _Format.places(text, slots)
+        in_slots = [(places[name], slots[name], edit) for name, edit in (edits or {}).items()]
         return edit_of_parts([("the template", text, template), *in_slots])
 
 
@@ -220,7 +247,11 @@ def format(template: Value, /, **slots: Value) -> Variable:  # noqa: A001  str's
 
 def _numbered(values: Sequence[Any], edits: Sequence[Variable | None] | None) -> list[tuple[str, Any, Variable | None]]:
     given = edits or [None] * len(values)
-    return [(f"part {n} of {len(values)}", value, edit) for n, (value, edit) in enumerate(zip(values, given), 1)]
+    return list(zip(_places(len(values)), values, given))
+
+
+def _places(count: int) -> list[str]:
+    return [f"part {number} of {count}" for number in range(1, count + 1)]
 
 
 Variable.add_rule = staticmethod(_add_rule)

@@ -293,7 +293,7 @@ class BeamSearch(PopulationSearcher):
                 told = self._desk.heard(feedback.gradients[parameter], parent, parameter, self._round)
                 heard.append((place, parameter, told))
         shown = {place: (n, each) for (place, n, _), each in zip(heard, gather([told for *_, told in heard]))}
-        started: list[tuple[Draft, int, int, Job] | Draft] = []
+        started: list[tuple[Draft, int, Job] | Draft] = []
         for place, (stays, group) in enumerate(zip(begun, groups)):
             parameter, found = shown.get(place, (0, Gathered(())))
             if isinstance(found, str):
@@ -309,14 +309,15 @@ class BeamSearch(PopulationSearcher):
                     step=number,
                     max_edits=self.max_edits,
                     items=found.items,
+                    left_out=found.left_out,
                     history=found.history,
                     **group.shown,
                 )
                 job = Job(self.proposer, brief, sample)
-                started.append((replace(stays, number=number), parameter, found.left_out, job))
+                started.append((replace(stays, number=number), parameter, job))
         answers = iter(self._desk.ask([each[-1] for each in started if not isinstance(each, Draft)]))
         return [
-            each if isinstance(each, Draft) else self._desk.filled(*each[:3], each[3].brief, next(answers))
+            each if isinstance(each, Draft) else self._desk.filled(*each[:2], each[2].brief, next(answers))
             for each in started
         ]
 
@@ -350,9 +351,9 @@ class BeamSearch(PopulationSearcher):
             parameter = (number + sample) % len(source.texts)
             stays = Draft(number, "paraphrase", replace(source, parents=(parent,)))
             brief = self._desk.brief(source, parameter, step=number)
-            started.append((stays, parameter, 0, Job(Paraphrase(), brief, sample)))
+            started.append((stays, parameter, Job(Paraphrase(), brief, sample)))
         answers = self._desk.ask([job for *_, job in started])
-        return [self._desk.filled(*each[:3], each[3].brief, answer) for each, answer in zip(started, answers)]
+        return [self._desk.filled(*each[:2], each[2].brief, answer) for each, answer in zip(started, answers)]
 
     def _unusable(self, draft: Draft) -> str:
         """Why a draft is not tried; "" when it can be."""

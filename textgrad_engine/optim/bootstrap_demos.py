@@ -205,4 +205,4 @@ class BootstrapDemos(PopulationSearcher):
         proposer = None if kind == "teacher" else self.proposer
         brief = self._desk.brief(seed, parameter, step=number, demos=tuple(demos), queries=self._failed)
         (answer,) = self._desk.ask([Job(proposer or Demonstrations(k=len(demos)), brief)])
-        return self._desk.filled(draft, parameter, 0, brief, answer)
+        return self._desk.filled(draft, parameter, brief, answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from textgrad_engine.optim.transforms.cap import cap
 from textgrad_engine.optim.transforms.dedupe import dedupe
 
 __all__ = ["FeedbackItem", "Heard", "collect", "gather", "shown", "usual"]
+
+_log = logging.getLogger("textgrad_engine.optim.gather")
 
 Room = Callable[[Sequence[str]], int]
 """How many tokens of feedback may be shown beside a history of what was tried."""
@@ -72,7 +75,17 @@ async def shown(
         What is shown, and the state after it.
     """
     found, state = await transforms.update(gathered, state, context)
-    return cap(room(found.history)).apply(found), state
+    most = room(found.history)
+    fitting = cap(most).apply(found)
+    if left_out := fitting.left_out - found.left_out:
+        _log.warning(
+            "feedback on the %s: %d of %d items left out, for which an optimizer's request (%d tokens) has no room",
+            context.role or "prompt",
+            left_out,
+            len(found.items),
+            most,
+        )
+    return fitting, state
 
 
 def gather(heard: Sequence[Heard]) -> list[Gathered | str]:

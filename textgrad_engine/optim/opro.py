@@ -204,7 +204,7 @@ class OPRO(PopulationSearcher):
             drafts.append(Draft(number, "proposal", stays, examples=positions))
         answers = self._desk.ask(jobs)
         return [
-            self._desk.filled(draft, draft.number % len(candidate.texts), 0, job.brief, answer)
+            self._desk.filled(draft, draft.number % len(candidate.texts), job.brief, answer)
             for draft, job, answer in zip(drafts, jobs, answers)
         ]
 

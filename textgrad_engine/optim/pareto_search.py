@@ -237,11 +237,12 @@ class ParetoSearch(PopulationSearcher):
             step=number,
             max_edits=self.max_edits,
             items=shown.items,
+            left_out=shown.left_out,
             history=shown.history,
             **demos_and_queries(objective, candidate.texts, dict(zip(positions, said.scores)), top),
         )
         (answer,) = self._desk.ask([Job(self.proposer, brief)])
-        return self._desk.filled(draft, parameter, shown.left_out, brief, answer)
+        return self._desk.filled(draft, parameter, brief, answer)
 
     def _minibatch(self, size: int) -> tuple[int, ...]:
         """The next training examples: each epoch goes over all of them in an order of its own."""

@@ -272,7 +272,7 @@ class RandomSearch(BoardSearcher):
         )
         # A further sample each time: the brief may be the same as before.
         (answer,) = self._desk.ask([Job(self.proposer, brief, sample=number)])
-        return self._desk.filled(Draft(number, "random", best), parameter, 0, brief, answer)
+        return self._desk.filled(Draft(number, "random", best), parameter, brief, answer)
 
     def _shown(self, parameter: int) -> tuple[str, ...]:
         """The texts of a parameter that were tried last and are not used."""

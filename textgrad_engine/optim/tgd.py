@@ -279,6 +279,7 @@ class TGD(Optimizer):
             text=before,
             origins=origins,
             items=gathered.items,
+            left_out=gathered.left_out,
             history=gathered.history,
             contracts=contracts_for(group["constraints"], group["max_tokens"]),
             max_edits=group["max_edits"],
@@ -294,7 +295,7 @@ class TGD(Optimizer):
             proposer = one if self.candidates == 1 else Several(one, self.candidates)
             many = await propose_many(proposer, brief, model)
         proposed = [
-            (Change(variable, before, made.text, made.edits, brief.items, gathered.left_out, made.problem), made)
+            (Change(variable, before, made.text, made.edits, brief.items, brief.left_out, made.problem), made)
             for made in many
         ]
         return _Found(told, proposed, transforms, state)

@@ -39,7 +39,7 @@ SHAPES: dict[str, Any] = {
     },
     "rewrite": {"text": TEXT, "reason": TEXT},
     "judge": {"score": {"type": "number"}, "explanation": TEXT},
-    "criticism": {"criticism": TEXT},
+    "criticism": {"nothing_wrong": {"type": "boolean"}, "criticism": TEXT},
 }
 
 
@@ -118,7 +118,8 @@ def feedback_request() -> Callable[..., Request]:
             shown.append({"messages": messages, "answer": answer, "feedback": [said]})
         example = json.dumps({"case_1": {"system": "...", "ticket": "..."}})
         properties = shape_of_feedback(["system", "ticket"], len(cases)) if structured else None
-        return build("feedback", "feedback", properties, inputs=inputs, shared=[], cases=shown, example=example)
+        slots = {"tools": None, "schema": None, "inputs": inputs, "shared": [], "cases": shown, "example": example}
+        return build("feedback", "feedback", properties, **slots)
 
     return request
 
@@ -134,6 +135,7 @@ def optimizer_request() -> Callable[..., Request]:
         slots: dict[str, Any] = {
             "role": "system prompt",
             "feedback": items,
+            "left_out": 0,
             "constraints": [],
             "history": [],
             "problem": "",

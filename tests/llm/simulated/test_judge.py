@@ -20,5 +20,5 @@ def test_the_judge_compares_with_the_reference(ask_json, scoring_request):
 
 def test_the_text_loss_is_empty_when_satisfied(ask_json, scoring_request):
     """A satisfied loss sends a true zero."""
-    assert ask_json(scoring_request("text_loss", "billing", "billing")) == {"criticism": ""}
+    assert ask_json(scoring_request("text_loss", "billing", "billing")) == {"nothing_wrong": True, "criticism": ""}
     assert "billing" in ask_json(scoring_request("text_loss", "trust", "billing"))["criticism"]

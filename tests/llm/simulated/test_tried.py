@@ -27,7 +27,15 @@ def asked(prompt: str, **slots: object) -> str:
 def test_what_is_no_such_request_is_read_as_none() -> None:
     """Other prompts are answered as before."""
     user = templates.load("optimizer_rewrite").render(
-        role="prompt", text=SEED, feedback=[], constraints=[], history=[], examples=[], problem="", refused=""
+        role="prompt",
+        text=SEED,
+        feedback=[],
+        left_out=0,
+        constraints=[],
+        history=[],
+        examples=[],
+        problem="",
+        refused="",
     )
     assert original_in(user) is None
     assert tried_in(user) is None

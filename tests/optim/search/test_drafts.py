@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,7 +77,7 @@ def test_a_lost_answer_costs_its_job_alone() -> None:
 def test_an_answer_is_put_in_its_place() -> None:
     """The other text stays; the record knows what was written and from what."""
     (made,) = answers(ScriptedModel([{"text": "Check it.", "reason": "clearer"}]), job(1))
-    draft = desk().filled(Draft(3, "mutation", SEED), 1, 2, job(1).brief, made)
+    draft = desk().filled(Draft(3, "mutation", SEED), 1, replace(job(1).brief, left_out=2), made)
     assert draft.candidate.texts == ("Sort.", "Check it.")
     (change,) = desk().changes(draft)
     assert (change.variable.role, change.before, change.after, change.left_out) == (
@@ -88,10 +89,10 @@ def test_an_answer_is_put_in_its_place() -> None:
 def test_what_was_dropped_says_why() -> None:
     """The first problem of a text; else the last answer that was lost."""
     (made,) = answers(ScriptedModel([{"text": "one two three four five six", "reason": ""}] * 2), job(1))
-    dropped = desk().filled(Draft(3, "mutation", SEED), 1, 0, job(1).brief, made)
+    dropped = desk().filled(Draft(3, "mutation", SEED), 1, job(1).brief, made)
     assert dropped.candidate == SEED
     assert dropped.dropped.startswith("dropped: ")
-    assert desk().filled(Draft(3, "mutation", SEED), 1, 0, job(1).brief, "lost").dropped == "lost"
+    assert desk().filled(Draft(3, "mutation", SEED), 1, job(1).brief, "lost").dropped == "lost"
 
 
 def test_a_paraphrase_is_told_of_no_feedback_and_keeps_contracts() -> None:

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
 from textgrad_engine.errors import MalformedResponse, NoModelError
+from textgrad_engine.llm import Request, tokens
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.transforms import Context, Gathered, summarise
 from textgrad_engine.templates import fence
-from textgrad_engine.testing import ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 ITEMS = (
     FeedbackItem("Be brief.", 3, "", ("t1", "t2"), (0.0, 0.5)),
@@ -23,7 +25,7 @@ def merged(*items: tuple[str, list[int]]) -> dict[str, Any]:
     return {"items": [{"text": text, "numbers": numbers} for text, numbers in items]}
 
 
-def run(model: ScriptedModel | None, *items: FeedbackItem, max_items: int = 2) -> Gathered:
+def run(model: ScriptedModel | FunctionModel | None, *items: FeedbackItem, max_items: int = 2) -> Gathered:
     context = Context("Sort.", "system prompt", model, 1)
     return asyncio.run(summarise(max_items).update(Gathered(items, ("past",), 1), {}, context))[0]
 
@@ -35,6 +37,7 @@ def test_an_answer_that_loses_feedback_is_asked_for_again_then_refused() -> None
     with pytest.raises(MalformedResponse, match=r"asked 2 times to merge 3 pieces .* it leaves out number 3"):
         run(model, *ITEMS)
     assert "it leaves out number 3" in model.requests[1].messages[-1].text
+    assert fence(json.dumps(lost), "answer") in model.requests[1].messages[-1].text
 
 
 def test_without_a_model_the_error_says_how_to_name_one() -> None:
@@ -73,3 +76,20 @@ def test_the_optimizers_model_is_asked_with_what_was_said_and_how_often() -> Non
     assert "[1] (3 times)\n" in text
     assert fence(hostile.text, "feedback") in text
     assert "Give at most 2 pieces" in text
+
+
+def test_items_that_the_context_has_no_room_for_together_are_merged_in_rounds() -> None:
+    """Each request fits; no item is lost on the way."""
+
+    def model(request: Request) -> Any:
+        numbers = list(range(1, request.messages[-1].text.count("<feedback-") + 1))
+        return merged(("All of it.", numbers))
+
+    merger = FunctionModel(model)
+    merger.context = 2048
+    items = [FeedbackItem(f"Item {number}: " + "word " * 30, 1, "", (f"t{number}",)) for number in range(60)]
+    (only,) = run(merger, *items, max_items=1).items
+    assert (only.times, len(only.examples)) == (60, 60)
+    assert len(merger.requests) > 1
+    sizes = [sum(tokens.count(message.text) for message in request.messages) for request in merger.requests]
+    assert max(sizes) <= 1024

@@ -31,10 +31,10 @@ def text_loss(user: str) -> dict[str, object]:
     """What is wrong with an answer, in the shape of the format "criticism"."""
     answer, reference = _answer_and_reference(user)
     if reference is None:
-        return {
-            "criticism": "It is not clear that the answer does what was asked; nothing is shown to compare it with."
-        }
-    return {"criticism": "" if _plain(answer) == _plain(reference) else _difference(answer, reference)}
+        said = "It is not clear that the answer does what was asked; nothing is shown to compare it with."
+    else:
+        said = "" if _plain(answer) == _plain(reference) else _difference(answer, reference)
+    return {"nothing_wrong": not said, "criticism": said}
 
 
 def _answer_and_reference(user: str) -> tuple[str, str | None]:

@@ -30,7 +30,7 @@ _SHAPES: tuple[tuple[Kind, frozenset[str], re.Pattern[str]], ...] = (
     ("patch", frozenset({"edits"}), re.compile(r'\{"edits":')),
     ("rewrite", frozenset({"text", "reason"}), re.compile(r'\{"text":.*"reason":', re.DOTALL)),
     ("judge", frozenset({"score", "explanation"}), re.compile(r'\{"score":.*"explanation":', re.DOTALL)),
-    ("criticism", frozenset({"criticism"}), re.compile(r'\{"criticism":')),
+    ("criticism", frozenset({"criticism"}), re.compile(r'\{(?:"nothing_wrong":.*)?"criticism":')),
     ("feedback", frozenset({"case_1"}), re.compile(r'\{"case_1":')),
 )
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from textgrad_engine import templates
 from textgrad_engine.errors import ContractError, NoModelError
-from textgrad_engine.llm.context import room_for
+from textgrad_engine.llm.context import refuse_overflow, room_for
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
@@ -44,6 +44,7 @@ class Brief:
         text: its text now.
         origins: for each line of the text, why it reads as it does.
         items: the feedback to answer.
+        left_out: how many items of feedback there was no room for.
         history: what was tried before and what became of it, a sentence each.
         contracts: what the new text must keep.
         max_edits: at most so many edits, where the proposer makes edits.
@@ -62,6 +63,7 @@ class Brief:
     text: str
     origins: tuple[Origin | None, ...]
     items: tuple[FeedbackItem, ...] = ()
+    left_out: int = 0
     history: tuple[str, ...] = ()
     contracts: tuple[Contract, ...] = ()
     max_edits: int = 4
@@ -242,8 +244,11 @@ class LateModel:
 
         Raises:
             NoModelError: none was named.
+            ContextOverflow: the request is longer than its context.
         """
-        return await model_for("optimizer", self.override).complete(request)
+        model = model_for("optimizer", self.override)
+        refuse_overflow(model, request, "a request to the optimizer")
+        return await model.complete(request)
 
     def room(self, at_most: int, beside: Iterable[str]) -> int:
         """A budget in tokens, cut to what the model has room for beside other texts; whole where no model was named."""
@@ -276,6 +281,7 @@ def shared_slots(brief: Brief, problem: str) -> dict[str, Any]:
     return {
         "role": brief.role or "prompt",
         "feedback": [asdict(item) for item in brief.items],
+        "left_out": brief.left_out,
         "constraints": [text for contract in brief.contracts if (text := contract.describe(brief.text))],
         "history": list(brief.history),
         "problem": problem,

@@ -179,13 +179,12 @@ class Desk:
 
         return dispatch.run(all_of_them, label="the proposals of a search") if jobs else []
 
-    def filled(self, draft: Draft, parameter: int, left_out: int, brief: Brief, answer: Answer) -> Draft:
+    def filled(self, draft: Draft, parameter: int, brief: Brief, answer: Answer) -> Draft:
         """A draft that has its parent's texts, with the answer in it.
 
         Args:
             draft: the draft; where there is no answer, it gets a problem and stays as it is.
             parameter: which text the answer is for, by position.
-            left_out: how many items of feedback the proposer was not shown.
             brief: what it was told.
             answer: what it gave.
         """
@@ -193,7 +192,7 @@ class Desk:
             return replace(draft, problems=(*draft.problems, answer))
         texts, origins = list(draft.candidate.texts), list(draft.candidate.origins)
         texts[parameter], origins[parameter] = answer.text, answer.origins
-        written = Written(parameter, brief.text, answer.text, answer.edits, brief.items, left_out, answer.problem)
+        written = Written(parameter, brief.text, answer.text, answer.edits, brief.items, brief.left_out, answer.problem)
         child = replace(draft.candidate, texts=tuple(texts), origins=tuple(origins))
         return replace(draft, candidate=child, written=(*draft.written, written))
 

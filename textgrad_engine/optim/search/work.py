@@ -45,6 +45,7 @@ from textgrad_engine.optim.search.race import (
 )
 from textgrad_engine.optim.search.sparing import is_better, spared
 from textgrad_engine.optim.telling import history_of
+from textgrad_engine.optim.transforms import Gathered
 
 __all__ = ["Workshop", "in_edits", "is_shorter", "support_of", "ties"]
 
@@ -111,7 +112,6 @@ class Workshop:
             problems=said.problems,
         )
         briefs: dict[int, Brief] = {}
-        left_out: dict[int, int] = {}
         wanted = {n: share for n, share in enumerate(shares(credit(said.gradients), max_edits)) if share}
         best = Candidate(board.texts, board.origins)
         roles = [variable.role for variable in self.variables]
@@ -121,9 +121,8 @@ class Workshop:
             if isinstance(shown, str):
                 found = replace(found, problems=(*found.problems, shown), lost=True)
             elif shown.items:
-                briefs[n] = self._brief(board, n, shown.items, shown.history, share, number)
-                left_out[n] = shown.left_out
-        found = self._ask(found, briefs, left_out)
+                briefs[n] = self._brief(board, n, shown, share, number)
+        found = self._ask(found, briefs)
         support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
         first = objective.near(support or positions, board.failing)[:GLANCE]
         then = objective.near(support or positions, board.right)[:GLANCE]
@@ -165,9 +164,10 @@ class Workshop:
         said = FeedbackItem(templates.load("tidy").render(), 1, "", ())
         concerned = dict.fromkeys(entry.parameter for entry in board.accepted)
         briefs = {
-            n: self._brief(board, n, (said,), (), max(board.texts[n].count("\n"), 1), number) for n in sorted(concerned)
+            n: self._brief(board, n, Gathered((said,)), max(board.texts[n].count("\n"), 1), number)
+            for n in sorted(concerned)
         }
-        found = self._ask(self._nothing(board, number, "tidying"), briefs, {})
+        found = self._ask(self._nothing(board, number, "tidying"), briefs)
         return self._raced(objective, board, found, Course(seed, until="worse", glance=None))
 
     def ablation(
@@ -242,15 +242,22 @@ class Workshop:
         self,
         board: Board,
         n: int,
-        items: tuple[FeedbackItem, ...],
-        history: tuple[str, ...],
+        shown: Gathered,
         max_edits: int,
         number: int,
     ) -> Brief:
         best = Candidate(board.texts, board.origins)
-        return self._desk.brief(best, n, step=number, max_edits=max_edits, items=items, history=history)
+        return self._desk.brief(
+            best,
+            n,
+            step=number,
+            max_edits=max_edits,
+            items=shown.items,
+            left_out=shown.left_out,
+            history=shown.history,
+        )
 
-    def _ask(self, found: Found, briefs: Mapping[int, Brief], left_out: Mapping[int, int]) -> Found:
+    def _ask(self, found: Found, briefs: Mapping[int, Brief]) -> Found:
         """Ask for proposals for several parameters at once; one that is lost costs the others nothing."""
         model = LateModel(self.model)
 
@@ -272,10 +279,8 @@ class Workshop:
                 problems.append(made)
                 continue
             texts[n], origins[n] = made.text, made.origins
-            left = left_out.get(n, 0)
-            changes.append(
-                Change(self.variables[n], brief.text, made.text, made.edits, brief.items, left, made.problem)
-            )
+            told = brief.items, brief.left_out
+            changes.append(Change(self.variables[n], brief.text, made.text, made.edits, *told, made.problem))
         return replace(
             found,
             texts=tuple(texts),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.llm import tokens
+from textgrad_engine.llm.context import fit
 from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
 
 __all__ = ["Cap", "cap"]
@@ -26,18 +27,12 @@ class Cap(Stateless):
     def apply(self, gathered: Gathered) -> Gathered:
         """`update` for those who have no event loop."""
         items = gathered.items
-        kept: set[int] = set()
-        spent = 0
-        for number in sorted(range(len(items)), key=lambda n: (-items[n].times, n)):
-            cost = tokens.count(items[number].text) + tokens.count(items[number].answer)
-            if kept and spent + cost > self.max_tokens:
-                continue
-            kept.add(number)
-            spent += cost
+        order = sorted(range(len(items)), key=lambda n: (-items[n].times, n))
+        kept = fit([tokens.count(item.text) + tokens.count(item.answer) for item in items], self.max_tokens, order)
         return replace(
             gathered,
-            items=tuple(items[n] for n in sorted(kept)),
-            left_out=gathered.left_out + len(items) - len(kept),
+            items=tuple(items[n] for n in kept or order[:1]),
+            left_out=gathered.left_out + max(0, len(items) - max(1, len(kept))),
         )
 
 
@@ -46,7 +41,8 @@ def cap(max_tokens: int) -> Cap:
 
     Args:
         max_tokens: the budget for the texts and answers of all items together, counted as `llm.tokens.count` does.
-            Items that were said most often go first, then those that stand first; at least one is kept.
+            Items that were said most often go first, then those that stand first; one that does not fit by itself is
+            passed over. Where none fits, the first one is kept all the same.
 
     Raises:
         ValueError: the budget is below 1.

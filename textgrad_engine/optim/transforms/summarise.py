@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine import templates
+from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
 from textgrad_engine.ops.reduce import (
     MERGE_ATTEMPTS,
     MERGE_SCHEMA,
+    Merged,
+    Piece,
+    in_rounds,
     merge_problem,
     merge_slots,
     merged_items,
     unusable,
 )
-from textgrad_engine.optim.feedback import FeedbackItem, joined
+from textgrad_engine.optim.feedback import joined
 from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
 
 __all__ = ["Summarise", "summarise"]
@@ -31,7 +36,7 @@ class Summarise(Stateless):
 
     @property
     def most_requests(self) -> int:
-        """How often it asks in one update at most."""
+        """How often it asks in one update at most, where its model has room for all items."""
         return MERGE_ATTEMPTS
 
     async def update(
@@ -41,45 +46,56 @@ class Summarise(Stateless):
 
         Raises:
             MalformedResponse: no answer could be used.
+            ContextOverflow: two items are longer together than the model's context.
             ModelError: there was no answer.
         """
         items = gathered.items
         if len(items) <= self.max_items:
             return gathered, state
-        merged = await self._ask(items, context)
+        model = model_for("optimizer", context.model)
+        work = in_rounds([("", item.text, item.times) for item in items], self.max_items, model)
+        groups = next(work)
+        while True:
+            found = await asyncio.gather(*(_merged(model, group, most) for group, most in groups))
+            try:
+                groups = work.send(found)
+            except StopIteration as finished:
+                merged: list[Merged] = finished.value
+                break
         return (
             replace(gathered, items=tuple(joined([items[n - 1] for n in numbers], text) for text, numbers in merged)),
             state,
         )
 
-    async def _ask(self, items: tuple[FeedbackItem, ...], context: Context) -> list[tuple[str, list[int]]]:
-        model = model_for("optimizer", context.model)
-        prompt = templates.load("reduce")
-        problem = answer = ""
-        pieces = [("", item.text, item.times) for item in items]
-        for _ in range(MERGE_ATTEMPTS):
-            request = Request(
-                messages=(
-                    Message(role="system", content=prompt.system),
-                    Message(role="user", content=prompt.render(**merge_slots(pieces, self.max_items, problem))),
-                ),
-                config=GenerateConfig(response_format=ResponseFormat(name="reduce", json_schema=MERGE_SCHEMA)),
-                purpose="optimizer",
-            )
-            with call_key_scope("step"):
-                answer = (await model.complete(request)).text
-            found = merged_items(answer)
-            problem = merge_problem(found, len(items), self.max_items)
-            if not problem:
-                return found
-        raise unusable(len(items), self.max_items, problem, answer)
+
+async def _merged(model: Model, pieces: list[Piece], max_items: int) -> list[Merged]:
+    """What a model makes of pieces; where its answer cannot be used, of the same with the problem named."""
+    prompt = templates.load("reduce")
+    problem = answer = ""
+    for _ in range(MERGE_ATTEMPTS):
+        request = Request(
+            messages=(
+                Message(role="system", content=prompt.system),
+                Message(role="user", content=prompt.render(**merge_slots(pieces, max_items, problem, answer))),
+            ),
+            config=GenerateConfig(response_format=ResponseFormat(name="reduce", json_schema=MERGE_SCHEMA)),
+            purpose="optimizer",
+        )
+        with call_key_scope("step"):
+            answer = (await model.complete(request)).text
+        found = merged_items(answer)
+        problem = merge_problem(found, len(pieces), max_items)
+        if not problem:
+            return found
+    raise unusable(len(pieces), max_items, problem, answer)
 
 
 def summarise(max_items: int) -> Summarise:
     """More items than so many are merged by the optimizer's model into at most so many, the most important first.
 
-    It asks as `ops.reduce` does (the prompt ``reduce``), a second time with what was wrong with the first answer. Each
-    new item was said as often, and at the examples, as those that it stands for; every item is in one at least.
+    It asks as `ops.reduce` does (the prompt ``reduce``): a second time with the first answer and what was wrong with
+    it, and in rounds where the model's context has no room for all items. Each new item was said as often, and at the
+    examples, as those that it stands for; every item is in one at least.
 
     Args:
         max_items: how many may be left, at least 1; nobody is asked where there are no more.

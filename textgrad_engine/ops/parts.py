@@ -1,0 +1,48 @@
+"""Feedback on a whole, as it is told one of its parts: the words are in ``prompts/part_of_whole.md``.
+
+A critic is shown the part, and not what was made of it: "the first is right, the second is wrong" would be read as said
+of the part itself. The feedback stays what was said; its `source.places` say of what, and those who show it to a model
+put that in words.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from textgrad_engine import templates
+from textgrad_engine.autograd import Source, Variable
+from textgrad_engine.autograd.gradient import Items, entered, is_start
+
+__all__ = ["place_in_words", "said_to_part"]
+
+
+def said_to_part(items: Items, place: str) -> Items:
+    """Items of feedback on a whole, for one of its parts; what begins a pass stays as it is.
+
+    Args:
+        items: the items.
+        place: where in the whole the part stands.
+    """
+    found = []
+    for item in items:
+        if not is_start(item):
+            source = item.source or Source()
+            item = entered(item)
+            item.source = replace(source, places=(*source.places, place))
+        found.append(item)
+    return found
+
+
+def place_in_words(feedback: Variable) -> str:
+    """What stands before feedback that was said of a longer text, "" before any other."""
+    source = feedback.source
+    if source is None or not source.places:
+        return ""
+    # Of a part of a part only that is said: its place would have to be told level by level.
+    return _words(templates.load("part_of_whole"), source.places[0] if len(source.places) == 1 else "")
+
+
+@functools.lru_cache(maxsize=256)
+def _words(prompt: templates.Prompt, place: str) -> str:
+    return f"{prompt.render(place=place)} "
