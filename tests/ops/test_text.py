@@ -30,7 +30,9 @@ def test_text_and_number_do_not_add_up() -> None:
 def text_losses(*words: str) -> tuple[Variable, list[Variable]]:
     """Criticism of words that were made from one prompt, with the prompt."""
     prompt = wanting("Say ", role="prompt")
-    loss = nn.TextLoss("Is it kind?", model=FunctionModel(lambda request: {"criticism": "Be kind."}))
+    loss = nn.TextLoss(
+        "Is it kind?", model=FunctionModel(lambda request: {"nothing_wrong": False, "criticism": "Be kind."})
+    )
     return prompt, [loss(prompt + word) for word in words]
 
 
