@@ -178,7 +178,7 @@ def test_what_loses_answers_is_not_better() -> None:
     before = [0.0] * 12 + [1.0] * 28
     found = compare(scored(*before), scored(*[1.0] * 12, *[None] * 10, *[1.0] * 18))
     assert (found.verdict, found.lost, found.n) == ("not shown", 10, 30)
-    assert found.remark == "10 answers that were there before were lost, more than chance loses"
+    assert found.remark == "on 10 examples answers were lost that were there before, more than chance loses"
     assert found.interval[0] > 0  # by those that have an answer in both alone it would be
 
 
@@ -187,3 +187,41 @@ def test_answers_lost_on_both_sides_are_nobodys_fault() -> None:
     before = [None] * 5 + [0.0] * 12 + [1.0] * 23
     found = compare(scored(*before), scored(*[1.0] * 17, *[None] * 6, *[1.0] * 17))
     assert (found.verdict, found.lost, found.n) == ("better", 0, 29)
+
+
+def sampled(source: random.Random, right: float, cut: float) -> Evaluation:
+    """Forty examples with four samples each; of the wrong answers a share is cut off."""
+    rows = []
+    for _ in range(40):
+        answers = [float(source.random() < right) for _ in range(4)]
+        rows.append(tuple(None if not score and source.random() < cut else score for score in answers))
+    known = [[score for score in row if score is not None] for row in rows]
+    return scored(*[sum(row) / len(row) if row else None for row in known], samples=tuple(rows))
+
+
+@pytest.mark.parametrize(("right", "cut"), [(0.6, 0.9), (0.5, 0.9), (0.6, 0.3)])
+def test_texts_that_lose_samples_of_their_wrong_answers_are_not_better(right: float, cut: float) -> None:
+    """As good as the others or worse; what is left of their samples is right more often, and says nothing."""
+    source = random.Random(1)
+    found = [compare(sampled(source, 0.6, 0.0), sampled(source, right, cut)) for _ in range(100)]
+    assert [each for each in found if each.verdict == "better"] == []
+    assert all(each.lost for each in found)
+
+
+def test_samples_that_are_lost_on_both_sides_are_nobodys_fault() -> None:
+    """A sample now and then, as a network loses them; and the samples of one example count as one."""
+    before = scored(*[0.0] * 20, samples=((0.0, None, 0.0, 0.0),) * 4 + ((0.0,) * 4,) * 16)
+    after = scored(*[1.0] * 20, samples=((1.0,) * 4,) * 14 + ((1.0, None, None, None),) * 6)
+    found = compare(before, after)
+    assert (found.verdict, found.lost) == ("better", 0)
+    alone = scored(*[0.0] * 20, samples=((0.0,) * 4,) * 20)
+    assert (compare(alone, after).verdict, compare(alone, after).lost) == ("not shown", 6)
+
+
+def test_what_is_lost_goes_by_clusters() -> None:
+    """Ten examples of one document whose answers are lost together may be lost by chance; of ten documents not."""
+    before, after = [0.0] * 20 + [1.0] * 10, [1.0] * 20 + [None] * 10
+    of_one = tuple(str(min(n, 20)) for n in range(30))
+    assert compare(scored(*before, clusters=of_one), scored(*after, clusters=of_one)).lost == 0
+    of_ten = tuple(str(n) for n in range(30))
+    assert compare(scored(*before, clusters=of_ten), scored(*after, clusters=of_ten)).lost == 10

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.scores import cluster_sums
 from textgrad_engine.train.statistics import (
     PairedDifference,
     Verdict,
@@ -46,8 +47,8 @@ class Comparison:
         clusters: how many clusters the examples come in; None when each stands for itself.
         bounds: the difference if every missing score were against `after`, and if every one were for it; None when
             nothing is missing, or the scale of the scores is not known.
-        lost: how many examples had an answer before and have none after, where these are more than chance loses; the
-            verdict is not ``"better"`` then, whatever those say that have one in both. 0 elsewhere.
+        lost: on how many examples answers, with repeats samples, are lost that were there before, where these are more
+            than chance loses; the verdict is not ``"better"`` then, whatever those say that are left. 0 elsewhere.
     """
 
     difference: float
@@ -73,7 +74,7 @@ class Comparison:
         if self.verdict != "not shown":
             return ""
         if self.lost:
-            return f"{self.lost} answers that were there before were lost, more than chance loses"
+            return f"on {self.lost} examples answers were lost that were there before, more than chance loses"
         if self.detectable is None:
             return ""
         size = f"n = {self.n}"
@@ -148,7 +149,7 @@ def compare(
     if count > 1:
         adjusted = max(found.p_value, _adjusted(before, after, tried, names, seed))
     said = verdict(found.low, found.high, found.p_value if adjusted is None else adjusted, confidence)
-    lost = lost_more(before.scores, after.scores)
+    lost = _lost(before, after, names)
     if lost and said == "better":
         said = "not shown"
     return Comparison(
@@ -225,6 +226,13 @@ def _cut(found: PairedDifference, before: Evaluation, after: Evaluation) -> tupl
         return found.low, found.high
     width = max(before.limits[1], after.limits[1]) - min(before.limits[0], after.limits[0])
     return max(found.low, -width), min(found.high, width)
+
+
+def _lost(before: Evaluation, after: Evaluation, names: Sequence[str]) -> int:
+    """On how many examples `after` loses answers, where that is more than chance; by clusters, where there are."""
+    shares = before.missing_shares(), after.missing_shares()
+    units = [cluster_sums(each, names)[0] for each in shares] if names else shares
+    return sum(new > old for old, new in zip(*shares)) if lost_more(*units) else 0
 
 
 def _bounds(before: Evaluation, after: Evaluation) -> tuple[float, float] | None:

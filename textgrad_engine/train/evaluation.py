@@ -108,6 +108,10 @@ class Evaluation:
         """For each example the least and the greatest score that it could have; None as for `bounds`."""
         return None if self.limits is None else item_bounds(self._samples, self.limits)
 
+    def missing_shares(self) -> list[float]:
+        """For each example the share of its answers that were not to be had: 0 or 1, with repeats also between."""
+        return [row.count(None) / len(row) for row in self._samples]
+
     @property
     def _samples(self) -> tuple[tuple[float | None, ...], ...]:
         return self.samples or tuple((score,) for score in self.scores)
