@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.pseudo import only_at
 from textgrad_engine.train.scores import cluster_sums
 from textgrad_engine.train.statistics import (
     PairedDifference,
@@ -34,8 +35,8 @@ class Comparison:
 
     Attributes:
         difference: the mean difference, after minus before.
-        interval: its 95% interval; where the worst and the best score are known, cut off at the largest difference that
-            there can be.
+        interval: its 95% interval; where the worst and the best score are known, as `paired_difference` has it between
+            limits. Where they are not, and the differences are all equal, it is infinite.
         p_value: how probable a difference at least as large is when there is none (two-sided).
         verdict: ``"better"``, ``"worse"`` or ``"not shown"``.
         n: how many examples both have a score for.
@@ -43,7 +44,7 @@ class Comparison:
             other candidates were named.
         candidates: how many candidates were tried on these examples, the compared one included.
         detectable: the smallest true difference that would have been found 4 times in 5; infinite when none would, None
-            when the scores show no spread to work it out from.
+            when the scores show no spread to work it out from, and nobody knows their limits.
         clusters: how many clusters the examples come in; None when each stands for itself.
         bounds: the difference if every missing score were against `after`, and if every one were for it; None when
             nothing is missing, or the scale of the scores is not known.
@@ -75,13 +76,15 @@ class Comparison:
             return ""
         if self.lost:
             return f"on {self.lost} examples answers were lost that were there before, more than chance loses"
-        if self.detectable is None:
-            return ""
         size = f"n = {self.n}"
         if self.clusters is not None:
             size += f" in {self.clusters} clusters"
         if self.candidates > 1:
             size += f" and {self.candidates} candidates tried"
+        if self.detectable is None:
+            if not math.isinf(self.interval[0]):
+                return ""
+            return f"with {size} all alike and no scale of the scores, nobody knows what would be seen"
         if math.isinf(self.detectable):
             return f"with {size} no difference would be seen reliably, however large"
         least = f"{self.detectable:.2f}" if self.detectable >= 0.1 else f"{self.detectable:.2g}"
@@ -143,7 +146,8 @@ def compare(
     old, new = _at(before.scores, kept), _at(after.scores, kept)
     names = before.clusters or after.clusters
     clusters = [names[position] for position in kept] if names else None
-    found = _difference(old, new, clusters, confidence, seed)
+    limits = _limits(before, after)
+    found = _difference(old, new, clusters, confidence, limits, seed)
     count = len(tried) + all(each.scores != after.scores for each in tried)
     adjusted = None
     if count > 1:
@@ -154,13 +158,13 @@ def compare(
         said = "not shown"
     return Comparison(
         difference=found.difference,
-        interval=_cut(found, before, after),
+        interval=(found.low, found.high),
         p_value=found.p_value,
         verdict=said,
         n=len(kept),
         adjusted=adjusted,
         candidates=count,
-        detectable=_detectable(old, new, clusters, (1 - confidence) / count),
+        detectable=_detectable(old, new, clusters, limits, (1 - confidence) / count),
         clusters=None if clusters is None else len(set(clusters)),
         bounds=_bounds(before, after),
         lost=lost,
@@ -171,17 +175,25 @@ def _at(scores: Sequence[float | None], positions: Sequence[int]) -> list[float]
     return [score for position in positions if (score := scores[position]) is not None]
 
 
-def _binary(*rows: Sequence[float]) -> bool:
-    return all(score in (0.0, 1.0) for row in rows for score in row)
+def _limits(before: Evaluation, after: Evaluation) -> tuple[float, float] | None:
+    """The worst and the best score of either; None where nobody knows."""
+    if before.limits is None or after.limits is None:
+        return None
+    return min(before.limits[0], after.limits[0]), max(before.limits[1], after.limits[1])
 
 
 def _difference(
-    old: Sequence[float], new: Sequence[float], clusters: Sequence[str] | None, confidence: float, seed: int
+    old: Sequence[float],
+    new: Sequence[float],
+    clusters: Sequence[str] | None,
+    confidence: float,
+    limits: tuple[float, float] | None,
+    seed: int,
 ) -> PairedDifference:
     if clusters is not None:
-        return clustered_difference(old, new, clusters, confidence, seed=seed)
-    found = paired_difference(old, new, confidence)
-    if len(old) > _FEW or _binary(old, new):
+        return clustered_difference(old, new, clusters, confidence, limits, seed=seed)
+    found = paired_difference(old, new, confidence, limits)
+    if len(old) > _FEW or (limits is not None and only_at(limits, old, new)):
         return found
     flipped = sign_flip([b - a for a, b in zip(old, new)], seed=seed)
     return found._replace(p_value=max(found.p_value, flipped))
@@ -202,30 +214,30 @@ def _adjusted(
 
 
 def _detectable(
-    old: Sequence[float], new: Sequence[float], clusters: Sequence[str] | None, alpha: float
+    old: Sequence[float],
+    new: Sequence[float],
+    clusters: Sequence[str] | None,
+    limits: tuple[float, float] | None,
+    alpha: float,
 ) -> float | None:
     """The minimum detectable effect at 80% power."""
-    n = len(old)
     differences = [b - a for a, b in zip(old, new)]
-    if clusters is None and _binary(old, new):
-        changed = sum(map(bool, differences))
-        # Two more changed ones, as in the interval: none of 20 does not mean that none ever changes.
-        return minimum_detectable_effect(n, discordance=(changed + 2) / (n + 2), alpha=alpha)
-    units = n if clusters is None else len(set(clusters))
-    if 2.0 ** (1 - units) > alpha + 1e-12:  # so few signs never come out alike rarely enough
-        return math.inf
-    error = clustered_error(differences, range(n) if clusters is None else clusters)
-    if error <= 1e-12:
-        return None
-    return minimum_detectable_effect(units, sd=error * math.sqrt(units), alpha=alpha)
-
-
-def _cut(found: PairedDifference, before: Evaluation, after: Evaluation) -> tuple[float, float]:
-    """The interval of a difference, without what no two scores can differ by."""
-    if before.limits is None or after.limits is None or math.isinf(found.low):
-        return found.low, found.high
-    width = max(before.limits[1], after.limits[1]) - min(before.limits[0], after.limits[0])
-    return max(found.low, -width), min(found.high, width)
+    n = len(old)
+    # What was seen with one more of each kind, as in the interval: none of 20 does not mean that none ever changes.
+    if limits is not None and clusters is None and only_at(limits, old, new):
+        share = (sum(map(bool, differences)) + 2) / (n + 2)
+        return (limits[1] - limits[0]) * minimum_detectable_effect(n, discordance=share, alpha=alpha)
+    names = range(n) if clusters is None else clusters
+    units = len(set(names))
+    if limits is not None:
+        largest = limits[1] - limits[0]
+        sd = clustered_error(differences, names, largest) * math.sqrt(units + 2)
+        return minimum_detectable_effect(units, sd=sd, largest=largest, alpha=alpha)
+    each = minimum_detectable_effect(units, sd=1.0, alpha=alpha)
+    if math.isinf(each):
+        return each
+    error = clustered_error(differences, names)
+    return each * error * math.sqrt(units) if error > 1e-12 else None
 
 
 def _lost(before: Evaluation, after: Evaluation, names: Sequence[str]) -> int:
