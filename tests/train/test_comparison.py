@@ -61,6 +61,16 @@ def test_many_examples_in_few_clusters_show_little() -> None:
     assert found.remark.startswith("with n = 60 in 10 clusters a difference under 0.6")
 
 
+def test_copies_of_examples_can_show_as_much_as_the_examples() -> None:
+    """Twenty questions that stand there twice each: interval and what would not be seen are those of twenty."""
+    before, after = [1.0] * 17 + [0.0] * 3, [1.0] * 16 + [0.0] * 2 + [1.0] * 2
+    once = compare(scored(*before), scored(*after))
+    names = tuple(str(n // 2) for n in range(40))
+    old, new = ([score for score in scores for _ in range(2)] for scores in (before, after))
+    twice = compare(scored(*old, clusters=names), scored(*new, clusters=names))
+    assert (twice.interval, twice.detectable) == (pytest.approx(once.interval), once.detectable)
+
+
 def test_the_best_of_many_is_judged_as_such() -> None:
     """Better by itself, not shown as the best of thirty; and better still when the gain is large."""
     source = random.Random(2)

@@ -205,7 +205,7 @@ def none_kept(result: TrainResult) -> str:
     if not refused:
         return "no change did better"
     were = "was" if len(refused) == 1 else "were"
-    first = f"{'first ' if len(refused) > 1 else ''}{refused[0].removeprefix('refused: ')}"
+    first = f"{'first: ' if len(refused) > 1 else ''}{refused[0].removeprefix('refused: ')}"
     return f"{plural(len(refused), 'change')} did better and {were} refused by the guards ({first})"
 
 

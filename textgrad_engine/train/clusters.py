@@ -20,7 +20,7 @@ from textgrad_engine.train.distributions import normal_cdf, t_quantile
 from textgrad_engine.train.intervals import PairedDifference, mean_interval, paired_difference, t_test
 from textgrad_engine.train.permutation import sign_flip
 from textgrad_engine.train.pseudo import known_limits, pseudo_differences, pseudo_scores
-from textgrad_engine.train.scores import check_confidence, cluster_sums, finite_scores, same_length
+from textgrad_engine.train.scores import check_confidence, cluster_means, cluster_sums, finite_scores, same_length
 
 __all__ = ["bootstrap_interval", "clustered_difference", "clustered_error", "clustered_interval", "clustered_t"]
 
@@ -46,7 +46,7 @@ def clustered_error(values: Iterable[float], clusters: Sequence[Hashable], large
         >>> round(clustered_error([1, 1, 0, 0], ["a", "b", "c", "d"]), 3)
         0.289
     """
-    means, sizes = _means(finite_scores("values", values), clusters)
+    means, sizes = cluster_means(finite_scores("values", values), clusters)
     if largest is not None:
         return _error(*_with(means, sizes, pseudo_differences(means, largest)))
     if len(means) < 2:
@@ -68,7 +68,7 @@ def clustered_t(values: Sequence[float], clusters: Sequence[Hashable], confidenc
         >>> [round(each, 2) for each in clustered_t([0.9, 0.8, 0.2, 0.3, 0.6, 0.7], [1, 1, 2, 2, 3, 3])[:3]]
         [0.58, -0.18, 1.34]
     """
-    return _t_of_clusters(*_means(values, clusters), confidence)
+    return _t_of_clusters(*cluster_means(values, clusters), confidence)
 
 
 def clustered_interval(
@@ -101,7 +101,7 @@ def clustered_interval(
     """
     numbers = finite_scores("values", values)
     limits = known_limits(bounds, numbers)
-    means, sizes = _means(numbers, clusters)
+    means, sizes = cluster_means(numbers, clusters)
     if limits is None:
         return _t_of_clusters(means, sizes, confidence)[1:3]
     if len(set(sizes)) == 1:
@@ -149,12 +149,12 @@ def clustered_difference(
     same_length(first, second)
     limits = known_limits(bounds, first, second)
     differences = [new - old for old, new in zip(first, second)]
-    means, sizes = _means(differences, clusters)
+    means, sizes = cluster_means(differences, clusters)
     p_value = sign_flip([mean * size for mean, size in zip(means, sizes)], seed=seed)
     if limits is None:
         return _t_of_clusters(means, sizes, confidence)._replace(p_value=p_value)
     if len(set(sizes)) == 1:
-        old, new = (_cut(_means(each, clusters)[0], limits) for each in (first, second))
+        old, new = (_cut(cluster_means(each, clusters)[0], limits) for each in (first, second))
         return paired_difference(old, new, confidence, limits)._replace(p_value=p_value)
     largest = limits[1] - limits[0]
     found = _t_of_clusters(*_with(means, sizes, pseudo_differences(means, largest)), confidence)
@@ -215,11 +215,6 @@ def _error(means: Sequence[float], sizes: Sequence[float]) -> float:
     mean = math.fsum(each * size for each, size in zip(means, sizes)) / n
     squares = math.fsum((size * (each - mean)) ** 2 for each, size in zip(means, sizes))
     return math.sqrt(squares * groups / (groups - 1)) / n
-
-
-def _means(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[list[float], list[int]]:
-    sums, sizes = cluster_sums(values, clusters)
-    return [total / size for total, size in zip(sums, sizes)], sizes
 
 
 def _cut(means: list[float], limits: tuple[float, float]) -> list[float]:

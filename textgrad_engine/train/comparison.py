@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.pseudo import only_at
-from textgrad_engine.train.scores import cluster_sums
+from textgrad_engine.train.scores import cluster_means, cluster_sums
 from textgrad_engine.train.statistics import (
     PairedDifference,
     Verdict,
@@ -222,13 +222,13 @@ def _detectable(
 ) -> float | None:
     """The minimum detectable effect at 80% power."""
     differences = [b - a for a, b in zip(old, new)]
-    n = len(old)
+    names = range(len(old)) if clusters is None else clusters
+    first, second = cluster_means(old, names)[0], cluster_means(new, names)[0]
+    units = len(first)
     # What was seen with one more of each kind, as in the interval: none of 20 does not mean that none ever changes.
-    if limits is not None and clusters is None and only_at(limits, old, new):
-        share = (sum(map(bool, differences)) + 2) / (n + 2)
-        return (limits[1] - limits[0]) * minimum_detectable_effect(n, discordance=share, alpha=alpha)
-    names = range(n) if clusters is None else clusters
-    units = len(set(names))
+    if limits is not None and only_at(limits, first, second):
+        share = (sum(a != b for a, b in zip(first, second)) + 2) / (units + 2)
+        return (limits[1] - limits[0]) * minimum_detectable_effect(units, discordance=share, alpha=alpha)
     if limits is not None:
         largest = limits[1] - limits[0]
         sd = clustered_error(differences, names, largest) * math.sqrt(units + 2)
