@@ -58,17 +58,24 @@ def test_the_whole_report(result: TrainResult) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "said"), [((1.0, 1.0, 0.0), "fails 1 of 3 validation examples"), ((1.0, 0.0, 0.0), ""), ((4.0,), "")]
+    ("scores", "scale", "said"),
+    [
+        ((1.0, 1.0, 0.0), None, "fails 1 of 3 validation examples"),
+        ((1.0, 0.0, 0.0), None, ""),
+        ((4.0,), None, ""),
+        ((5.0, 4.0, 5.0), (1.0, 5.0), "fails 1 of 3 validation examples"),
+        ((1.0, 1.0, 1.0), (1.0, 5.0), ""),
+    ],
 )
 def test_too_few_failures_to_win_on_are_named(
-    result: TrainResult, changed: Any, scores: tuple[float, ...], said: str
+    result: TrainResult, changed: Any, scores: tuple[float, ...], scale: tuple[float, float] | None, said: str
 ) -> None:
     """With three examples nothing can be shown, and "no change did better" alone would blame the optimizer."""
     race = RaceRecord("no difference", ("a",), (0.0,), (0.0,), 0.5, 0.0)
-    val = Evaluation(tuple("abc"[: len(scores)]), scores, ("",) * len(scores), {})
+    val = Evaluation(tuple("abc"[: len(scores)]), scores, ("",) * len(scores), {}, scale=scale)
     same = changed(best=result.seed, seed_val=val, best_val=val, steps=(replace(result.steps[0], race=race),))
     text = " ".join(render(same).split())
-    assert ("a change is kept only if it does better on 2 at least" in text) == bool(said)
+    assert ("better on 2 at least, so only a shorter text could be kept" in text) == bool(said)
     assert said in text
     assert "validation examples, and a change" not in render(changed(best=result.seed, seed_val=val, steps=()))
 
@@ -105,6 +112,32 @@ def test_when_nothing_did_better(changed: Any) -> None:
     assert "the best prompt is the seed prompt: no change did better" in render(same)
     assert as_json(same)["verdict"] is None
     assert "no change did better" in one_line(same)
+
+
+@pytest.mark.parametrize(("times", "said"), [(1, "1 change did better and was"), (2, "2 changes did better and were")])
+def test_changes_that_did_better_and_were_refused_are_told(
+    result: TrainResult, changed: Any, times: int, said: str
+) -> None:
+    """ "No change did better" would blame the optimizer for what the guards decided."""
+    race = RaceRecord("better", ("a",), (0.0,), (1.0,), 0.99, 1.0)
+    step = replace(result.steps[0], kept=False, race=race, why="refused: with it the answer to w13 is wrong")
+    same = changed(best=result.seed, best_test=result.seed_test, steps=(step,) * times)
+    for text in (" ".join(render(same).split()), one_line(same)):
+        assert f"{said} refused by the guards (" in text
+        assert "with it the answer to w13 is wrong)" in text
+        assert "no change did better" not in text
+
+
+def test_how_often_it_is_found_is_said_of_sizes_alone(changed: Any) -> None:
+    """Not of answers that were lost, nor where no difference would be seen."""
+    seed, few = (Evaluation(tuple("abcde"[:n]), (0.0,) * n, ("",) * n, {}) for n in (5, 5))
+    text = " ".join(render(changed(seed_test=seed, best_test=few, comparison=compare(seed, few))).split())
+    assert "no difference would be seen reliably, however large." in text
+    ids = tuple(str(n) for n in range(40))
+    before = Evaluation(ids, (0.0,) * 12 + (1.0,) * 28, ids, {})
+    after = Evaluation(ids, (1.0,) * 12 + (None,) * 10 + (1.0,) * 18, ids, {})
+    text = " ".join(render(changed(comparison=compare(before, after))).split())
+    assert "On 10 examples answers were lost that were there before, more than chance loses." in text
 
 
 def test_no_difference_is_called_so(changed: Any) -> None:
@@ -169,8 +202,8 @@ def test_samples_and_clusters_are_part_of_the_size(changed: Any) -> None:
 
 def test_what_is_infinite_is_null_for_machines(changed: Any) -> None:
     """JSON has no infinity, and a reader that is strict would refuse the whole report."""
-    one = Evaluation(("a",), (0.2,), ("x",), {})
-    other = Evaluation(("a",), (0.4,), ("x",), {})
+    one = Evaluation(("a",), (2.0,), ("x",), {})
+    other = Evaluation(("a",), (4.0,), ("x",), {})
     document = as_json(changed(seed_test=one, best_test=other, comparison=compare(one, other)))
     json.dumps(document, allow_nan=False)
     assert document["comparison"]["interval"] == [None, None]

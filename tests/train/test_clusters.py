@@ -87,7 +87,8 @@ def test_without_spread_clusters_are_the_examples() -> None:
     assert clustered_interval([0] * 40, [n % 8 for n in range(40)]) == wilson_interval(0, 8)
     assert clustered_interval([0.5] * 10, [n % 5 for n in range(10)]) == (-INF, INF)
     assert clustered_interval([0.2, 0.9], ["a", "a"]) == (-INF, INF)
-    assert clustered_difference([0, 0, 0], [1, 0, 1], ["a"] * 3)[1:] == (-INF, INF, 1.0)
+    assert clustered_difference([0, 0, 0], [1, 0, 1], ["a"] * 3)[1:] == (-1.0, 1.0, 1.0)
+    assert clustered_difference([0, 0, 0], [1, 0, 3], ["a"] * 3)[1:] == (-INF, INF, 1.0)
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0)])
@@ -99,6 +100,32 @@ def test_where_all_examples_change_alike_the_interval_is_not_a_point(before: flo
     assert (found.low, found.high) == paired_difference([before] * 9, [after] * 9)[1:3]
     assert found.high - found.low > alone.high - alone.low > 0
     assert found.difference == after - before
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_clusters_of_several_sizes_without_spread_are_no_point(score: float) -> None:
+    """Between known limits clusters that were not seen are added: nothing changed, and something may."""
+    names = [0] * 4 + [1] * 7 + [2] * 2 + [3] * 7
+    found = clustered_difference([score] * 20, [score] * 20, names)
+    assert found.low == -found.high < -0.2
+    low, high = clustered_interval([score] * 20, names)
+    assert (low, high) == ((pytest.approx(0), high) if score == 0 else (low, pytest.approx(1)))
+    assert 0.4 < high - low < 1
+    free = clustered_difference([3.0] * 20, [3.0] * 20, names)
+    assert (free.low, free.high) == (-INF, INF)
+
+
+def test_the_order_of_clusters_and_the_unit_of_scores_change_nothing() -> None:
+    """A scale of ten gives ten times the interval, and limits that rounding passes are kept."""
+    source = random.Random(4)
+    before, after = ([source.choice([0.0, 0.5, 1.0]) for _ in range(30)] for _ in range(2))
+    names = [source.randint(0, 7) for _ in range(30)]
+    found = clustered_difference(before, after, names, bounds=(0, 1))
+    other = clustered_difference(before[::-1], after[::-1], names[::-1], bounds=(0, 1))
+    assert found == pytest.approx(other)
+    tens = clustered_difference([10 * each for each in before], [10 * each for each in after], names, bounds=(0, 10))
+    assert tens[:3] == pytest.approx([10 * each for each in found[:3]])
+    assert clustered_interval([0.9] * 9, [n // 3 for n in range(9)], bounds=(0.1, 0.9))[1] == pytest.approx(0.9)
 
 
 def test_five_clusters_claim_nothing() -> None:

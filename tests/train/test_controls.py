@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine import budget, nn, templates, use_models
 from textgrad_engine.errors import BadRequest
-from textgrad_engine.llm import Request, resolve
+from textgrad_engine.llm import Completion, Request, resolve
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.optim import TGD, PatchSearch
 from textgrad_engine.optim.contracts import Requires
@@ -116,6 +116,25 @@ def test_the_test_set_is_opened_once_more_for_texts_that_are_new() -> None:
     assert result.controls is not None
     changed = [made for made in result.controls.each if made.best != result.seed]
     assert result.openings == 1 + bool(changed)
+
+
+def test_where_time_counts_the_test_answers_of_controls_are_timed() -> None:
+    """As those of the optimizer's texts are, so that they can stand beside each other."""
+    contrary = Contrary()
+    contrary.model = FunctionModel(
+        lambda request: (
+            Completion(text=contrary.answer(request), latency=0.5)
+            if request.purpose == "forward"
+            else contrary.answer(request)
+        )
+    )
+    result = contrary.fit(latency_weight=0)
+    assert result.best_test is not None
+    assert result.controls is not None
+    rewrites = result.controls.each[0]
+    assert rewrites.best != result.best
+    assert rewrites.test is not None
+    assert rewrites.test.latency == result.best_test.latency == (0.5,) * 12
 
 
 def test_without_a_test_set_validation_compares() -> None:

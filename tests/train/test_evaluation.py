@@ -55,15 +55,14 @@ def test_the_interval_goes_by_clusters() -> None:
 def test_the_interval_ends_at_the_scale() -> None:
     """No mean of scores between 0 and 1 is above 1, nor one of a judge below its worst; else nobody knows an end."""
     high = (1.0, 1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 0.5)
-    free = mean_interval(high)
-    assert free[1] > 1
-    assert scored(*high).interval == (free[0], 1.0)
-    assert str(scored(*high)) == "0.875 [0.681, 1.000] on 8 examples"
-    assert scored(*high, scale=(0.5, 2.0)).interval == free
+    assert scored(*high).interval == mean_interval(high, bounds=(0, 1))
+    assert str(scored(*high)) == "0.875 [0.497, 1.000] on 8 examples"
+    assert scored(*high, scale=(0.5, 2.0)).interval == mean_interval(high, bounds=(0.5, 2.0))
     assert scored(*high, 1.5).interval == mean_interval((*high, 1.5))
+    assert mean_interval((*high, 1.5))[1] > 1
     assert scored(1.0, 1.0, 1.0, 1.0, 3.0, scale=(1.0, 5.0)).interval[0] == 1.0
-    assert scored(0.5, 0.7, 0.9, clusters=("a", "a", "b")).interval == (0.0, 1.0)
-    assert scored(0.5, 0.5).interval == (-math.inf, math.inf)
+    assert scored(0.5, 0.7, 0.9, clusters=("a", "a", "b")).interval[1] == 1.0
+    assert scored(0.5, 0.5, 1.5, 1.5, clusters=("a", "b", "a", "b")).interval == (-math.inf, math.inf)
 
 
 def test_repeats_are_no_further_examples() -> None:
@@ -71,7 +70,7 @@ def test_repeats_are_no_further_examples() -> None:
     samples = ((1.0, 0.0), (1.0, 1.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0))
     means = (0.5, 1.0, 0.0, 0.5, 1.0)
     found = scored(*means, samples=samples)
-    assert found.interval == (mean_interval(means)[0], 1.0)
+    assert found.interval == mean_interval(means, bounds=(0, 1))
     assert found.spread is not None
     assert found.spread.within == pytest.approx(0.2)
     assert found.spread.between == pytest.approx(0.175 - 0.1)

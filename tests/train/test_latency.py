@@ -280,6 +280,24 @@ def test_few_examples_show_no_difference() -> None:
     assert latency_change(old, Evaluation(("a",), (1.0,), ("",), {})) is None
 
 
+def test_documents_that_are_slow_together_are_no_examples_by_themselves() -> None:
+    """Texts that are equally fast, run while the endpoint is more or less busy: claims at most 5 times in 100."""
+    source = random.Random(1)
+    names = tuple(str(n // 8) for n in range(96))
+    ids, ones = tuple(str(n) for n in range(96)), (1.0,) * 96
+    claims = {"clusters": 0, "examples": 0}
+    for _ in range(200):
+        found = []
+        for _ in range(2):
+            busy = [source.gauss(0, 0.3) for _ in range(12)]
+            found.append(tuple(2 + busy[n // 8] + source.gauss(0, 0.3) for n in range(96)))
+        for kind, clusters in (("clusters", names), ("examples", ())):
+            before, after = (Evaluation(ids, ones, ids, {}, clusters=clusters, latency=times) for times in found)
+            claims[kind] += latency_change(before, after).verdict != "not shown"  # type: ignore[union-attr]
+    assert claims["clusters"] <= 14
+    assert claims["examples"] > 60
+
+
 def test_the_final_choice_charges_for_time_too() -> None:
     """Texts that won their races must be worth their time over the whole validation set, beside the seed texts."""
 

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from textgrad_engine.train import Evaluation, compare
 from textgrad_engine.train.statistics import (
     mcnemar,
     mcnemar_power,
     minimum_detectable_effect,
     needed_n,
+    normal_cdf,
     paired_difference,
     verdict,
 )
@@ -31,6 +33,9 @@ from textgrad_engine.train.statistics import (
         (lambda: minimum_detectable_effect(10, discordance=1.2), "discordance=1.2"),
         (lambda: minimum_detectable_effect(10, sd=1, power=0.01), "alpha < power"),
         (lambda: minimum_detectable_effect(10, sd=1, alpha=0), "alpha=0"),
+        (lambda: minimum_detectable_effect(10, sd=1, largest=0), "largest=0, sd=1"),
+        (lambda: minimum_detectable_effect(10, discordance=0.1, largest=1), "goes with sd"),
+        (lambda: needed_n(2, sd=1, largest=1), "more than the largest one, largest=1"),
         (lambda: needed_n(0, sd=1), "a difference of 0"),
         (lambda: needed_n(math.nan, sd=1), "a difference of nan"),
         (lambda: needed_n(0.3, discordance=0.2), "more than the share"),
@@ -96,6 +101,54 @@ def test_six_examples_are_the_fewest_that_show_anything() -> None:
     assert minimum_detectable_effect(5, discordance=0.5) == math.inf
     assert minimum_detectable_effect(8, discordance=0.1) < 1
     assert minimum_detectable_effect(1, sd=0.5) == math.inf
+    assert minimum_detectable_effect(5, sd=0.5) == math.inf
+    assert minimum_detectable_effect(5, sd=0.5, alpha=0.1) < math.inf
+    assert needed_n(5.0, sd=0.1) == 6
+
+
+def test_six_differences_are_found_where_all_are_of_one_sign() -> None:
+    """The sign flips of six come to 1 in 32 at the least; where that is likely enough, so is the verdict."""
+    effect = minimum_detectable_effect(6, sd=0.1)
+    assert normal_cdf(effect / 0.1) ** 6 == pytest.approx(0.8)
+    assert minimum_detectable_effect(200, sd=0.1) == pytest.approx(0.0199, abs=1e-4)
+
+
+def test_between_limits_no_more_than_these_can_be_seen() -> None:
+    """And with many examples what is added makes no difference any more."""
+    assert minimum_detectable_effect(6, sd=0.6, largest=1.0) == math.inf
+    free, limited = (minimum_detectable_effect(2000, sd=0.2, largest=largest) for largest in (None, 1.0))
+    assert free <= limited < 1.01 * free
+    assert minimum_detectable_effect(40, sd=2.0, largest=4.0) == pytest.approx(
+        4 * minimum_detectable_effect(40, sd=0.5, largest=1.0), abs=1e-3
+    )
+    n = needed_n(0.2, sd=0.3, largest=1.0)
+    seen = [minimum_detectable_effect(each, sd=0.3, largest=1.0) for each in (n, n - 1)]
+    assert seen[0] <= 0.2 < seen[1]
+    assert n > needed_n(0.2, sd=0.3)
+
+
+@pytest.mark.parametrize(
+    ("n", "sd", "largest"),
+    [(6, 0.1, None), (8, 0.1, None), (12, 0.1, None), (6, 0.1, 1.0), (8, 0.25, 1.0), (10, 0.25, 1.0), (50, 0.25, 1.0)],
+)
+def test_a_comparison_finds_what_it_says_it_would(n: int, sd: float, largest: float | None) -> None:
+    """Graded scores, with and without known limits, through all that a verdict needs: 80 times in 100."""
+    effect = minimum_detectable_effect(n, sd=sd, largest=largest)
+    source = random.Random(3)
+    names = tuple(str(each) for each in range(n))
+    trials = 400
+    found = 0
+    for trial in range(trials):
+        changes = [source.gauss(effect, sd) for _ in range(n)]
+        before = [max(0.0, -change) for change in changes]
+        after = [max(0.0, change) for change in changes]
+        if largest is None:
+            before, after = [score + 10 for score in before], [score + 10 for score in after]
+        else:
+            after = [min(largest, score) for score in after]
+        both = (Evaluation(names, tuple(scores), names, {}) for scores in (before, after))
+        found += compare(*both, seed=trial).verdict == "better"
+    assert found / trials == pytest.approx(0.8, abs=0.06)
 
 
 @given(n=st.integers(8, 120), discordance=st.floats(0.01, 0.6))

@@ -110,6 +110,13 @@ def test_nothing_that_is_needed_can_be_spared() -> None:
     assert "Left out of the prompt: nothing" in render_shrunk(result)
 
 
+def test_the_report_says_what_the_examples_could_not_show() -> None:
+    """No difference shown of two prompts is worth as much as the comparison could see."""
+    _, result = short("Shout odd words.\nWhisper w40.\nBe kind.")
+    assert result.comparison.remark.startswith("with n = ")
+    assert result.comparison.remark[1:] in " ".join(render_shrunk(result).split())
+
+
 def test_a_limit_of_tries_and_of_the_budget() -> None:
     """Both end it with what was found until then, and say so."""
     _, few = short(max_tries=2)

@@ -178,16 +178,34 @@ def test_one_score_shows_no_spread() -> None:
     assert paired_difference([0.2], [0.9])[1:] == (-INF, INF, 1.0)
 
 
-def test_equal_scores_need_six_examples_to_count() -> None:
-    """A width of zero is claimed only where the range of the sample is an interval in its own right."""
-    assert mean_interval([0.7] * 5) == (-INF, INF)
-    assert mean_interval([0.7] * 6) == pytest.approx((0.7, 0.7))
+def test_equal_scores_between_unknown_limits_say_nothing_of_others() -> None:
+    """However many there are: no width of zero, and so no verdict."""
+    assert mean_interval([0.7] * 5) == mean_interval([0.7] * 60) == (-INF, INF)
     five = paired_difference([0.2, 0.5, 0.3, 0.1, 0.8], [0.3, 0.6, 0.4, 0.2, 0.9])
     assert five == (pytest.approx(0.1), -INF, INF, 0.0625)
     six = paired_difference([0.25] * 6, [0.5] * 6)
-    assert six == (0.25, 0.25, 0.25, 2**-5)
-    assert verdict(*six[1:]) == "better"
-    assert paired_difference([0.3] * 8, [0.3] * 8) == (0, 0, 0, 1)
+    assert six == (0.25, -INF, INF, 2**-5)
+    assert verdict(*six[1:]) == "not shown"
+    assert paired_difference([0.3] * 8, [0.3] * 8) == (0, -INF, INF, 1)
+
+
+def test_scores_at_two_limits_are_a_proportion_on_any_scale() -> None:
+    """Ten points or one point for a right answer: the same interval in other units, and McNemar's p-value."""
+    before, after = [0.0] * 4 + [1.0] * 46, [1.0] * 50
+    plain = paired_difference(before, after)
+    scaled = paired_difference([10 * each for each in before], [10.0] * 50, bounds=(0, 10))
+    assert scaled == pytest.approx((10 * plain.difference, 10 * plain.low, 10 * plain.high, plain.p_value))
+    low, high = wilson_interval(46, 50)
+    assert mean_interval([1 + 4 * each for each in before], bounds=(1, 5)) == pytest.approx((1 + 4 * low, 1 + 4 * high))
+
+
+def test_what_a_proportion_is_is_decided_by_the_limits() -> None:
+    """Ones and noughts of a scale to ten are its low end, and say that little better may come."""
+    assert mean_interval([1.0] * 20, bounds=(0, 10))[1] > 2
+    assert paired_difference([1.0] * 20, [1.0] * 20, bounds=(0, 10)).high > 1
+    assert mean_interval([1.0] * 20) == wilson_interval(20, 20)
+    with pytest.raises(ValueError, match="outside of the bounds"):
+        paired_difference([0.5], [2.0], bounds=(0, 1))
 
 
 def test_values_of_zero_and_one_are_a_proportion() -> None:

@@ -37,6 +37,7 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
         "",
         hanging("  ", "  ", f"The short prompt against the whole one: {said(result.comparison)} on validation."),
         indented("It was chosen there, so its score there flatters it.", 2, "dim"),
+        *([hanging("  ", "  ", f"{remark[:1].upper()}{remark[1:]}.")] if (remark := result.comparison.remark) else []),
         "",
         *_front(result),
         "",

@@ -9,7 +9,7 @@ from textgrad_engine.optim import Evidence
 from textgrad_engine.report.difference import DiffLine, Op, diff_of, origins_from_steps
 from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage, Trial
 from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
-from textgrad_engine.report.view import ParameterView, View, view_of
+from textgrad_engine.report.view import ParameterView, View, none_kept, view_of
 from textgrad_engine.report.words import count, duration, in_order, money, plural, score, short
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import StepEnded
@@ -242,7 +242,7 @@ def one_line(result: TrainResult) -> str:
     if result.seed_val is None:
         parts.append("nothing was measured")
     elif result.seed == result.best:
-        parts.append("no change did better")
+        parts.append(none_kept(result))
     elif result.comparison is not None:
         found = result.comparison
         parts.append(f"{found.verdict} on {result.compared_on} ({score(found.difference, True)})")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
@@ -15,7 +16,18 @@ from textgrad_engine.train import Comparison, Evaluation, TrainResult
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.latency import latency_change
 
-__all__ = ["ControlRow", "ParameterView", "ScoreRow", "UsageRow", "View", "lost", "said", "size", "view_of"]
+__all__ = [
+    "ControlRow",
+    "ParameterView",
+    "ScoreRow",
+    "UsageRow",
+    "View",
+    "lost",
+    "none_kept",
+    "said",
+    "size",
+    "view_of",
+]
 
 Tone = Literal["good", "bad", "plain"]
 
@@ -174,13 +186,27 @@ def _verdict(result: TrainResult) -> tuple[str, Tone]:
     if result.seed_val is None:
         return "not measured: the run ended before the seed prompt was scored", "plain"
     if result.seed == result.best:
-        return "the best prompt is the seed prompt: no change did better", "plain"
+        return f"the best prompt is the seed prompt: {none_kept(result)}", "plain"
     found = result.comparison
     if found is None or result.compared_on is None:
         return "not measured: the run ended before both prompts were tested", "plain"
     on = {"test": "on test", "val": "on validation only, which chose this prompt"}[result.compared_on]
     tone: Tone = "plain" if result.compared_on == "val" else _TONES[found.verdict]
     return f"{said(found)} {on}", tone
+
+
+def none_kept(result: TrainResult) -> str:
+    """Why the seed prompt is still the best one, in words."""
+    refused = [
+        step.why
+        for step in result.steps
+        if step.race is not None and step.race.outcome == "better" and step.why.startswith("refused: ")
+    ]
+    if not refused:
+        return "no change did better"
+    were = "was" if len(refused) == 1 else "were"
+    first = f"{'first: ' if len(refused) > 1 else ''}{refused[0].removeprefix('refused: ')}"
+    return f"{plural(len(refused), 'change')} did better and {were} refused by the guards ({first})"
 
 
 def _controls(result: TrainResult) -> Iterator[ControlRow]:
@@ -249,7 +275,9 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
     found = result.comparison if result.seed != result.best else None
     notes = []
     if found is not None and found.remark:
-        notes.append(f"{found.remark[:1].upper()}{found.remark[1:]} (found 4 times in 5).")
+        reliably = found.detectable is not None and math.isfinite(found.detectable) and not found.lost
+        often = " (found 4 times in 5)" if reliably else ""
+        notes.append(f"{found.remark[:1].upper()}{found.remark[1:]}{often}.")
     if result.candidates:
         notes.append(
             f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
@@ -292,15 +320,17 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
 
 
 def _too_few(result: TrainResult) -> Iterator[str]:
-    """Where no change could have won its race, however good it was."""
+    """Where no change could have won its race by doing better, however good it was."""
     if result.seed != result.best or result.seed_val is None or all(step.race is None for step in result.steps):
         return
-    scores = [score for score in result.seed_val.scores if score is not None]
-    failed = sum(score < 1.0 for score in scores)
-    if failed < FEWEST and all(0.0 <= score <= 1.0 for score in scores):  # on another scale, who knows the best score
+    scores = result.seed_val.answered
+    marks = marks_of(result.seed_val.limits, scores)
+    failed = sum(score < marks.top for score in scores)
+    if marks.known and failed < FEWEST:
         yield (
             f"The seed prompt fails {failed} of {plural(len(scores), 'validation example')}, and a change is kept only "
-            f"if it does better on {FEWEST} at least, so none could be; add validation examples that it fails."
+            f"if it does better on {FEWEST} at least, so only a shorter text could be kept; add validation examples "
+            "that it fails."
         )
 
 

@@ -17,14 +17,15 @@ import random
 from collections.abc import Hashable, Iterable, Sequence
 
 from textgrad_engine.train.distributions import normal_cdf, t_quantile
-from textgrad_engine.train.intervals import PairedDifference, paired_difference, t_test, wilson_interval
+from textgrad_engine.train.intervals import PairedDifference, mean_interval, paired_difference, t_test
 from textgrad_engine.train.permutation import sign_flip
-from textgrad_engine.train.scores import check_confidence, cluster_sums, finite_scores, same_length
+from textgrad_engine.train.pseudo import known_limits, pseudo_differences, pseudo_scores
+from textgrad_engine.train.scores import check_confidence, cluster_means, cluster_sums, finite_scores, same_length
 
-__all__ = ["bootstrap_interval", "clustered_difference", "clustered_error", "clustered_interval"]
+__all__ = ["bootstrap_interval", "clustered_difference", "clustered_error", "clustered_interval", "clustered_t"]
 
 
-def clustered_error(values: Iterable[float], clusters: Sequence[Hashable]) -> float:
+def clustered_error(values: Iterable[float], clusters: Sequence[Hashable], largest: float | None = None) -> float:
     """The standard error of a mean when examples come in clusters.
 
     It is the root of ``sum over clusters of (sum of deviations from the mean)²``, times G / (G - 1) for G clusters,
@@ -33,6 +34,8 @@ def clustered_error(values: Iterable[float], clusters: Sequence[Hashable]) -> fl
     Args:
         values: one per example: scores, or differences of two programs' scores.
         clusters: which cluster each example belongs to.
+        largest: for differences, the largest that there can be: clusters of `train.pseudo.pseudo_differences` are added
+            then, as in `clustered_difference` between known limits.
 
     Raises:
         ValueError: there are fewer than two clusters, not as many clusters as values, or a value is not finite.
@@ -43,29 +46,53 @@ def clustered_error(values: Iterable[float], clusters: Sequence[Hashable]) -> fl
         >>> round(clustered_error([1, 1, 0, 0], ["a", "b", "c", "d"]), 3)
         0.289
     """
-    numbers = finite_scores("values", values)
-    sums, sizes = cluster_sums(numbers, clusters)
-    if len(sums) < 2:
+    means, sizes = cluster_means(finite_scores("values", values), clusters)
+    if largest is not None:
+        return _error(*_with(means, sizes, pseudo_differences(means, largest)))
+    if len(means) < 2:
         raise ValueError("one cluster shows no spread between clusters; at least two are needed")
-    return _error(sums, sizes)
+    return _error(means, sizes)
+
+
+def clustered_t(values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95) -> PairedDifference:
+    """The mean with its t-interval when examples come in clusters, of values that have no limits, such as seconds.
+
+    The interval is infinite where no spread is seen; no p-value is worked out.
+
+    Args:
+        values: one per example; finite.
+        clusters: which cluster each example belongs to.
+        confidence: the share of such intervals that hold the true mean.
+
+    Example:
+        >>> [round(each, 2) for each in clustered_t([0.9, 0.8, 0.2, 0.3, 0.6, 0.7], [1, 1, 2, 2, 3, 3])[:3]]
+        [0.58, -0.18, 1.34]
+    """
+    return _t_of_clusters(*cluster_means(values, clusters), confidence)
 
 
 def clustered_interval(
-    values: Iterable[float], clusters: Sequence[Hashable], confidence: float = 0.95
+    values: Iterable[float],
+    clusters: Sequence[Hashable],
+    confidence: float = 0.95,
+    bounds: tuple[float, float] | None = None,
 ) -> tuple[float, float]:
     """The confidence interval of a mean when examples come in clusters: Student's t with the clustered error.
 
     Degrees of freedom are one less than there are clusters. With few clusters of very different sizes it is too
-    narrow (Cameron and Miller 2015, section VI). Where every cluster has the same mean, the clusters are taken as the
-    examples: by Wilson's interval if all scores are 0 or all are 1, else as in `mean_interval`.
+    narrow (Cameron and Miller 2015, section VI). Clusters of one size are examples whose scores are their means, and
+    get the interval of `mean_interval`. Between known limits, clusters of several sizes are added as scores are there,
+    of the mean size.
 
     Args:
         values: one score per example.
         clusters: which cluster each example belongs to.
         confidence: the share of such intervals that hold the true mean.
+        bounds: the least and the greatest possible score, as for `mean_interval`.
 
     Raises:
-        ValueError: as `clustered_error`, but one cluster gives an infinite interval.
+        ValueError: as `clustered_error`, but one cluster gives an infinite interval where the limits are not known; or
+            a value is outside of the bounds.
 
     Example:
         >>> low, high = clustered_interval([0.9, 0.8, 0.2, 0.3, 0.6, 0.7], [1, 1, 2, 2, 3, 3])
@@ -73,12 +100,15 @@ def clustered_interval(
         (-0.18, 1.34)
     """
     numbers = finite_scores("values", values)
-    sums, sizes = cluster_sums(numbers, clusters)
-    if set(numbers) in ({0.0}, {1.0}):
-        check_confidence(confidence)
-        return wilson_interval(len(sums) if numbers[0] else 0, len(sums), confidence)
-    found = _t_of_clusters(sums, sizes, confidence)
-    return found.low, found.high
+    limits = known_limits(bounds, numbers)
+    means, sizes = cluster_means(numbers, clusters)
+    if limits is None:
+        return _t_of_clusters(means, sizes, confidence)[1:3]
+    if len(set(sizes)) == 1:
+        return mean_interval(_cut(means, limits), confidence, limits)
+    found = _t_of_clusters(*_with(means, sizes, pseudo_scores(limits)), confidence)
+    found = found.around(math.fsum(numbers) / len(numbers))
+    return max(limits[0], found.low), min(limits[1], found.high)
 
 
 def clustered_difference(
@@ -86,26 +116,28 @@ def clustered_difference(
     after: Iterable[float],
     clusters: Sequence[Hashable],
     confidence: float = 0.95,
+    bounds: tuple[float, float] | None = None,
     *,
     seed: int = 0,
 ) -> PairedDifference:
     """How much better `after` is than `before`, on the same examples, which come in clusters.
 
-    The interval is that of `clustered_interval` for the differences. The p-value is of the sign-flip test: when there
-    is no difference, each cluster's sum of differences is as likely to have the opposite sign. It needs no formula for
-    the error, and holds with few clusters, too (with fewer than 6, it never comes below 0.05). Where scores are 0 or 1
-    and all examples change alike, or none does, the interval is that of `paired_difference` with the clusters as the
-    examples.
+    The interval is that of `clustered_interval` for the differences: clusters of one size get what `paired_difference`
+    gives for their means, and between known limits, two of the mean size are added to clusters of several sizes. The
+    p-value is of the sign-flip test: when there is no difference, each cluster's sum of differences is as likely to
+    have the opposite sign. It needs no formula for the error, and holds with few clusters, too (with fewer than 6, it
+    never comes below 0.05).
 
     Args:
         before: the score of each example by the first program.
         after: the score of each example by the second one.
         clusters: which cluster each example belongs to.
         confidence: the share of such intervals that hold the true difference.
+        bounds: the least and the greatest possible score, as for `mean_interval`.
         seed: of the test, where there are too many clusters to try all signs.
 
     Raises:
-        ValueError: the three are not of the same length, or a score is not a finite number.
+        ValueError: the three are not of the same length, or a score is not a finite number or outside of the bounds.
 
     Example:
         >>> before, after = [0, 0, 0, 1] * 8, [1, 1, 0, 1] * 8
@@ -115,14 +147,18 @@ def clustered_difference(
     """
     first, second = finite_scores("before", before), finite_scores("after", after)
     same_length(first, second)
+    limits = known_limits(bounds, first, second)
     differences = [new - old for old, new in zip(first, second)]
-    sums, sizes = cluster_sums(differences, clusters)
-    found = _t_of_clusters(sums, sizes, confidence)
-    if found.low == found.high and len(set(differences)) == 1 and {*first, *second} <= {0.0, 1.0}:
-        # That none of nine clusters changes does not mean that none ever does: they are taken as the examples.
-        old, new = [first[0]] * len(sums), [second[0]] * len(sums)
-        found = paired_difference(old, new, confidence)
-    return found._replace(p_value=sign_flip(sums, seed=seed))
+    means, sizes = cluster_means(differences, clusters)
+    p_value = sign_flip([mean * size for mean, size in zip(means, sizes)], seed=seed)
+    if limits is None:
+        return _t_of_clusters(means, sizes, confidence)._replace(p_value=p_value)
+    if len(set(sizes)) == 1:
+        old, new = (_cut(cluster_means(each, clusters)[0], limits) for each in (first, second))
+        return paired_difference(old, new, confidence, limits)._replace(p_value=p_value)
+    largest = limits[1] - limits[0]
+    found = _t_of_clusters(*_with(means, sizes, pseudo_differences(means, largest)), confidence)
+    return found.around(math.fsum(differences) / len(differences)).within(largest)._replace(p_value=p_value)
 
 
 def bootstrap_interval(
@@ -174,21 +210,30 @@ def bootstrap_interval(
     return _percentile(means, tail), _percentile(means, 1 - tail)
 
 
-def _error(sums: Sequence[float], sizes: Sequence[int]) -> float:
-    n, groups = sum(sizes), len(sums)
-    mean = math.fsum(sums) / n
-    squares = math.fsum((total - mean * size) ** 2 for total, size in zip(sums, sizes))
+def _error(means: Sequence[float], sizes: Sequence[float]) -> float:
+    n, groups = math.fsum(sizes), len(means)
+    mean = math.fsum(each * size for each, size in zip(means, sizes)) / n
+    squares = math.fsum((size * (each - mean)) ** 2 for each, size in zip(means, sizes))
     return math.sqrt(squares * groups / (groups - 1)) / n
 
 
-def _t_of_clusters(sums: Sequence[float], sizes: Sequence[int], confidence: float) -> PairedDifference:
-    """The mean with its t-interval; the p-value is of the sign test when no spread is seen, and 1 otherwise."""
-    means = [total / size for total, size in zip(sums, sizes)]
+def _cut(means: list[float], limits: tuple[float, float]) -> list[float]:
+    """The means without what rounding puts beyond the limits."""
+    return [min(max(mean, limits[0]), limits[1]) for mean in means]
+
+
+def _with(means: list[float], sizes: list[int], added: list[float]) -> tuple[list[float], list[float]]:
+    """The clusters with further ones of the mean size."""
+    return means + added, [*sizes, *[sum(sizes) / len(sizes)] * len(added)]
+
+
+def _t_of_clusters(means: Sequence[float], sizes: Sequence[float], confidence: float) -> PairedDifference:
+    """As `clustered_t`, of the means of the clusters and their sizes."""
     if max(means) - min(means) <= 1e-12 * max(1.0, *map(abs, means)):
         return t_test(means, confidence)
     check_confidence(confidence)
-    mean = math.fsum(sums) / sum(sizes)
-    half = t_quantile(0.5 + confidence / 2, len(sums) - 1) * _error(sums, sizes)
+    mean = math.fsum(each * size for each, size in zip(means, sizes)) / math.fsum(sizes)
+    half = t_quantile(0.5 + confidence / 2, len(means) - 1) * _error(means, sizes)
     return PairedDifference(mean, mean - half, mean + half, 1.0)
 
 

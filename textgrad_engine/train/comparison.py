@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.pseudo import only_at
+from textgrad_engine.train.scores import cluster_means, cluster_sums
 from textgrad_engine.train.statistics import (
     PairedDifference,
     Verdict,
@@ -33,8 +35,8 @@ class Comparison:
 
     Attributes:
         difference: the mean difference, after minus before.
-        interval: its 95% interval; where the worst and the best score are known, cut off at the largest difference that
-            there can be.
+        interval: its 95% interval; where the worst and the best score are known, as `paired_difference` has it between
+            limits. Where they are not, and the differences are all equal, it is infinite.
         p_value: how probable a difference at least as large is when there is none (two-sided).
         verdict: ``"better"``, ``"worse"`` or ``"not shown"``.
         n: how many examples both have a score for.
@@ -42,12 +44,12 @@ class Comparison:
             other candidates were named.
         candidates: how many candidates were tried on these examples, the compared one included.
         detectable: the smallest true difference that would have been found 4 times in 5; infinite when none would, None
-            when the scores show no spread to work it out from.
+            when the scores show no spread to work it out from, and nobody knows their limits.
         clusters: how many clusters the examples come in; None when each stands for itself.
         bounds: the difference if every missing score were against `after`, and if every one were for it; None when
             nothing is missing, or the scale of the scores is not known.
-        lost: how many examples had an answer before and have none after, where these are more than chance loses; the
-            verdict is not ``"better"`` then, whatever those say that have one in both. 0 elsewhere.
+        lost: on how many examples answers, with repeats samples, are lost that were there before, where these are more
+            than chance loses; the verdict is not ``"better"`` then, whatever those say that are left. 0 elsewhere.
     """
 
     difference: float
@@ -73,14 +75,16 @@ class Comparison:
         if self.verdict != "not shown":
             return ""
         if self.lost:
-            return f"{self.lost} answers that were there before were lost, more than chance loses"
-        if self.detectable is None:
-            return ""
+            return f"on {self.lost} examples answers were lost that were there before, more than chance loses"
         size = f"n = {self.n}"
         if self.clusters is not None:
             size += f" in {self.clusters} clusters"
         if self.candidates > 1:
             size += f" and {self.candidates} candidates tried"
+        if self.detectable is None:
+            if not math.isinf(self.interval[0]):
+                return ""
+            return f"with {size} all alike and no scale of the scores, nobody knows what would be seen"
         if math.isinf(self.detectable):
             return f"with {size} no difference would be seen reliably, however large"
         least = f"{self.detectable:.2f}" if self.detectable >= 0.1 else f"{self.detectable:.2g}"
@@ -142,24 +146,25 @@ def compare(
     old, new = _at(before.scores, kept), _at(after.scores, kept)
     names = before.clusters or after.clusters
     clusters = [names[position] for position in kept] if names else None
-    found = _difference(old, new, clusters, confidence, seed)
+    limits = _limits(before, after)
+    found = _difference(old, new, clusters, confidence, limits, seed)
     count = len(tried) + all(each.scores != after.scores for each in tried)
     adjusted = None
     if count > 1:
         adjusted = max(found.p_value, _adjusted(before, after, tried, names, seed))
     said = verdict(found.low, found.high, found.p_value if adjusted is None else adjusted, confidence)
-    lost = lost_more(before.scores, after.scores)
+    lost = _lost(before, after, names)
     if lost and said == "better":
         said = "not shown"
     return Comparison(
         difference=found.difference,
-        interval=_cut(found, before, after),
+        interval=(found.low, found.high),
         p_value=found.p_value,
         verdict=said,
         n=len(kept),
         adjusted=adjusted,
         candidates=count,
-        detectable=_detectable(old, new, clusters, (1 - confidence) / count),
+        detectable=_detectable(old, new, clusters, limits, (1 - confidence) / count),
         clusters=None if clusters is None else len(set(clusters)),
         bounds=_bounds(before, after),
         lost=lost,
@@ -170,17 +175,25 @@ def _at(scores: Sequence[float | None], positions: Sequence[int]) -> list[float]
     return [score for position in positions if (score := scores[position]) is not None]
 
 
-def _binary(*rows: Sequence[float]) -> bool:
-    return all(score in (0.0, 1.0) for row in rows for score in row)
+def _limits(before: Evaluation, after: Evaluation) -> tuple[float, float] | None:
+    """The worst and the best score of either; None where nobody knows."""
+    if before.limits is None or after.limits is None:
+        return None
+    return min(before.limits[0], after.limits[0]), max(before.limits[1], after.limits[1])
 
 
 def _difference(
-    old: Sequence[float], new: Sequence[float], clusters: Sequence[str] | None, confidence: float, seed: int
+    old: Sequence[float],
+    new: Sequence[float],
+    clusters: Sequence[str] | None,
+    confidence: float,
+    limits: tuple[float, float] | None,
+    seed: int,
 ) -> PairedDifference:
     if clusters is not None:
-        return clustered_difference(old, new, clusters, confidence, seed=seed)
-    found = paired_difference(old, new, confidence)
-    if len(old) > _FEW or _binary(old, new):
+        return clustered_difference(old, new, clusters, confidence, limits, seed=seed)
+    found = paired_difference(old, new, confidence, limits)
+    if len(old) > _FEW or (limits is not None and only_at(limits, old, new)):
         return found
     flipped = sign_flip([b - a for a, b in zip(old, new)], seed=seed)
     return found._replace(p_value=max(found.p_value, flipped))
@@ -201,30 +214,37 @@ def _adjusted(
 
 
 def _detectable(
-    old: Sequence[float], new: Sequence[float], clusters: Sequence[str] | None, alpha: float
+    old: Sequence[float],
+    new: Sequence[float],
+    clusters: Sequence[str] | None,
+    limits: tuple[float, float] | None,
+    alpha: float,
 ) -> float | None:
     """The minimum detectable effect at 80% power."""
-    n = len(old)
     differences = [b - a for a, b in zip(old, new)]
-    if clusters is None and _binary(old, new):
-        changed = sum(map(bool, differences))
-        # Two more changed ones, as in the interval: none of 20 does not mean that none ever changes.
-        return minimum_detectable_effect(n, discordance=(changed + 2) / (n + 2), alpha=alpha)
-    units = n if clusters is None else len(set(clusters))
-    if 2.0 ** (1 - units) > alpha + 1e-12:  # so few signs never come out alike rarely enough
-        return math.inf
-    error = clustered_error(differences, range(n) if clusters is None else clusters)
-    if error <= 1e-12:
-        return None
-    return minimum_detectable_effect(units, sd=error * math.sqrt(units), alpha=alpha)
+    names = range(len(old)) if clusters is None else clusters
+    first, second = cluster_means(old, names)[0], cluster_means(new, names)[0]
+    units = len(first)
+    # What was seen with one more of each kind, as in the interval: none of 20 does not mean that none ever changes.
+    if limits is not None and only_at(limits, first, second):
+        share = (sum(a != b for a, b in zip(first, second)) + 2) / (units + 2)
+        return (limits[1] - limits[0]) * minimum_detectable_effect(units, discordance=share, alpha=alpha)
+    if limits is not None:
+        largest = limits[1] - limits[0]
+        sd = clustered_error(differences, names, largest) * math.sqrt(units + 2)
+        return minimum_detectable_effect(units, sd=sd, largest=largest, alpha=alpha)
+    each = minimum_detectable_effect(units, sd=1.0, alpha=alpha)
+    if math.isinf(each):
+        return each
+    error = clustered_error(differences, names)
+    return each * error * math.sqrt(units) if error > 1e-12 else None
 
 
-def _cut(found: PairedDifference, before: Evaluation, after: Evaluation) -> tuple[float, float]:
-    """The interval of a difference, without what no two scores can differ by."""
-    if before.limits is None or after.limits is None or math.isinf(found.low):
-        return found.low, found.high
-    width = max(before.limits[1], after.limits[1]) - min(before.limits[0], after.limits[0])
-    return max(found.low, -width), min(found.high, width)
+def _lost(before: Evaluation, after: Evaluation, names: Sequence[str]) -> int:
+    """On how many examples `after` loses answers, where that is more than chance; by clusters, where there are."""
+    shares = before.missing_shares(), after.missing_shares()
+    units = [cluster_sums(each, names)[0] for each in shares] if names else shares
+    return sum(new > old for old, new in zip(*shares)) if lost_more(*units) else 0
 
 
 def _bounds(before: Evaluation, after: Evaluation) -> tuple[float, float] | None:

@@ -74,6 +74,7 @@ def _tested(run: Run, each: tuple[Control, ...]) -> dict[frozenset[tuple[str, st
                 run.trainer.concurrency,
                 target=run.trainer.target,
                 clusters=run.trainer.clusters,
+                timed=run.trainer.latency_weight is not None,
                 on_score=lambda _, advance=advance: advance(),  # type: ignore[misc]
             )
     return tested

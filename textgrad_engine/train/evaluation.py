@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,17 +64,13 @@ class Evaluation:
     def interval(self) -> tuple[float, float]:
         """The 95% interval of the mean: Wilson's for scores of 0 and 1, else Student's, by clusters where there are.
 
-        Where the worst and the best score are known, it is cut off there; it stays infinite where too few scores show
-        how they spread.
+        Where the worst and the best score are known, it ends there, and counts two more scores at each of them
+        (`train.pseudo`). Elsewhere it is infinite where too few scores show how they spread.
         """
-        if self.clusters:
-            clusters = [cluster for cluster, score in zip(self.clusters, self.scores) if score is not None]
-            low, high = clustered_interval(self.answered, clusters)
-        else:
-            low, high = mean_interval(self.answered)
-        if self.limits is None or math.isinf(low):
-            return low, high
-        return max(low, self.limits[0]), min(high, self.limits[1])
+        if not self.clusters:
+            return mean_interval(self.answered, bounds=self.limits)
+        clusters = [cluster for cluster, score in zip(self.clusters, self.scores) if score is not None]
+        return clustered_interval(self.answered, clusters, bounds=self.limits)
 
     @property
     def limits(self) -> tuple[float, float] | None:
@@ -108,6 +103,10 @@ class Evaluation:
     def item_bounds(self) -> list[tuple[float, float]] | None:
         """For each example the least and the greatest score that it could have; None as for `bounds`."""
         return None if self.limits is None else item_bounds(self._samples, self.limits)
+
+    def missing_shares(self) -> list[float]:
+        """For each example the share of its answers that were not to be had: 0 or 1, with repeats also between."""
+        return [row.count(None) / len(row) for row in self._samples]
 
     @property
     def _samples(self) -> tuple[tuple[float | None, ...], ...]:

@@ -2,7 +2,8 @@
 
 What is measured is a mean over examples, and two programs are compared on the same examples, so differences are taken
 example by example (Miller, "Adding Error Bars to Evals", arXiv:2411.00640). Scores of 0 and 1 get the methods made for
-proportions, which hold where the usual one fails: few examples, or rates near 0 and 1. Other scores get Student's t.
+proportions, which hold where the usual one fails: few examples, or rates near 0 and 1. Other scores get Student's t,
+with what makes these methods hold, wherever the worst and the best score are known (`train.pseudo`).
 
 Sources: Wilson, JASA 22 (1927); McNemar, Psychometrika 12 (1947); Newcombe, Statistics in Medicine 17 (1998);
 Fagerland, Lydersen and Laake, BMC Medical Research Methodology 13:91 (2013) and Statistics in Medicine 33 (2014);
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from textgrad_engine.train.distributions import incomplete_beta, normal_quantile, t_quantile, t_upper
+from textgrad_engine.train.pseudo import known_limits, only_at, pseudo_differences, pseudo_scores
 from textgrad_engine.train.scores import check_confidence, finite_scores, same_length
 
 __all__ = [
@@ -47,6 +49,17 @@ class PairedDifference(NamedTuple):
     low: float
     high: float
     p_value: float
+
+    def around(self, difference: float) -> PairedDifference:
+        """The same with the difference that was seen.
+
+        What is added to a few differences draws the centre to 0, but the interval still holds the difference itself.
+        """
+        return self._replace(difference=difference, low=min(self.low, difference), high=max(self.high, difference))
+
+    def within(self, largest: float) -> PairedDifference:
+        """The same without what no two scores can differ by."""
+        return self._replace(low=max(self.low, -largest), high=min(self.high, largest))
 
 
 def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -84,16 +97,17 @@ def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[f
 def mean_interval(
     values: Iterable[float], confidence: float = 0.95, bounds: tuple[float, float] | None = None
 ) -> tuple[float, float]:
-    """The confidence interval of a mean: Wilson's when every value is 0 or 1, else Student's t.
+    """The confidence interval of a mean: Wilson's where all scores are at their limits, else Student's t.
 
-    One value shows no spread, so its interval is infinite. Values that are all equal show none either; their interval
-    has no width when there are enough of them that even the distribution-free interval of the median, which is the
-    range of the sample, has the confidence (6 values for 0.95), and is infinite when there are fewer.
+    Between known limits two scores are added at each before the t-interval is taken (`train.pseudo`), and it is cut off
+    there. Where the limits are not known, one value shows no spread, and values that are all equal show none either:
+    their interval is infinite.
 
     Args:
         values: one score per example.
         confidence: the share of such intervals that hold the true mean.
-        bounds: the least and the greatest possible score, if known; the interval is cut off there.
+        bounds: the least and the greatest possible score; None where nobody knows. Scores of 0 and 1 alone are a
+            proportion then.
 
     Raises:
         ValueError: there are no values, or one is not a finite number or outside of the bounds.
@@ -102,31 +116,47 @@ def mean_interval(
         >>> low, high = mean_interval([0.2, 0.4, 0.6, 0.9])
         >>> round(low, 3), round(high, 3)
         (0.05, 1.0)
+        >>> low, high = mean_interval([5, 5, 5, 5, 4, 5], bounds=(1.0, 5.0))
+        >>> round(low, 3), round(high, 3)
+        (2.91, 5.0)
     """
     scores = finite_scores("values", values)
-    if bounds is not None and not all(bounds[0] <= score <= bounds[1] for score in scores):
-        raise ValueError(f"a value is outside of the bounds {bounds}")
-    if set(scores) <= {0.0, 1.0}:
-        return wilson_interval(round(sum(scores)), len(scores), confidence)
-    _, low, high, _ = t_test(scores, confidence)
-    return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
+    limits = known_limits(bounds, scores)
+    if limits is None:
+        _, low, high, _ = t_test(scores, confidence)
+        return low, high
+    worst, best = limits
+    if only_at(limits, scores):
+        low, high = wilson_interval(sum(score == best for score in scores), len(scores), confidence)
+        return worst + (best - worst) * low, worst + (best - worst) * high
+    found = t_test([*scores, *pseudo_scores(limits)], confidence).around(math.fsum(scores) / len(scores))
+    return max(worst, found.low), min(best, found.high)
 
 
-def paired_difference(before: Iterable[float], after: Iterable[float], confidence: float = 0.95) -> PairedDifference:
+def paired_difference(
+    before: Iterable[float],
+    after: Iterable[float],
+    confidence: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+) -> PairedDifference:
     """How much better `after` is than `before`, on the same examples in the same order.
 
-    Scores of 0 and 1: the p-value is McNemar's exact one, and the interval is Bonett and Price's adjusted one (2012),
-    which Fagerland, Lydersen and Laake (2014) recommend: Wald's, after one imaginary example is added to each of the
-    two kinds of changed ones. Any other scores: the paired t-test. Differences that are all equal show no spread: then
-    p is that of the sign test, and the interval as in `mean_interval`.
+    Scores that are all at one of their two limits, such as 0 and 1: the p-value is McNemar's exact one, and the
+    interval is Bonett and Price's adjusted one (2012), which Fagerland, Lydersen and Laake (2014) recommend: Wald's,
+    after one imaginary example is added to each of the two kinds of changed ones. Other scores between known limits:
+    the paired t-test after one difference is added for each direction (`train.pseudo`). Where the limits are not known:
+    the paired t-test; differences that are all equal show no spread then, so their interval is infinite, and p is that
+    of the sign test.
 
     Args:
         before: the score of each example by the first program.
         after: the score of each example by the second one.
         confidence: the share of such intervals that hold the true difference.
+        bounds: the least and the greatest possible score, as for `mean_interval`.
 
     Raises:
-        ValueError: there are no scores, more of the one than of the other, or one is not a finite number.
+        ValueError: there are no scores, more of the one than of the other, or one is not a finite number or outside of
+            the bounds.
 
     Example:
         >>> result = paired_difference([0, 0, 0, 0, 1, 0, 0, 0, 1, 0], [1, 1, 1, 0, 1, 1, 1, 1, 1, 1])
@@ -138,17 +168,20 @@ def paired_difference(before: Iterable[float], after: Iterable[float], confidenc
     check_confidence(confidence)
     first, second = finite_scores("before", before), finite_scores("after", after)
     same_length(first, second)
-    if not {*first, *second} <= {0.0, 1.0}:
-        return t_test([new - old for old, new in zip(first, second)], confidence)
-    n = len(first)
-    gained = sum(new > old for old, new in zip(first, second))
-    lost = sum(new < old for old, new in zip(first, second))
+    differences = [new - old for old, new in zip(first, second)]
+    limits = known_limits(bounds, first, second)
+    if limits is None:
+        return t_test(differences, confidence)
+    largest, n = limits[1] - limits[0], len(first)
+    mean = math.fsum(differences) / n
+    if not only_at(limits, first, second):
+        added = pseudo_differences(differences, largest)
+        return t_test([*differences, *added], confidence).around(mean).within(largest)
+    gained, lost = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
     up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
     half = normal_quantile(0.5 + confidence / 2) * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
-    low, high = max(-1.0, up - down - half), min(1.0, up - down + half)
-    difference = (gained - lost) / n
-    # The interval's centre is drawn to 0, so with very few examples it could end short of the difference itself.
-    return PairedDifference(difference, min(low, difference), max(high, difference), mcnemar(gained, lost))
+    low, high = largest * (up - down - half), largest * (up - down + half)
+    return PairedDifference(mean, low, high, mcnemar(gained, lost)).around(mean).within(largest)
 
 
 def mcnemar(b: int, c: int, mid_p: bool = False) -> float:
@@ -211,7 +244,7 @@ def verdict(low: float, high: float, p_value: float, confidence: float = 0.95) -
 def t_test(values: Sequence[float], confidence: float = 0.95) -> PairedDifference:
     """The mean, its t-interval, and the p-value of the mean being 0.
 
-    Values that are all equal show no spread: then p is that of the sign test, and the interval as in `mean_interval`.
+    Values that are all equal show no spread: then the interval is infinite, and p is that of the sign test.
 
     Args:
         values: the differences; finite.
@@ -228,8 +261,7 @@ def t_test(values: Sequence[float], confidence: float = 0.95) -> PairedDifferenc
     # Differences of decimal scores are equal but for rounding: 0.9 - 0.8 is not 0.3 - 0.2.
     if math.sqrt(squares / n) <= 1e-12 * max(1.0, *(abs(value) for value in values)):
         p_value = 1.0 if abs(mean) <= 1e-12 else 2.0 ** (1 - n)
-        enough = n > 1 and 2.0 ** (1 - n) <= 1 - confidence
-        return PairedDifference(mean, mean if enough else -math.inf, mean if enough else math.inf, p_value)
+        return PairedDifference(mean, -math.inf, math.inf, p_value)
     error = math.sqrt(squares / (n - 1) / n)
     half = t_quantile(0.5 + confidence / 2, n - 1) * error
     return PairedDifference(mean, mean - half, mean + half, min(1.0, 2 * t_upper(abs(mean) / error, n - 1)))

@@ -24,8 +24,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from textgrad_engine.llm.usage import CallRecord, observe
+from textgrad_engine.train.clusters import clustered_t
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.intervals import t_test
 
 __all__ = ["LatencyChange", "Stopwatch", "latency_change"]
 
@@ -96,6 +96,9 @@ class LatencyChange:
 def latency_change(before: Evaluation, after: Evaluation) -> LatencyChange | None:
     """What new texts change about the time that answers take; None where it was not measured.
 
+    Where the examples come in clusters, whole clusters are what counts, as in `compare`: the questions of one document
+    are often slow together.
+
     Args:
         before: the old texts on some examples.
         after: the new texts on the same examples.
@@ -107,9 +110,11 @@ def latency_change(before: Evaluation, after: Evaluation) -> LatencyChange | Non
         >>> round(found.before, 3), round(found.after, 3), found.examples
         (1.5, 0.95, 2)
     """
-    pairs = [(old, new) for old, new in zip(before.latency, after.latency) if old is not None and new is not None]
-    if not pairs:
+    both = list(zip(before.latency, after.latency))
+    kept = [position for position, pair in enumerate(both) if None not in pair]
+    if not kept:
         return None
-    old, new = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    _, low, high, _ = t_test([b - a for a, b in pairs])
-    return LatencyChange(math.fsum(old) / len(old), math.fsum(new) / len(new), (low, high), len(pairs))
+    old, new = ([times[n] or 0.0 for n in kept] for times in (before.latency, after.latency))
+    names = before.clusters or after.clusters or range(len(both))
+    _, low, high, _ = clustered_t([b - a for a, b in zip(old, new)], [names[n] for n in kept])
+    return LatencyChange(math.fsum(old) / len(old), math.fsum(new) / len(new), (low, high), len(kept))

@@ -5,13 +5,15 @@ are found one time in seventeen. The minimum detectable effect is the difference
 
 Sources: Miller, arXiv:2411.00640 (power analysis), with t in place of the normal distribution as in Cohen, "Statistical
 Power Analysis" (1988), chapter 2; Connor, Biometrics 43 (1987), for paired scores of 0 and 1; the exact power there is
-the sum over the numbers of changed examples, as in Duffy, Biometrics 40 (1984).
+the sum over the numbers of changed examples, as in Duffy, Biometrics 40 (1984). The levels that sign flips can come to
+are those of Fisher's test in `train.permutation`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 from textgrad_engine.train.distributions import incomplete_beta, normal_cdf, normal_quantile, t_quantile
 from textgrad_engine.train.intervals import mcnemar
@@ -30,19 +32,23 @@ def minimum_detectable_effect(
     *,
     sd: float | None = None,
     discordance: float | None = None,
+    largest: float | None = None,
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> float:
     """The smallest true difference that a paired comparison of n examples finds with the wanted power.
 
-    With `sd`: of the paired t-test, ``(t(1 - alpha / 2) + t(power)) * sd / sqrt(n)`` with n - 1 degrees of freedom.
-    With `discordance`: of the exact McNemar test, for scores of 0 and 1, from its exact power.
+    With `sd`: of the paired t-test, ``(t(1 - alpha / 2) + t(power)) * sd / sqrt(n)`` with n - 1 degrees of freedom, at
+    the level that the sign flips of so few examples come to; six of them must all have one sign at 5%. With `largest`,
+    of normal differences and the interval that `paired_difference` gives between known limits. With `discordance`: of
+    the exact McNemar test, for scores of 0 and 1, from its exact power.
 
     Args:
         n: how many examples, or clusters.
         sd: the standard deviation of the differences.
         discordance: the share of examples that only one of the two programs solves. A difference larger than it needs a
             larger share, and gets it.
+        largest: beside `sd`, the largest difference that there can be, where the limits of the scores are known.
         power: the chance to find the difference.
         alpha: the chance to find one where there is none (two-sided).
 
@@ -60,22 +66,20 @@ def minimum_detectable_effect(
         >>> minimum_detectable_effect(5, discordance=0.2)
         inf
     """
-    _check(sd, discordance, power, alpha)
+    _check(sd, discordance, largest, power, alpha)
     if n < 1:
         raise ValueError(f"there is no comparison without examples, got n={n}")
     if sd is not None:
-        if n == 1:
-            return math.inf
-        return (t_quantile(1 - alpha / 2, n - 1) + t_quantile(power, n - 1)) * sd / math.sqrt(n)
+        by_flips = _by_flips(n, sd, power, alpha)
+        if largest is None or math.isinf(by_flips):
+            return by_flips
+        falls_short = t_quantile(power, n - 1) * sd / math.sqrt(n)
+        width = t_quantile(1 - alpha / 2, n + 1)
+        found = functools.partial(_is_found, n, sd, largest, falls_short, width)
+        return _bisected(found, by_flips, largest)
     assert discordance is not None
-    if mcnemar_power(n, 1.0, 1.0, alpha) < power:
-        return math.inf
-    low, high = 0.0, 1.0
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        found = mcnemar_power(n, middle, max(discordance, middle), alpha) >= power
-        low, high = (low, middle) if found else (middle, high)
-    return high
+    share = discordance
+    return _bisected(lambda effect: mcnemar_power(n, effect, max(share, effect), alpha) >= power, 0.0, 1.0)
 
 
 def needed_n(
@@ -83,6 +87,7 @@ def needed_n(
     *,
     sd: float | None = None,
     discordance: float | None = None,
+    largest: float | None = None,
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> int:
@@ -92,12 +97,13 @@ def needed_n(
         effect: the true difference.
         sd: the standard deviation of the differences.
         discordance: for scores of 0 and 1: the share of examples that only one of the two programs solves.
+        largest: beside `sd`, the largest difference that there can be, where the limits of the scores are known.
         power: the chance to find the difference.
         alpha: the chance to find one where there is none (two-sided).
 
     Raises:
         ValueError: not exactly one of `sd` and `discordance` is given, an argument is out of range, the effect is
-            larger than the discordance, or it would take more than 10^9 examples.
+            larger than the discordance or the largest difference, or it would take more than 10^9 examples.
 
     Example:
         >>> needed_n(0.5, sd=1), needed_n(0.2, sd=1)
@@ -105,22 +111,24 @@ def needed_n(
         >>> needed_n(0.1, discordance=0.2)
         168
     """
-    _check(sd, discordance, power, alpha)
+    _check(sd, discordance, largest, power, alpha)
     if not 0 < abs(effect) < math.inf:
         raise ValueError(f"a difference of {effect} is found by no number of examples")
     effect = abs(effect)
     z, beta = normal_quantile(1 - alpha / 2), normal_quantile(power)
     if sd is not None:
+        if largest is not None and effect > largest:
+            raise ValueError(f"a difference of {effect} is more than the largest one, largest={largest}")
         if ((z + max(beta, 0.0)) * sd / effect) ** 2 > _MOST:
             raise ValueError(f"a difference of {effect} with sd={sd} needs more than {_MOST} examples")
+        seen = functools.partial(minimum_detectable_effect, sd=sd, largest=largest, power=power, alpha=alpha)
         n = 2
-        while minimum_detectable_effect(n, sd=sd, power=power, alpha=alpha) > effect:
+        while seen(n) > effect:
             n *= 2
         low = n // 2
         while n - low > 1:
             middle = (low + n) // 2
-            seen = minimum_detectable_effect(middle, sd=sd, power=power, alpha=alpha) <= effect
-            low, n = (low, middle) if seen else (middle, n)
+            low, n = (low, middle) if seen(middle) <= effect else (middle, n)
         return n
     assert discordance is not None
     if effect > discordance:
@@ -203,11 +211,61 @@ def _binomial(n: int, k: int, p: float) -> float:
     return math.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
 
 
-def _check(sd: float | None, discordance: float | None, power: float, alpha: float) -> None:
+def _by_flips(n: int, sd: float, power: float, alpha: float) -> float:
+    """The smallest difference that the t-test and the sign flips find, of any normal differences."""
+    ways = 2.0 ** min(n - 1, 50)  # to flip the signs; beyond, the level is as good as alpha
+    rarer = math.floor(alpha * ways + 1e-9)  # so many of them may be as extreme as what is seen
+    if rarer < 1:
+        return math.inf
+    level = rarer / ways
+    by_t = (t_quantile(1 - level / 2, n - 1) + t_quantile(power, n - 1)) / math.sqrt(n)
+    all_alike = normal_quantile(power ** (1 / n)) if rarer == 1 else 0.0
+    return max(by_t, all_alike) * sd
+
+
+def _is_found(n: int, sd: float, largest: float, falls_short: float, width: float, effect: float) -> bool:
+    """Whether the interval with `pseudo_differences` leaves out 0 where the mean that is seen falls short by so much.
+
+    Args:
+        n: how many normal differences.
+        sd: their standard deviation.
+        largest: the largest that there can be.
+        falls_short: of the effect.
+        width: half of the interval, in standard errors.
+        effect: the mean of all differences that there could be.
+    """
+    mean = effect - falls_short
+    at = effect / sd
+    falls = normal_cdf(-at)  # the share of differences below 0, and what these add to the squares of all
+    below = sd * sd * ((at * at + 1) * falls - at * math.exp(-at * at / 2) / math.sqrt(2 * math.pi))
+    above = mean * mean + sd * sd - below
+    down = math.sqrt((largest * largest + n * below) / (1 + n * falls))
+    up = math.sqrt((largest * largest + n * above) / (1 + n * (1 - falls)))
+    centre = (n * mean + up - down) / (n + 2)
+    squares = (n - 1) * sd * sd + n * mean * mean + up * up + down * down - (n + 2) * centre * centre
+    return centre >= width * math.sqrt(max(0.0, squares) / (n + 1) / (n + 2))
+
+
+def _bisected(found: Callable[[float], bool], low: float, high: float) -> float:
+    """The least effect between the two that is found, by bisection; infinite where the highest is not."""
+    if not low <= high or not found(high):
+        return math.inf
+    if found(low):
+        return low
+    width = high
+    while high - low > 1e-4 * width:
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
+def _check(sd: float | None, discordance: float | None, largest: float | None, power: float, alpha: float) -> None:
     if (sd is None) == (discordance is None):
         raise ValueError("give either sd, the spread of the differences, or discordance, for scores of 0 and 1")
     if sd is not None and not 0 < sd < math.inf:
         raise ValueError(f"a standard deviation is above 0, got sd={sd}")
+    if largest is not None and (sd is None or not 0 < largest < math.inf):
+        raise ValueError(f"the largest difference is above 0 and goes with sd, got largest={largest}, sd={sd}")
     if discordance is not None and not 0 < discordance <= 1:
         raise ValueError(f"a share of examples is above 0 and at most 1, got discordance={discordance}")
     if not 0 < alpha < 1 or not alpha < power < 1:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-__all__ = ["check_confidence", "cluster_sums", "finite_scores", "same_length"]
+__all__ = ["check_confidence", "cluster_means", "cluster_sums", "finite_scores", "same_length"]
 
 
 def check_confidence(confidence: float) -> None:
@@ -71,3 +71,17 @@ def cluster_sums(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple
     for value, cluster in zip(values, clusters):
         members.setdefault(cluster, []).append(value)
     return [math.fsum(each) for each in members.values()], [len(each) for each in members.values()]
+
+
+def cluster_means(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[list[float], list[int]]:
+    """The mean of each cluster and how many examples it has, as `cluster_sums` has the sums.
+
+    Args:
+        values: one per example.
+        clusters: which cluster each example belongs to.
+
+    Raises:
+        ValueError: there are more of the one than of the other.
+    """
+    sums, sizes = cluster_sums(values, clusters)
+    return [total / size for total, size in zip(sums, sizes)], sizes

@@ -2,7 +2,8 @@
 
 `intervals`: one mean, a paired difference, the verdict. `clusters`: examples that belong together. `repeats`: several
 samples of one example. `permutation`: sign flips, and the correction for many candidates. `power`: what a comparison
-can see. `bounds`: what missing scores could change. `distributions`: normal, Student's t, beta. Each names its sources.
+can see. `bounds`: what missing scores could change. `pseudo`: what a few scores have not shown. `distributions`:
+normal, Student's t, beta. Each names its sources.
 """
 
 from textgrad_engine.train.bounds import item_bounds, worst_case_difference, worst_case_mean

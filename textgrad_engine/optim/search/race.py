@@ -378,14 +378,14 @@ def answered(scores: Scores) -> Scores:
         The same, which raises AnswerError when more than half of what the candidate was run on has no answer, and
         `LosesAnswers` when more of what has one with the current texts has none than is lost by chance.
     """
-    before: list[float | None] = []
-    after: list[float | None] = []
+    before: list[bool] = []
+    after: list[bool] = []
 
     def checked(positions: Sequence[int]) -> Sequence[Sequence[float | None]]:
         rows = scores(positions)
-        before.extend(rows[0])
-        after.extend(rows[1])
-        if (lost := after.count(None)) > len(after) / 2:
+        before.extend(score is None for score in rows[0])
+        after.extend(score is None for score in rows[1])
+        if (lost := sum(after)) > len(after) / 2:
             raise AnswerError(f"{lost} of {len(after)} examples had no answer with the proposed texts")
         if lost := lost_more(before, after):
             raise LosesAnswers(

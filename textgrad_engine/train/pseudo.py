@@ -1,0 +1,69 @@
+"""Pseudo-observations: what a few scores have not shown yet, where it is known how far scores can be apart.
+
+That nothing fell among 20 examples does not mean that nothing ever does: falls that come once in 20 are missed one time
+in three. Intervals of proportions allow for it by observations that are added before the usual formula is used: Agresti
+and Coull, The American Statistician 52 (1998), two successes and two failures; Agresti and Min, Statistics in Medicine
+24 (2005), and Bonett and Price, Journal of Educational and Behavioral Statistics 37 (2012), one pair of each of the two
+kinds that differ. Here the same is done for scores between two known limits. For differences the observation that is
+added has the size of those that were seen of its sign, begun with one of the largest size there is: where all changes
+are of that size, as with scores of 0 and 1, it is theirs exactly, and where many smaller ones were seen, it costs
+little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+__all__ = ["known_limits", "only_at", "pseudo_differences", "pseudo_scores"]
+
+Limits = tuple[float, float]
+
+
+def known_limits(limits: Limits | None, *rows: Sequence[float]) -> Limits | None:
+    """The worst and the best score that there can be, checked; 0 and 1 where nobody says and there are no others.
+
+    Args:
+        limits: the two, if known.
+        rows: lists of scores.
+
+    Raises:
+        ValueError: a score is outside of the limits.
+    """
+    if limits is None:
+        return (0.0, 1.0) if only_at((0.0, 1.0), *rows) else None
+    if not all(limits[0] <= score <= limits[1] for row in rows for score in row):
+        raise ValueError(f"a value is outside of the bounds {limits}")
+    return limits
+
+
+def only_at(limits: Limits, *rows: Iterable[float]) -> bool:
+    """Whether all scores are at one of the limits, so that they are a proportion."""
+    return all(score in limits for row in rows for score in row)
+
+
+def pseudo_scores(limits: Limits) -> list[float]:
+    """What is added to the scores of one program: two at each limit (Agresti and Coull)."""
+    return [*limits, *limits]
+
+
+def pseudo_differences(differences: Sequence[float], largest: float) -> list[float]:
+    """What is added to the differences of two programs' scores: one fall and one rise.
+
+    Its size is the root mean square of those of its sign that were seen and of one of the largest size.
+
+    Args:
+        differences: of each example, or of each cluster's means.
+        largest: the largest difference that there can be.
+
+    Example:
+        >>> pseudo_differences([1.0, 1.0, 0.0, -1.0], largest=1.0)
+        [-1.0, 1.0]
+        >>> [round(each, 3) for each in pseudo_differences([0.5] * 8, largest=1.0)]
+        [-1.0, 0.577]
+    """
+    least = 1e-12 * largest  # what is nearer to 0 differs by rounding
+    falls = [each * each for each in differences if each < -least]
+    rises = [each * each for each in differences if each > least]
+    down, up = (math.sqrt((largest * largest + math.fsum(each)) / (1 + len(each))) for each in (falls, rises))
+    return [-down, up]
