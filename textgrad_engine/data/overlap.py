@@ -80,7 +80,8 @@ def overlap(
         names: of the two splits.
 
     Returns:
-        One entry for each example of `b` that has an equal one in `a`, or else the nearest one that was found, in the order of `b`.
+        One entry for each example of `b` that has an equal one in `a`, or else the nearest that is found there, in the
+        order of `b`.
         Examples without any text are like no others.
 
     Raises:
