@@ -127,8 +127,8 @@ def _flipped(row: Sequence[float]) -> Callable[[int], float]:
         lost = sum(1 << unit for unit, value in enumerate(row) if value < 0)
         start = gained.bit_count() - lost.bit_count()
         return lambda signs: abs(start - 2 * (signs & gained).bit_count() + 2 * (signs & lost).bit_count()) / scale
-    # Sums of eight units for each of the 256 ways to flip them, so that a resample is a look-up for each eight; where all
-    # of them are 0, as of a candidate that was raced on few examples, there is nothing to look up.
+    # Sums of eight units for each of the 256 ways to flip them, so that a resample is a look-up for each eight; where
+    # all of them are 0, as of a candidate that was raced on few examples, there is nothing to look up.
     width = -(-len(row) // 8)
     tables = []
     for place in range(width):
