@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,22 @@ def test_what_json_wrote_is_read_back(
     if indent and all(rows):
         starts = [n for n, line in enumerate(text.split("\n"), 1) if line.startswith("  {")]
         assert [int(load(whole).where(i).rpartition(":")[2]) for i in range(len(rows))] == starts
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_a_file_is_not_held_as_text_besides_its_rows(ending: str, tmp_path: Path) -> None:
+    """One letter of another alphabet would make that four times the file."""
+    rows = [{"text": f"{n} " + "abcdefgh " * 1000 + ("\U0001f600" if n == 50 else "")} for n in range(100)]
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows] if ending == "jsonl" else ["text"]
+    lines += [row["text"] for row in rows] if ending == "csv" else []
+    file = tmp_path / f"rows.{ending}"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    del lines
+    tracemalloc.start()
+    try:
+        found = load(file)
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert list(found) == rows
+    assert peak < held + 1.5 * file.stat().st_size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.data import Dataset, load
+from textgrad_engine.data import Dataset, load, sketch
 from textgrad_engine.data.overlap import NEAR, Overlap, check_splits, describe, overlap
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
@@ -103,6 +104,21 @@ def test_each_example_is_told_once_with_its_first_twin() -> None:
         ("2", "x", "exact"),
         ("3", "n", "near"),
     ]
+
+
+def test_a_near_one_is_named_where_some_rows_before_it_are_equal() -> None:
+    """Its own id, not that of the row which stands where it would stand if each text were there once."""
+    text = "My parcel has not arrived after ten days, and nobody answers the phone, what shall I do?"
+    first = [{"id": name, "t": given} for name, given in (("a", "Hi!"), ("b", "Hi!"), ("c", "Hi!"), ("d", text))]
+    (found,) = overlap(first, [{"t": text + "!"}])
+    assert found.first_id == "d"
+
+
+def test_of_several_near_ones_the_nearest_is_named() -> None:
+    """Wherever it stands."""
+    text = "My parcel has not arrived after ten days, and nobody answers the phone, what shall I do?"
+    (found,) = overlap(texts(text.replace("ten", "six"), text + "?", text + " Hey."), texts(text + "!?"))
+    assert found.first_id == "1"
 
 
 @given(
@@ -200,6 +216,23 @@ def test_all_pairs_of_splits_are_looked_at() -> None:
     ]
     assert describe(found[:1]) == ["1 val example is in train, too (1 exactly): val example '1' is train example '1'"]
     assert check_splits(train, texts("nine")) == describe([]) == []
+
+
+def test_a_text_is_worked_through_once_for_all_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its marks and of its runs, though each split is compared with both others and each text with many."""
+    made = Counter[tuple[str, int]]()
+
+    def counted(text: str, length: int, most: int) -> Any:
+        made[text.strip(), length] += 1
+        return smallest(text, length, most)
+
+    smallest = sketch._smallest
+    monkeypatch.setattr(sketch, "_smallest", counted)
+    frame = sentences(random.Random(9), 1, 60)[0]
+    train, val, test = (texts(*[f"{frame} {name}{n}" for n in range(20)]) for name in "abc")
+    assert len(check_splits(train, val, test)) == 60
+    assert len(made) > 100
+    assert set(made.values()) == {1}
 
 
 def test_the_tickets_are_in_one_split_each() -> None:

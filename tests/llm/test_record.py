@@ -1,5 +1,6 @@
 import asyncio
 import dataclasses
+import importlib
 import json
 import os
 
@@ -38,6 +39,7 @@ from textgrad_engine.llm import (
 from textgrad_engine.optim import TGD
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
+record_module = importlib.import_module("textgrad_engine.llm.record")  # the package has a function of that name
 ONCE = RetryPolicy(max_attempts=1)
 
 
@@ -82,6 +84,32 @@ def test_an_unknown_request_names_the_nearest_and_the_difference(run, ask, tmp_p
     assert left == 2
     (error,), _ = played(run, path, ask(long, config=GenerateConfig(temperature=0.5)), model=model_named("o", str))
     assert '+  "temperature": 0.5' in str(error)
+
+
+def test_the_nearest_request_is_looked_for_once(run, ask, tmp_path, monkeypatch):
+    """A changed prompt makes all requests unknown; each says in what, by the first of them."""
+    path = tmp_path / "c.jsonl"
+    taped(run, model_named("o", lambda request: "x"), path, *(ask(f"Sort.\nItem {n}") for n in range(5)))
+    made = []
+    difference = record_module._difference
+    monkeypatch.setattr(record_module, "_difference", lambda *given: made.append(1) or difference(*given))
+    errors, _ = played(run, path, *(ask(f"Order.\nItem {n}") for n in range(5)), model=model_named("o", str))
+    assert len(made) == 1
+    assert "was not recorded; the nearest is line 2, and" in str(errors[0])
+    for error in errors[1:]:
+        assert isinstance(error, RequestRefused)
+        assert "was not recorded; nor was one that was asked before it, of which the nearest is line 2" in str(error)
+        assert "Order." in str(error)
+
+
+def test_the_nearest_request_is_the_one_with_the_most_letters_in_common(run, ask, tmp_path):
+    """As `difflib` counts them, of the first 4,000; of equally near ones the first is named."""
+    path = tmp_path / "c.jsonl"
+    asked = ["a" * 30 + "b" * 9, "a" * 30 + "c" * 20, "c" * 20 + "a" * 30, "d" * 50]
+    taped(run, model_named("o", lambda request: "x"), path, *map(ask, asked))
+    for text, line in (("a" * 30 + "c" * 19, 3), ("d" * 49, 5), ("a" * 30 + "b" * 8, 2)):
+        (error,), _ = played(run, path, ask(text), model=model_named("o", str))
+        assert f"nearest is line {line}" in str(error)
 
 
 def test_asking_more_often_than_recorded_is_an_error(run, ask, tmp_path):

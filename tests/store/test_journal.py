@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine.errors import RunError
-from textgrad_engine.store import RunFolder, append_evaluation, read_run, write_atomically
+from textgrad_engine.store import RunFolder, append_evaluation, journal, read_run, write_atomically
 from textgrad_engine.train.events import CallEnded, RunEnded, RunFailed, RunStarted, StepEnded
 
 
@@ -343,3 +344,46 @@ def test_a_late_call_is_still_written(tmp_path: Path, fit: Any) -> None:
     fit(folder, callbacks=[Watcher(CallEnded, calls.append), Watcher(RunEnded, lambda _: None)])
     folder.on_event(calls[-1])
     assert len(lines(tmp_path / "run" / "completions.jsonl")) == len(calls) + 1
+
+
+def test_putting_completions_in_order_does_not_hold_them_all(tmp_path: Path) -> None:
+    """A long run's file may be larger than the memory left; equal ones keep their order, a torn line is left out."""
+    held = journal._Lines(tmp_path / "completions.jsonl")
+    written = [
+        {"phase": n % 7, "purpose": "forward", "example": f"e{n % 3}", "request": {"text": "é\u2028" * 5000}, "time": n}
+        for n in range(300)
+    ]
+    for entry in written:
+        held.append(json.dumps(entry, ensure_ascii=False).encode())
+    with held.path.open("ab") as file:
+        file.write(b'{"phase": 1, "purp')
+    size = held.path.stat().st_size
+    tracemalloc.start()
+    try:
+        held.sort()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size / 5
+    held.append(b'{"phase": 9}')
+    found = [json.loads(line) for line in held.path.read_bytes().split(b"\n")[:-1]]
+    assert found == [*sorted(written, key=lambda entry: (entry["phase"], entry["example"])), {"phase": 9}]
+
+
+def test_completions_that_cannot_be_put_in_order_lose_nothing(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
+    """The disk may have no room for a second file of them: by then the result is written, and they are as they were."""
+    folder = RunFolder(tmp_path / "run")
+    replace = os.replace
+
+    def full(source: Any, target: Any) -> None:
+        if Path(target).name == "completions.jsonl":
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(RunError, match="no space left on device"):
+        fit(folder)
+    assert read_run(folder.path).result is not None
+    assert lines(folder.path / "completions.jsonl")
+    folder._completions.append(b"{}")
+    assert lines(folder.path / "completions.jsonl")[-1] == {}

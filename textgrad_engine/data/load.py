@@ -61,7 +61,7 @@ def load(path: str | Path) -> Dataset:
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise DataError(_unknown_ending(path))
-    rows = list(reader(path, read_text(path)))
+    rows = list(reader(path, _read(path)))
     if not rows:
         raise DataError(f"{path}: the file has no rows; write at least one example into it")
     return Dataset([row for row, _ in rows], path=path, lines=[line for _, line in rows])
@@ -102,6 +102,11 @@ def read_text(path: Path) -> str:
     Raises:
         DataError: the file cannot be read, is empty, or is not UTF-8 text; the message names the line.
     """
+    return _read(path).decode("utf-8")
+
+
+def _read(path: Path) -> bytes:
+    """What `read_text` gives, as bytes: rows are decoded one at a time, as a text may take four times as much."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -112,24 +117,26 @@ def read_text(path: Path) -> str:
     raw = raw.removeprefix(codecs.BOM_UTF8)
     if not raw.strip():
         raise DataError(f"{path}:1: the file is empty; write something into it")
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        column = error.start - raw.rfind(b"\n", 0, error.start)
+    for number, line in enumerate(io.BytesIO(raw), 1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}:{number}: byte {error.start + 1} of the line is 0x{line[error.start]:02x}, which is not "
+                "UTF-8; save the file as UTF-8"
+            ) from error
+    if (place := raw.find(b"\0")) >= 0:
+        line_number = raw.count(b"\n", 0, place) + 1
         raise DataError(
-            f"{path}:{line}: byte {column} of the line is 0x{raw[error.start]:02x}, which is not UTF-8; "
-            "save the file as UTF-8"
-        ) from error
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(f"{path}:{line}: there is a NUL character; the file is binary or UTF-16, save it as UTF-8 text")
-    return text
+            f"{path}:{line_number}: there is a NUL character; the file is binary or UTF-16, save it as UTF-8 text"
+        )
+    return raw
 
 
-def _jsonl_rows(path: Path, text: str) -> Iterator[_Row]:
-    # Not splitlines(): a JSON string may hold U+2028 and its like, which end no line of the file.
-    for number, line in enumerate(text.split("\n"), 1):
+def _jsonl_rows(path: Path, raw: bytes) -> Iterator[_Row]:
+    # Lines of bytes: a JSON string may hold U+2028 and its like, which end no line of the file.
+    for number, encoded in enumerate(io.BytesIO(raw), 1):
+        line = encoded.decode("utf-8").removesuffix("\n")
         if not line.strip():
             continue
         try:
@@ -147,7 +154,9 @@ def _jsonl_rows(path: Path, text: str) -> Iterator[_Row]:
         yield _object(path, number, row, line), number
 
 
-def _json_rows(path: Path, text: str) -> Iterator[_Row]:
+def _json_rows(path: Path, raw: bytes) -> Iterator[_Row]:
+    text = raw.decode("utf-8")
+    del raw
     space = re.compile(r"[ \t\r\n]*")
     at = _skip(space, text, 0)
     if text[at] != "[":
@@ -181,8 +190,8 @@ def _json_rows(path: Path, text: str) -> Iterator[_Row]:
         _not_json(path, text, _skip(space, text, at), "something follows the list; take it off")
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+def _csv_rows(path: Path, raw: bytes) -> Iterator[_Row]:
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline=""), strict=True)
     header: list[str] | None = None
     line = 1
     try:
@@ -220,7 +229,7 @@ def _header(path: Path, line: int, fields: list[str]) -> list[str]:
     return names
 
 
-_READERS: dict[str, Callable[[Path, str], Iterator[_Row]]] = {
+_READERS: dict[str, Callable[[Path, bytes], Iterator[_Row]]] = {
     ".csv": _csv_rows,
     ".json": _json_rows,
     ".jsonl": _jsonl_rows,

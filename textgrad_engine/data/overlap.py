@@ -7,33 +7,30 @@ in every language. A text of less than 50 characters with another character in i
 2 + 3?" and "What is 2 + 5?" are two questions.
 
 Comparing all pairs would take hours for large splits. So each text is filed under the 32 smallest hashes of its runs of
-eight characters, and only those that share at least a quarter of them are compared: near texts share about 22 (the
-sketches of Broder, "On the resemblance and containment of documents", 1997). Of texts of more than 512 runs the
-smallest 512 stand for all, and the index is an estimate, to within 0.03 or so.
+eight characters, and only those that share at least a quarter of them are compared: near texts share about 22. Of texts
+of more than 512 runs those with the 512 smallest hashes stand for all, and the index is an estimate, to within 0.03 or
+so (`data.sketch`).
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import unicodedata
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from textgrad_engine.data.dataset import examples_of, ids_of
+from textgrad_engine.data.sketch import Sketch
 
 __all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap", "repeated"]
 
 NEAR = 0.8
 """The Jaccard index from which on two texts are near duplicates."""
 
-_RUN = 5  # characters; of these the Jaccard index is taken
-_KEPT = 512  # runs that stand for a text; texts of up to so many runs are compared exactly
-_MARK = 8  # characters; longer runs are rarer, so few texts are filed under one by chance
-_MARKS = 32  # that a text is filed under
 _FILED = 200  # texts under one mark, at most
 _TRIED = 16  # texts that one is compared with, at most, by rare and by common marks, those with the most of them first
 
@@ -83,7 +80,8 @@ def overlap(
         names: of the two splits.
 
     Returns:
-        One entry for each example of `b` that has an equal one in `a`, or else a near one, in the order of `b`.
+        One entry for each example of `b` that has an equal one in `a`, or else the nearest that is found there, in the
+        order of `b`.
         Examples without any text are like no others.
 
     Raises:
@@ -100,25 +98,7 @@ def overlap(
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"a Jaccard index is above 0 and at most 1, got threshold={threshold}")
-    old, new = _texts(a, fields), _texts(b, fields)
-    places: dict[str, int] = {}
-    for index, text in enumerate(old):
-        places.setdefault(text, index)
-    index_of_near = _Near([*places], threshold)
-    old_ids, new_ids = ids_of(a), ids_of(b)
-    found = []
-    looked_up: dict[str, tuple[int, float] | None] = {}
-    for index, text in enumerate(new):
-        if not text:
-            continue
-        if text in places:
-            found.append(Overlap("exact", *names, old_ids[places[text]], new_ids[index], 1.0))
-            continue
-        if text not in looked_up:
-            looked_up[text] = index_of_near.find(text)
-        if (near := looked_up[text]) is not None:
-            found.append(Overlap("near", *names, old_ids[near[0]], new_ids[index], near[1]))
-    return found
+    return _between(_Split(a, fields), _Split(b, fields), threshold, names)
 
 
 def check_splits(
@@ -139,11 +119,13 @@ def check_splits(
         >>> check_splits([{"q": "1 + 1?"}], [{"q": "1 + 2?"}], [{"q": " 1 + 1?"}])[0].second
         'test'
     """
-    found = overlap(train, val, fields=fields, names=("train", "val"))
-    if test is not None:
-        found += overlap(train, test, fields=fields, names=("train", "test"))
-        found += overlap(val, test, fields=fields, names=("val", "test"))
-    return found
+    named = {"train": train, "val": val} | ({} if test is None else {"test": test})
+    splits = {name: _Split(rows, fields) for name, rows in named.items()}
+    return [
+        found
+        for first, second in itertools.combinations(splits, 2)
+        for found in _between(splits[first], splits[second], NEAR, (first, second))
+    ]
 
 
 def repeated(rows: Rows, *, fields: Sequence[str] | None = None) -> tuple[str, ...]:
@@ -200,58 +182,58 @@ def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
     return texts
 
 
-class _Near:
-    """Finds a near duplicate of a text among others."""
+class _Split:
+    """A split as it is compared; what is worked out about its texts is kept for further comparisons."""
 
-    def __init__(self, texts: Sequence[str], threshold: float) -> None:
-        self._texts, self._threshold = texts, threshold
-        self._marks = [_marks(text) for text in texts]
-        self._filed: dict[int, list[int]] = defaultdict(list)
-        for index, marks in enumerate(self._marks):
-            for mark in sorted(marks):
-                if len(self._filed[mark]) < _FILED:
-                    self._filed[mark].append(index)
+    def __init__(self, rows: Rows, fields: Sequence[str] | None) -> None:
+        self.ids, self.texts = ids_of(rows), _texts(rows, fields)
+        self.places: dict[str, int] = {}
+        for index, text in enumerate(self.texts):
+            if text:
+                self.places.setdefault(text, index)
+        self.sketches = {text: Sketch(text) for text in self.places}
 
-    def find(self, text: str) -> tuple[int, float] | None:
-        """The position of one that is near, and how near; None when there is none."""
-        marks = _marks(text)
-        rare: Counter[int] = Counter()
-        common: Counter[int] = Counter()  # by marks that more texts have than are filed there, as those of a template
-        for mark in sorted(marks):
-            filed = self._filed.get(mark, ())
-            (rare if len(filed) < _FILED else common).update(filed)
-        for index, _ in (*rare.most_common(_TRIED), *common.most_common(_TRIED)):
+    @functools.cached_property
+    def filed(self) -> dict[int, list[str]]:
+        """Its texts by their marks."""
+        filed: dict[int, list[str]] = defaultdict(list)
+        for text, sketch in self.sketches.items():
+            for mark in sketch.marks:
+                if len(held := filed[mark]) < _FILED:
+                    held.append(text)
+        return dict(filed)
+
+    def near(self, sketch: Sketch, threshold: float) -> tuple[str, float] | None:
+        """The text of it that is nearest to another one, and how near; None when there is none that is near."""
+        rare: Counter[str] = Counter()
+        common: Counter[str] = Counter()  # by marks that more texts have than are filed there, as those of a template
+        for mark in sketch.marks:
+            if filed := self.filed.get(mark):
+                (rare if len(filed) < _FILED else common).update(filed)
+        marks, nearest = frozenset(sketch.marks), None
+        kept: frozenset[int] | None = None
+        for text, _ in (*rare.most_common(_TRIED), *common.most_common(_TRIED)):
+            other = self.sketches[text]
             # Counted again, as a text need not be filed under all of its marks.
-            if len(marks & self._marks[index]) < min(len(marks), len(self._marks[index])) / 4:
+            if len(marks.intersection(other.marks)) < min(len(marks), len(other.marks)) / 4:
                 continue
-            if (similarity := _similarity(_runs(text), _runs(self._texts[index]))) >= self._threshold:
-                return index, similarity
-        return None
+            kept = sketch.kept if kept is None else kept
+            similarity = sketch.jaccard(other, kept)
+            if similarity >= threshold and (nearest is None or similarity > nearest[1]):
+                nearest = text, similarity
+        return nearest
 
 
-def _marks(text: str) -> frozenset[int]:
-    edge = "\n" * (_MARK - 1)  # so that short texts have several, too; a line break is in none of them
-    return frozenset(sorted(_hashes(edge + text + edge, _MARK))[:_MARKS])
-
-
-@functools.lru_cache(maxsize=1024)
-def _runs(text: str) -> tuple[frozenset[int], bool]:
-    """The runs of a text, or those with the smallest hashes; and whether these are all."""
-    hashes = _hashes(text, _RUN)
-    return (frozenset(hashes), True) if len(hashes) <= _KEPT else (frozenset(sorted(hashes)[:_KEPT]), False)
-
-
-def _similarity(one: tuple[frozenset[int], bool], other: tuple[frozenset[int], bool]) -> float:
-    """The Jaccard index, or an estimate of it."""
-    common, union = one[0] & other[0], one[0] | other[0]
-    if one[1] and other[1]:
-        return len(common) / len(union)
-    least = sorted(union)[:_KEPT]
-    return sum(each in common for each in least) / len(least)
-
-
-def _hashes(text: str, length: int) -> set[int]:
-    data, step = text.encode("utf-32-le", "surrogatepass"), 4 * length
-    ends = range(step, max(len(data), step) + 1, 4)
-    # Multiplied by an odd number, as the smallest checksums alone are no fair sample of similar texts.
-    return {zlib.crc32(data[end - step : end]) * 0x9E3779B1 & 0xFFFFFFFF for end in ends}
+def _between(old: _Split, new: _Split, threshold: float, names: tuple[str, str]) -> list[Overlap]:
+    """What `overlap` finds."""
+    found = []
+    looked_up: dict[str, tuple[str, float] | None] = {}
+    for text, new_id in zip(new.texts, new.ids):
+        if text in old.places:
+            found.append(Overlap("exact", *names, old.ids[old.places[text]], new_id, 1.0))
+            continue
+        if text and text not in looked_up:
+            looked_up[text] = old.near(new.sketches[text], threshold)
+        if (near := looked_up.get(text)) is not None:
+            found.append(Overlap("near", *names, old.ids[old.places[near[0]]], new_id, near[1]))
+    return found

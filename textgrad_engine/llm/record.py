@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
+import itertools
 import json
 import os
 import threading
 import weakref
-from collections import deque
-from collections.abc import Coroutine, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -150,6 +151,7 @@ class Replay:
         self._as_asked: dict[str, _Equal] = {}  # where something was taken out, by what was asked
         self._all = _read(self.path)
         self._left = len(self._all)
+        self._first_unknown: str | None = None  # what was said of the first unknown request
         for taken in sorted(self._all, key=lambda each: each.nth):
             equal = self._by_request.setdefault(_digest(taken.request), _Equal())
             equal.count += 1
@@ -167,7 +169,8 @@ class Replay:
 
         Raises:
             BudgetExceeded: they have no room for the call.
-            RequestRefused: it was not recorded, or not as often; the message names the nearest one and the difference.
+            RequestRefused: it was not recorded, or not as often; the message names the nearest one and the difference
+                (of the first that was not recorded, as the others mostly differ in the same).
             ModelError: what the recorded request failed with.
         """
         entry = _entry(model, request)
@@ -212,17 +215,18 @@ class Replay:
                 return f"{self.path}: {what} was recorded with {', '.join(map(repr, models))} only; record it anew"
             times = "once" if equal.count == 1 else f"{equal.count} times"
             return f"{self.path}: {what} was recorded {times}, and is asked once more; record it anew"
-        asked = _pretty(entry["request"])
-        nearest = max(self._all[:_COMPARED], key=lambda each: _likeness(_pretty(each.request), asked), default=None)
-        if nearest is None:
-            return f"{self.path}: {what} was not recorded; the cassette is empty"
-        lines = difflib.unified_diff(_pretty(nearest.request), asked, "recorded", "asked", lineterm="", n=1)
-        shown = [line if len(line) <= 300 else f"{line[:300]}…" for line in lines][:40]
-        return (
-            f"{self.path}: {what} was not recorded; the nearest is line {nearest.line}, and differs so:\n"
-            + "\n".join(shown)
-            + "\nIf the change is meant, record the cassette anew."
-        )
+        return f"{self.path}: {what} was not recorded; {self._unlike(entry['request'])}"
+
+    def _unlike(self, request: dict[str, Any]) -> str:
+        """What an unknown request differs from, and in what; of further ones, what the first of them did.
+
+        A prompt that was changed makes all requests unknown, and to compare two of them takes a while.
+        """
+        with self._lock:
+            if self._first_unknown is not None:
+                return f"nor was one that was asked before it, of which {self._first_unknown}"
+            self._first_unknown = _difference(self._all[:_COMPARED], request)
+            return self._first_unknown
 
     def __repr__(self) -> str:
         return f"Replay({str(self.path)!r}, {self._left} of {len(self._all)} answers left)"
@@ -365,8 +369,30 @@ def _pretty(request: Any) -> list[str]:
     return json.dumps(request, indent=1, ensure_ascii=False).replace("\\n", "\n").splitlines()
 
 
-def _likeness(one: list[str], other: list[str]) -> float:
-    return difflib.SequenceMatcher(None, "\n".join(one)[:4000], "\n".join(other)[:4000], autojunk=False).quick_ratio()
+def _difference(recorded: Sequence[_Taken], request: dict[str, Any]) -> str:
+    """The nearest recorded request and what an unknown one has other than it, in words."""
+    asked = _pretty(request)
+    letters = _letters(asked)
+
+    def likeness(taken: _Taken) -> float:
+        # As SequenceMatcher.quick_ratio does, which goes through the letters one by one.
+        own = _letters(_pretty(taken.request))
+        return (own & letters).total() / (own.total() + letters.total())
+
+    nearest = max(recorded, key=likeness, default=None)
+    if nearest is None:
+        return "the cassette is empty"
+    lines = difflib.unified_diff(_pretty(nearest.request), asked, "recorded", "asked", lineterm="", n=1)
+    shown = [line if len(line) <= 300 else f"{line[:300]}…" for line in itertools.islice(lines, 40)]
+    return (
+        f"the nearest is line {nearest.line}, and differs so:\n"
+        + "\n".join(shown)
+        + "\nIf the change is meant, record the cassette anew."
+    )
+
+
+def _letters(lines: list[str]) -> Counter[str]:
+    return Counter("\n".join(lines)[:4000])
 
 
 def _error_to_json(error: ModelError) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +137,10 @@ class RunFolder:
         changed = {name: text for name, text in event.result.best.items() if self._best.get(name) != text}
         self._best |= changed
         self._write_texts("best", changed)
-        with self._lock:
-            self._completions.sort()
         self._events.append(dumps(event_to_json(event, time.time())))
         write_atomically(self._home / "result.json", dumps(result_to_json(event.result), indent=1) + b"\n")
+        with self._lock:  # last, as it takes the space of a second file of them
+            self._completions.sort()
 
     def _write_texts(self, folder: str, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
@@ -170,11 +170,24 @@ class _Lines:
 
     def sort(self) -> None:
         """Put the lines into their canonical order; further ones can still be appended."""
-        lines = self.path.read_bytes().split(b"\n")[:-1]
-        lines.sort(key=lambda line: canonical_order(json.loads(line)))
         self._close()  # before the replacement, which Windows refuses for an open file
-        write_atomically(self.path, b"".join(line + b"\n" for line in lines))
-        self._open(0)
+        try:
+            write_atomically(self.path, self._sorted())
+        finally:
+            self._open(0)
+
+    def _sorted(self) -> Iterator[bytes]:
+        """The whole lines in order, one after the other: a file may hold more than there is memory."""
+        with self.path.open("rb") as file:
+            places = []
+            begin = 0
+            for line in file:
+                if line.endswith(b"\n"):
+                    places.append((canonical_order(json.loads(line)), begin))
+                begin += len(line)
+            for _, begin in sorted(places):
+                file.seek(begin)
+                yield file.readline()
 
 
 def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
@@ -243,13 +256,18 @@ def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any
     return folder / "shrunk_prompt.txt" if len(texts) == 1 else folder / "shrunk"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that whoever opens it finds the old content or the new one, also after a crash."""
+def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file so that whoever opens it finds the old content or the new one, also after a crash.
+
+    Args:
+        path: the file.
+        content: all of it, or its parts, which may be made from the old content.
+    """
     path = path.absolute()
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with draft.open("wb") as file:
-            file.write(content)
+            file.writelines((content,) if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)

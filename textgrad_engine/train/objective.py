@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import math
 import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
@@ -24,7 +22,6 @@ from textgrad_engine.llm.cache import repeat as sampling
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.demos import Demo, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
-from textgrad_engine.optim.words import words_of
 from textgrad_engine.train.calling import inputs_and_target, refusing_batches, run_on, run_scored, with_fields
 from textgrad_engine.train.evaluator import (
     Evaluation,
@@ -38,6 +35,7 @@ from textgrad_engine.train.evaluator import (
 from textgrad_engine.train.events import current_phase
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.latency import Stopwatch
+from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.splits import clusters_of_equals
 
 __all__ = ["Objective"]
@@ -137,7 +135,6 @@ class Objective:
         self._own: dict[tuple[int, _Key], Future[Scored]] = {}
         self._adopted: dict[Texts, tuple[int, int]] = {}  # the phase, and how many were before it
         self._leads_back = False  # whether any loss so far has led back to a text
-        self._word_sets: dict[tuple[Split, int], frozenset[str]] = {}
 
     def scores(
         self, texts: Texts, positions: Sequence[int], split: Split = "val", *, repeat: int = 0
@@ -295,15 +292,7 @@ class Objective:
 
     def near(self, positions: Sequence[int], among: Sequence[int]) -> list[int]:
         """The validation examples `among`, by the rarer words that they share with the training examples."""
-        words = [self._words("train", position) for position in positions]
-        asked = Counter(word for found in words for word in found)
-        weights = {word: self._rarity(word) * min(count, 3) for word, count in asked.items()}
-
-        def shared(position: int) -> float:
-            found = self._words("val", position)
-            return sum(weights.get(word, 0.0) for word in sorted(found)) / math.sqrt(len(found) or 1)
-
-        return sorted(among, key=lambda position: (-shared(position), position))
+        return self._nearness.by(positions, among)
 
     @contextlib.contextmanager
     def proposal(self, number: int) -> Iterator[None]:
@@ -477,19 +466,10 @@ class Objective:
             for name, parameter, text in zip(self.names, self.parameters, texts)
         }
 
-    def _words(self, split: Split, position: int) -> frozenset[str]:
-        held = self._word_sets.get((split, position))
-        if held is None:
-            texts = map(str, self._rows[split][position][1].values())
-            held = self._word_sets[split, position] = frozenset(word for text in texts for word in words_of(text))
-        return held
-
     @functools.cached_property
-    def _seen_in(self) -> Counter[str]:
-        return Counter(word for position in range(len(self.val)) for word in self._words("val", position))
-
-    def _rarity(self, word: str) -> float:
-        return math.log((1 + len(self.val)) / (1 + self._seen_in[word])) if self._seen_in[word] else 0.0
+    def _nearness(self) -> Nearness:
+        train, val = ([fields for _, fields, _ in self._rows[split]] for split in ("train", "val"))
+        return Nearness(train, val)
 
 
 def _stand_in(parameter: Variable, text: str, *, requires_grad: bool) -> Variable:

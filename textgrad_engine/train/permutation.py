@@ -127,16 +127,20 @@ def _flipped(row: Sequence[float]) -> Callable[[int], float]:
         lost = sum(1 << unit for unit, value in enumerate(row) if value < 0)
         start = gained.bit_count() - lost.bit_count()
         return lambda signs: abs(start - 2 * (signs & gained).bit_count() + 2 * (signs & lost).bit_count()) / scale
-    # Sums of eight units for each of the 256 ways to flip them, so that a resample is a look-up for each eight.
+    # Sums of eight units for each of the 256 ways to flip them, so that a resample is a look-up for each eight; where
+    # all of them are 0, as of a candidate that was raced on few examples, there is nothing to look up.
+    width = -(-len(row) // 8)
     tables = []
-    for begin in range(0, len(row), 8):
-        table = [0.0]
-        for value in row[begin : begin + 8]:
-            table = [total + value for total in table] + [total - value for total in table]
-        tables.append(table)
-    width = len(tables)
+    for place in range(width):
+        eight = row[8 * place : 8 * place + 8]
+        if any(eight):
+            table = [0.0]
+            for value in eight:
+                table = [total + value for total in table] + [total - value for total in table]
+            tables.append((place, table))
 
     def statistic(signs: int) -> float:
-        return abs(sum([table[byte] for table, byte in zip(tables, signs.to_bytes(width, "little"))])) / scale
+        flipped = signs.to_bytes(width, "little")
+        return abs(sum([table[flipped[place]] for place, table in tables])) / scale
 
     return statistic

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import random
+import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +18,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Source
+from textgrad_engine.optim.search import hearing
 from textgrad_engine.optim.search.hearing import Hearing, divided
 from textgrad_engine.optim.search.objective import FeedbackOn
 
@@ -155,3 +161,73 @@ def test_places_that_nobody_takes_up_hold_up_nobody() -> None:
         futures = [pool.submit(hearing.share, place, lambda: heard("Be brief.")) for place in (first, third)]
         hearing.give_up()
         assert [len(future.result(WAIT).scores) for future in futures] == [1, 1]
+
+
+def test_what_was_heard_is_divided_once_for_all_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lane would come to the same, one after the other, as they are threads of one interpreter."""
+    made: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        made.append(1)
+        return divided(*given)
+
+    monkeypatch.setattr(hearing, "divided", counted)
+    found = shared([lambda n=n: heard(f"Say {n}.", f"Name {n}.") for n in range(4)], (2, 0, 3, 1))
+    assert len(made) == 1
+    said = [str(text.data) for each in found if isinstance(each, FeedbackOn) for text in each.gradients[0]]
+    assert len(said) == len(set(said)) == 8
+
+
+def plainly_joined(kinds: list[tuple[str, ...]], most: int) -> list[list[int]]:
+    """Groups by their definition: of all pairs the most alike is joined, again and again."""
+    squares = {word: math.log(len(kinds) / sum(word in k for k in kinds)) ** 2 for kind in kinds for word in kind}
+    norms = [math.sqrt(sum(squares[word] for word in kind)) for kind in kinds]
+    alike = {
+        (one, other): sum(squares[word] for word in kinds[other] if word in kinds[one]) / (norms[one] * norms[other])
+        for other in range(len(kinds))
+        for one in range(other)
+        if sum(squares[word] for word in kinds[other] if word in kinds[one])
+    }
+    groups = {number: [number] for number in range(len(kinds))}
+    while alike:
+        one, other = min(alike, key=lambda pair: (-alike[pair], pair))
+        if alike.pop((one, other)) < hearing.LIKE:
+            break
+        sizes = len(groups[one]), len(groups[other])
+        if sum(sizes) > most:
+            continue
+        for third in groups.keys() - {one, other}:
+            ends = [(min(each, third), max(each, third)) for each in (one, other)]
+            values = [alike.pop(pair, 0.0) for pair in ends]
+            if any(values):
+                alike[ends[0]] = sum(size * value for size, value in zip(sizes, values)) / sum(sizes)
+        groups[one] += groups.pop(other)
+    return [sorted(groups[number]) for number in sorted(groups)]
+
+
+@given(
+    st.lists(st.frozensets(st.sampled_from("abcdefghij"), min_size=1, max_size=5), unique=True, max_size=12),
+    st.integers(1, 8),
+)
+def test_groups_are_those_of_the_definition(kinds: list[frozenset[str]], most: int) -> None:
+    """Equal likenesses, too: of those the pair that came first is joined first."""
+    words = [tuple(sorted(kind)) for kind in kinds]
+    assert hearing._groups(words, most) == plainly_joined(words, most)
+
+
+def test_joining_does_not_look_at_all_pairs_for_each_merge() -> None:
+    """Of two hundred pieces of feedback that would be two million looks."""
+    source = random.Random(3)
+    words = [tuple(sorted(source.sample(range(300), 12))) for _ in range(200)]
+    calls = Counter[str]()
+
+    def profile(frame: Any, event: str, _: Any) -> None:
+        calls[event] += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        groups = hearing._groups([tuple(map(str, own)) for own in words], 50)
+    finally:
+        sys.setprofile(None)
+    assert len(groups) < 100
+    assert calls["call"] < 200 * 200 * 2

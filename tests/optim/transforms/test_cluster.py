@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.transforms import Gathered, cluster
+from textgrad_engine.optim.transforms.cluster import Cluster
 from textgrad_engine.optim.words import grams, words_of
 
 
@@ -93,3 +96,33 @@ def test_items_stand_where_the_first_of_each_stood(texts: list[str]) -> None:
     after = cluster(0.5, 1).apply(Gathered(tuple(item(text, str(n)) for n, text in enumerate(texts))))
     firsts = [int(each.examples[0]) for each in after.items]
     assert firsts == sorted(firsts)
+
+
+def plain(texts: list[str], threshold: float, n: int) -> list[list[int]]:
+    """Stars by their definition: all weights are taken again for each of them."""
+    runs = [set(grams(words_of(text), n)) or {("", text)} for text in texts]
+    like = [[len(one & two) / len(one | two) for two in runs] for one in runs]
+    free, found = list(range(len(texts))), []
+    while free:
+        weights = {one: sum(like[one][other] for other in free if like[one][other] >= threshold) for one in free}
+        centre = max(free, key=lambda one: (weights[one], -one))
+        found.append([other for other in free if like[centre][other] >= threshold])
+        free = [other for other in free if other not in found[-1]]
+    return sorted(found)
+
+
+@given(some, st.sampled_from([0.05, 0.2, 1 / 3, 0.5, 0.8, 1.0]), st.integers(1, 3))
+def test_clusters_are_those_of_the_definition(texts: list[str], threshold: float, n: int) -> None:
+    """Whatever is left out of the looking."""
+    after = cluster(threshold, n).apply(Gathered(tuple(item(text, str(at)) for at, text in enumerate(texts))))
+    assert [[int(example) for example in each.examples] for each in after.items] == plain(texts, threshold, n)
+
+
+def test_where_nothing_is_alike_each_text_is_weighed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once more as the only one of its cluster, however many there are."""
+    module = sys.modules[Cluster.__module__]
+    weighed: list[int] = []
+    weight = module._weight
+    monkeypatch.setattr(module, "_weight", lambda *given: weighed.append(1) or weight(*given))
+    assert len(texts_of(*[f"Say a{n} b{n} c{n}" for n in range(100)])) == 100
+    assert len(weighed) == 200

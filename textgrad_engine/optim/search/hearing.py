@@ -11,9 +11,10 @@ lanes, where each loses its race. (Of programs of two prompts four lanes found 6
 
 from __future__ import annotations
 
+import heapq
 import math
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -58,6 +59,7 @@ class Hearing:
         self._places = 0
         self._told: dict[int, FeedbackOn | None] = {}
         self._begun = self._given_up = False
+        self._parts: dict[int, list[tuple[tuple[Variable, ...], ...]]] = {}  # by how many were heard by then
         self._changed = threading.Condition()
 
     @property
@@ -102,9 +104,11 @@ class Hearing:
         with self._changed:
             self._changed.wait_for(lambda: self._given_up or (self._begun and len(self._told) >= self._places))
             told = [heard.gradients for _, heard in sorted(self._told.items()) if heard is not None]
-        if self._places < 2 or _spoken_to(told) > 1:
-            return own
-        return replace(own, gradients=divided(told, self._places)[place])
+            if self._places < 2 or _spoken_to(told) > 1:
+                return own
+            if len(self._told) not in self._parts:  # the first to wake divides it, for all
+                self._parts[len(self._told)] = divided(told, self._places)
+            return replace(own, gradients=self._parts[len(self._told)][place])
 
 
 def _spoken_to(told: Sequence[Sequence[Sequence[Variable]]]) -> int:
@@ -172,37 +176,53 @@ def _groups(words: Sequence[tuple[str, ...]], most: int) -> list[list[int]]:
     kinds = list(same)
     groups = [[number] for number in range(len(kinds))]
     alike = _alike(kinds)
-    while alike:
-        (one, other), likeness = max(alike.items(), key=lambda pair: (pair[1], (-pair[0][0], -pair[0][1])))
-        if likeness < LIKE:
-            break
-        del alike[one, other]
+    # Pairs that are changed or gone stay in the heap, and are passed over when they come up.
+    heap = [
+        (-likeness, one, other)
+        for one, others in enumerate(alike)
+        for other, likeness in others.items()
+        if one < other and likeness >= LIKE
+    ]
+    heapq.heapify(heap)
+    while heap:
+        negative, one, other = heapq.heappop(heap)
+        if alike[one].get(other) != -negative:
+            continue
+        del alike[one][other], alike[other][one]
         sizes = len(groups[one]), len(groups[other])
         if sum(sizes) > most:
             continue
-        for third in range(len(groups)):
-            pairs = [(min(each, third), max(each, third)) for each in (one, other)]
-            to = [alike.pop(pair, 0.0) for pair in pairs] if third not in (one, other) else []
-            if any(to):
-                alike[pairs[0]] = sum(size * value for size, value in zip(sizes, to)) / sum(sizes)
         groups[one] += groups[other]
         groups[other] = []
+        for third in sorted(alike[one].keys() | alike[other].keys()):
+            to = alike[one].get(third, 0.0), alike[other].get(third, 0.0)
+            likeness = sum(size * value for size, value in zip(sizes, to)) / sum(sizes)
+            alike[one][third] = alike[third][one] = likeness
+            alike[third].pop(other, None)
+            if likeness >= LIKE:
+                heapq.heappush(heap, (-likeness, min(one, third), max(one, third)))
+        alike[other] = {}
     return [sorted(position for number in group for position in same[kinds[number]]) for group in groups if group]
 
 
-def _alike(kinds: Sequence[tuple[str, ...]]) -> dict[tuple[int, int], float]:
-    """The cosine of any two by their words, each weighed by how rare it is; those that have nothing in common left out.
+def _alike(kinds: Sequence[tuple[str, ...]]) -> list[dict[int, float]]:
+    """For each the cosine to any other by their words, each weighed by how rare it is, where they have some in common.
 
     Its source is the inverse document frequency of Spärck Jones, "A statistical interpretation of term specificity"
     (1972).
     """
     seen = Counter(word for own in kinds for word in own)
-    squares = {word: math.log(len(kinds) / count) ** 2 for word, count in seen.items()}
-    norms = [math.sqrt(sum(squares[word] for word in own)) for own in kinds]
-    sets = [set(own) for own in kinds]
-    found: dict[tuple[int, int], float] = {}
-    for other, own in enumerate(kinds):
-        for one in range(other):
-            if common := sum(squares[word] for word in own if word in sets[one]):
-                found[one, other] = common / (norms[one] * norms[other])
+    squares = {word: math.log(len(kinds) / count) ** 2 for word, count in seen.items() if count < len(kinds)}
+    norms = [math.sqrt(sum(squares.get(word, 0.0) for word in own)) for own in kinds]
+    holders: dict[str, list[int]] = defaultdict(list)
+    found: list[dict[int, float]] = [{} for _ in kinds]
+    for number, own in enumerate(kinds):
+        common: dict[int, float] = defaultdict(float)
+        for word in own:
+            if square := squares.get(word):
+                for earlier in holders[word]:
+                    common[earlier] += square
+                holders[word].append(number)
+        for earlier, shared in common.items():
+            found[earlier][number] = found[number][earlier] = shared / (norms[earlier] * norms[number])
     return found

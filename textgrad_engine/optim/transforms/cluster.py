@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,12 +38,21 @@ class Cluster(Stateless):
         alike = self._alike(items)
         found: list[tuple[int, FeedbackItem]] = []
         free = set(range(len(items)))
-        while free:
-            centre = _heaviest(sorted(free), alike, items, free)
+        weights = [_weight(position, alike, items, free) for position in range(len(items))]
+        heap = [(-weight, position) for position, weight in enumerate(weights)]
+        heapq.heapify(heap)
+        while heap:
+            negative, centre = heapq.heappop(heap)
+            if centre not in free or weights[centre] != -negative:
+                continue  # it was taken, or weighs less by now and stands further down, too
             members = sorted(alike[centre].keys() & free)
-            medoid = _heaviest(members, alike, items, set(members))
+            among = set(members)
+            medoid = max(members, key=lambda each: (_weight(each, alike, items, among), -each))
             found.append((members[0], joined((items[n] for n in members), items[medoid].text)))
-            free.difference_update(members)
+            free -= among
+            for position in {other for each in members for other in alike[each]} & free:
+                weights[position] = _weight(position, alike, items, free)
+                heapq.heappush(heap, (-weights[position], position))
         return replace(gathered, items=tuple(item for _, item in sorted(found, key=lambda pair: pair[0])))
 
     def _alike(self, items: Sequence[FeedbackItem]) -> list[Likeness]:
@@ -51,27 +62,27 @@ class Cluster(Stateless):
             words = words_of(item.text)
             # A text without a word, such as "?!", is like its equals only.
             runs.append(set(grams(words, self.n)) or {("", item.text)})
+        # Two texts that are like enough share one of the rarest runs of both, of as many as a text may have of its own
+        # (Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", 2007).
+        seen = Counter(run for own in runs for run in own)
         holders: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        found: list[Likeness] = [{position: 1.0} for position in range(len(runs))]
         for position, own in enumerate(runs):
-            for run in own:
+            least = math.ceil(self.threshold * len(own) - 1e-9)
+            rarest = sorted(own, key=lambda run: (seen[run], run))[: len(own) - least + 1]
+            for other in {other for run in rarest for other in holders[run]}:
+                count = len(own & runs[other])
+                if (value := count / (len(own) + len(runs[other]) - count)) >= self.threshold:
+                    found[position][other] = found[other][position] = value
+            for run in rarest:
                 holders[run].append(position)
-        found = []
-        for position, own in enumerate(runs):
-            shared = Counter(other for run in own for other in holders[run])
-            likeness = {other: count / (len(own) + len(runs[other]) - count) for other, count in shared.items()}
-            found.append({other: value for other, value in likeness.items() if value >= self.threshold})
-            found[-1][position] = 1.0
         return found
 
 
-def _heaviest(candidates: Sequence[int], alike: list[Likeness], items: Sequence[FeedbackItem], among: set[int]) -> int:
-    """The candidate that is most like the others, each weighed by how often it was said; of equals the first."""
-
-    def weight(position: int) -> float:
-        likeness = alike[position]
-        return sum(likeness[other] * items[other].times for other in sorted(likeness.keys() & among))
-
-    return max(candidates, key=lambda position: (weight(position), -position))
+def _weight(position: int, alike: list[Likeness], items: Sequence[FeedbackItem], among: set[int]) -> float:
+    """How like an item is to others, each weighed by how often it was said."""
+    likeness = alike[position]
+    return sum(likeness[other] * items[other].times for other in sorted(likeness.keys() & among))
 
 
 def cluster(threshold: float = 0.8, n: int = 2) -> Cluster:
