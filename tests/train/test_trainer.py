@@ -76,6 +76,17 @@ def test_of_equal_scores_the_shorter_text_is_kept(world: Any, rows: Any) -> None
     assert (result.steps[0].kept, result.best["system"]) == (True, SEED)
 
 
+def test_of_equal_scores_fewer_characters_in_more_lines_are_not_kept(world: Any, rows: Any) -> None:
+    """What is shorter is the same for a step as for a search: it has no more lines."""
+    here = world()
+    with tg.no_grad():
+        here.program.system.data = "Repeat the word, and nothing else at all."
+    split = {"op": "replace", "line": 1, "text": "Repeat it.\nNo more.", "reason": "terse", "feedback": [1]}
+    here.optimizer = TGD(here.program.parameters(), model=FunctionModel(lambda request: {"edits": [split]}))
+    result = here.fit(rows("ant"), rows("bee"))
+    assert (result.steps[0].kept, result.best) == (False, result.seed)
+
+
 def test_a_shorter_text_that_is_probably_worse_is_not_kept(world: Any, rows: Any) -> None:
     """Two of twelve answers lost are no proof at the usual level; a tie they are not either."""
     here = world()

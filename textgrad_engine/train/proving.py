@@ -23,7 +23,7 @@ from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.proving import proven
 from textgrad_engine.optim.search.race import GLANCE, LosesAnswers, Race, answered, balance, first_batch, run_race
-from textgrad_engine.optim.search.work import in_edits, support_of
+from textgrad_engine.optim.search.work import in_edits, is_shorter, support_of
 
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run
@@ -65,7 +65,7 @@ def prove(run: Run, number: int, positions: Sequence[int]) -> Found:
     def race(found: Found, changed: Sequence[int]) -> Found:
         if found is not step and _breaks_contract(run.optimizer, variables, found.base, found.texts):
             return found
-        shorter = _is_shorter(found.base, found.texts)
+        shorter = is_shorter(found.base, found.texts)
         begins = changed or ([*then, *board.right] if shorter else first)
         size = first_batch(changed) if changed else 2 * LEAST_RIGHT if shorter else 2 * GLANCE
         both = [found.base, found.texts]
@@ -101,11 +101,7 @@ def wins(found: Found) -> bool:
     if found.race is None:
         return False
     outcome = found.race.outcome
-    return outcome == "better" or (outcome == "no difference" and _is_shorter(found.base, found.texts))
-
-
-def _is_shorter(before: Texts, after: Texts) -> bool:
-    return sum(map(len, after)) < sum(map(len, before))
+    return outcome == "better" or (outcome == "no difference" and is_shorter(found.base, found.texts))
 
 
 def _board(run: Run, texts: Texts) -> Board:
