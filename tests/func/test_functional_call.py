@@ -333,3 +333,16 @@ def test_arguments_may_come_as_in_torch() -> None:
         func.functional_call(program, (buffers, "x"))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a mapping of names says, or several of them do, got int 3"):
         func.functional_call(program, 3)  # type: ignore[arg-type]
+
+
+def test_a_tuple_that_is_itself_the_argument_says_how_it_is_given() -> None:
+    """Alone it is all arguments, as in torch: the error would speak of a number of them that nobody typed."""
+    program = nn.Module()
+    program.forward = lambda pair: " ".join(pair)
+    assert func.functional_call(program, {}, pair=("a", "b")) == "a b"
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given") as raised:
+        func.functional_call(program, {}, ("a", "b"))
+    assert "give it by name" in raised.value.__notes__[0]
+    with pytest.raises(TypeError, match="sequence item 0") as raised:
+        func.functional_call(program, {}, ((1,),))
+    assert not hasattr(raised.value, "__notes__")

@@ -632,6 +632,12 @@ def test_a_judge_of_ones_own_words_may_leave_slots_out() -> None:
     [
         ({"scale": (0, 10)}, 7, "scored 7 on a scale from 0 (worst) to 10 (best) by a check of tone."),
         ({}, 0.1 + 0.2, "scored 0.3 (1 is full marks) by a check of tone."),
+        ({}, 0.7 + 0.2 + 0.1, "scored 0.9999999999999999 (1 is full marks) by a check of tone."),
+        (
+            {"scale": (0, 2345678)},
+            1234567,
+            "scored 1234567 on a scale from 0 (worst) to 2345678 (best) by a check of tone.",
+        ),
         ({"success_fn": lambda score: score < 0.1}, 0.1 + 0.2, "scored 0.3 by a check of tone; that does not pass."),
         (
             {"success_fn": lambda score: score > 8, "scale": (0, 10)},

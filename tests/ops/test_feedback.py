@@ -13,6 +13,7 @@ from textgrad_engine import Variable, dispatch, nn, ops, templates
 from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm import Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.ops.cases import _TAGS
 from textgrad_engine.ops.feedback import Extract
 from textgrad_engine.testing import FunctionModel
 
@@ -293,6 +294,24 @@ def test_an_input_in_a_message_is_shown_there_between_tags_of_its_key(size: int)
         assert shown.count(f">{word.data}<") == 1
         assert f"\n{word.data}\n" not in shown  # it does not stand beside the message once more
     assert shown.count("- `b`: draft, shown below between tags <b-...> that the model did not see\n") == 2 // size
+
+
+def test_no_input_stands_between_tags_that_mean_something_else() -> None:
+    """The slot of a checker is often called {answer}, and the tags of its own answer were called so, too."""
+    model = FunctionModel(answering)
+    draft = Variable("cheap", role="draft", requires_grad=True)
+    with tg.use_models(forward=model):
+        tg.backward(nn.ExactMatch()(nn.ChatCompletion("Check {answer}.")(answer=draft), "right"))
+    (text,) = map(user_of, asked(model))
+    assert f"Check {templates.mark('cheap', 'answer_input')}." in text
+    assert text.count("<answer-") == text.count("<answer-0a1b2c3d>") + 1  # that of the model's answer
+    assert said(draft) == ["answer_input of case_1"]
+
+
+@pytest.mark.parametrize("name", ["feedback", "what_if", "exact_match", "metric"])
+def test_the_tags_of_requests_about_calls_are_known(name: str) -> None:
+    """An input is not called as one of them."""
+    assert {*re.findall(r'fence\("(\w+)"\)', templates.load(name).user)} <= _TAGS
 
 
 def test_examples_share_a_call_and_the_shared_messages() -> None:

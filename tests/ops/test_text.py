@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, nn, ops
+from textgrad_engine import Variable, func, nn, ops
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.ops.batching import Stack
+from textgrad_engine.ops.batching import Stack, Unbind
+from textgrad_engine.ops.parts import MOST_PLACES
 from textgrad_engine.optim.feedback import item_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -270,3 +271,32 @@ def test_the_place_of_a_part_outlives_a_split_and_a_batch() -> None:
     batch = Stack.apply(entries)
     ops.format("{x}{y}", x=batch, y=Variable("!")).backward(["first", "second"])
     assert [item_of(entry.grad[0]).text for entry in entries] == [f"{WHOLE}{{x}}: first", f"{WHOLE}{{x}}: second"]
+
+
+def test_the_place_of_a_part_is_told_to_a_batch_that_was_taken_apart() -> None:
+    """What its entries hear becomes one list of texts, which has one place, or none that is that of all."""
+    batch, alone, mixed = wanting(["a", "b"]), wanting(["c", "d"]), wanting(["e", "f"])
+    func.vmap(lambda x: ops.join([x, Variable("!")]))(batch).backward(["odd", ""])
+    assert (batch.grad[0].data, batch.grad[0].source.places) == (["odd", ""], ("part 1 of 2",))
+    func.vmap(lambda x: x + "!")(alone).backward(["odd", ""])
+    assert (alone.grad[0].data, alone.grad[0].source.places) == (["odd", ""], ())
+    first, second = Unbind.apply(mixed, 2, "test")
+    tg.backward([first + Variable("!"), second + "!"], ["odd", "even"])
+    assert mixed.grad[0].data == [f"{WHOLE}part 1 of 2: odd", "even"]
+
+
+def test_places_stay_few_where_a_text_grew_by_many_additions() -> None:
+    """Each addition is a level: a place with all of them would take time and memory that grow with their square."""
+    first = text = wanting("a")
+    for _ in range(100):
+        text = text + Variable("b")
+    text.backward("odd")
+    assert first.grad[0].source.places == ("part 1 of 2",) * MOST_PLACES
+
+
+def test_numbers_have_places_in_a_text_that_is_made_of_them() -> None:
+    """Only where they are added up there are none."""
+    one, two = wanting(1), Variable(2)
+    for whole in (ops.join([one, two], " of "), ops.format("{a} of {b}", a=one, b=two), one + two):
+        whole.backward("odd")
+    assert [item.source.places for item in one.grad] == [("part 1 of 2",), ("{a}",), ()]

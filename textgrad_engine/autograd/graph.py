@@ -41,7 +41,7 @@ class Source:
         score: the score that an evaluator gave, None elsewhere; handed on to the feedback made from it.
         because: the feedback that it was made from, in order; none where it was handed through as it came.
         places: where in the text that it was said of this one stands, from the outside in; none where it was said of
-            this text itself.
+            this text itself. Of many levels the outer ones.
     """
 
     example: str = ""

@@ -65,10 +65,19 @@ def functional_call(module: _Replaceable, overrides: _Values | Sequence[_Values]
     replaced = getattr(module, "_with_parameters", None)
     if replaced is None:
         raise TypeError(f"functional_call takes an nn.Module, got {type(module).__name__}")
+    given = args
     if args and isinstance(args[0], tuple):
         args, kwargs = _as_torch(args, kwargs)
     with replaced(overrides if isinstance(overrides, Mapping) else _together(overrides)):
-        result = module(*args, **kwargs)
+        try:
+            result = module(*args, **kwargs)
+        except TypeError as error:
+            if args is not given and not _takes(module, args, kwargs):
+                error.add_note(
+                    "functional_call took the tuple for all arguments, as torch does; if it is itself the argument, "
+                    "give it by name"
+                )
+            raise
     if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise AutogradError(
             f"functional_call: the result of {type(module).__name__} would be computed after the call, with the "
@@ -89,6 +98,15 @@ def _as_torch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any,
             )
         return args[0], args[1]
     return args, kwargs
+
+
+def _takes(module: _Replaceable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a module's forward takes arguments of this number and these names."""
+    try:
+        inspect.signature(getattr(module, "forward", module)).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def _together(overrides: Sequence[_Values]) -> _Values:

@@ -6,6 +6,8 @@ from typing import Any
 
 from textgrad_engine.autograd import Function, Source, Variable
 from textgrad_engine.autograd.gradient import Items, combine, is_start, start, started, without_zeros
+from textgrad_engine.ops.parts import place_in_words
+from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.roles import joined_role
 
 __all__ = ["Entry", "Stack", "Unbind", "batch_of_feedback", "parts_of_items"]
@@ -52,10 +54,27 @@ def parts_of_items(items: Items, count: int) -> list[Items]:
 def batch_of_feedback(by_entry: list[Items]) -> Items:
     """Items of feedback on the entries of a batch, as feedback on the batch: one list with a text for each entry."""
     words = [[item for item in items if not is_start(item)] for items in by_entry]
+    places = {() if item.source is None else item.source.places for items in words for item in items}
+    if len(places) > 1:
+        words = [[_with_place(item) for item in items] for items in words]
     feedback = Stack.apply([combine(items) for items in words])
     feedback.role = next((items[0].role for items in words if items), "feedback")
+    if len(places) == 1 and (all_over := places.pop()):
+        feedback.source = Source(places=all_over)
     starts = [started([item.data for item in items if is_start(item)]) for items in by_entry]
     return [feedback, *without_zeros([start(starts)])]
+
+
+def _with_place(item: Variable) -> Variable:
+    """Feedback on an entry, with the place that it was said of in words, where not all entries have the same one."""
+    words = place_in_words(item)
+    return Compute.apply(lambda data: _behind(words, data), item, item.role) if words else item
+
+
+def _behind(words: str, data: Any) -> Any:
+    if isinstance(data, list):
+        return [_behind(words, entry) for entry in data]
+    return f"{words}{data}" if data else data
 
 
 def _part(item: Variable, number: int, begins: bool) -> list[Variable]:

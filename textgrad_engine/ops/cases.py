@@ -144,6 +144,11 @@ def _offered(config: GenerateConfig) -> Offered:
     )
 
 
+_TAGS = frozenset(
+    ("answer", "edit", "expected", "explanation", "feedback", "got", "input", "message", "schema", "tools")
+)
+"""What tags are called in requests that show calls, and in feedback by the library: an input is called otherwise."""
+
 _REMEMBERED = 64
 """How many different questions are remembered for a plan: roles may differ from example to example."""
 
@@ -174,10 +179,11 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
     marks = []
     by_input = {}
     for name, index in plan.inputs:
-        if index in known:
-            by_input[name] = key = key_of(name, index, "tags" if name in with_slot else "beside")
-            if name in with_slot:
-                marks.append((index, key))
+        if index in known and name in with_slot:
+            by_input[name] = key = key_of(f"{name}_input" if name in _TAGS else name, index, "tags")
+            marks.append((index, key))
+        elif index in known:
+            by_input[name] = key_of(name, index, "beside")
     names = [name for name, _ in plan.inputs]
     heads: list[tuple[str, str]] = []
     for role, pieces in plan.messages:

@@ -15,7 +15,7 @@ NOTE [Parts]
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
@@ -58,7 +58,13 @@ def sized(result: Variable, values: Sequence[Any]) -> Variable:
 
 
 class Entrywise(PassOn):
-    """Base of the plain operations that take batches; see NOTE [Batches] and NOTE [Parts]."""
+    """Base of the plain operations that take batches; see NOTE [Batches] and NOTE [Parts].
+
+    Attributes:
+        adds_up: of numbers it makes a number, in which none has a place.
+    """
+
+    adds_up: ClassVar[bool] = False
 
     @staticmethod
     def places(*args: Any) -> tuple[Any, ...]:
@@ -72,7 +78,7 @@ class Entrywise(PassOn):
     def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Remember where the Variables are, and which of them are batches; what they hold is not kept."""
         ctx.shapes = tuple([pytree.map_leaves(_shape_of, value) for value in inputs])
-        ctx.places = cls.places
+        ctx.places, ctx.adds_up = cls.places, cls.adds_up
 
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
@@ -81,7 +87,7 @@ class Entrywise(PassOn):
         whole = max(pytree.leaves(shapes), key=_depth)
 
         variables = [shape for shape in pytree.leaves(shapes) if shape is not None]
-        of_parts = len(variables) > 1 and any(_is_text(shape) for shape in variables)
+        of_parts = len(variables) > 1 and (not ctx.adds_up or any(_is_text(shape) for shape in variables))
 
         def hears(shape: _Shape | None, place: str | None) -> Any:
             if shape is None:

@@ -310,9 +310,9 @@ class _Deterministic(Evaluator):
             if fine
             else prompt.render(
                 purpose=purpose,
-                score=f"{score:g}",
-                low=None if low is None else f"{low:g}",
-                high=None if high is None else f"{high:g}",
+                score=_in_digits(score, full),
+                low=None if low is None else _in_digits(low),
+                high=None if high is None else _in_digits(high),
                 must_pass=success_fn is not None,
                 prediction=got,
                 target=None if wanted is None else written(wanted),
@@ -325,6 +325,17 @@ class _Deterministic(Evaluator):
     @staticmethod
     def jvp(ctx: Any, *edits: Variable | None) -> Any:
         return _evaluated_again(_Deterministic, ctx, edits)
+
+
+def _in_digits(number: float, full: float | None = None) -> str:
+    """A number as it is written: without the noise of sums, and never as full marks where it is less.
+
+    Example:
+        >>> _in_digits(0.1 + 0.2), _in_digits(1234567), _in_digits(0.7 + 0.2 + 0.1, 1)
+        ('0.3', '1234567', '0.9999999999999999')
+    """
+    short = f"{number:.10g}"
+    return str(number) if full is not None and float(short) >= full > number else short
 
 
 async def _outcome(

@@ -14,7 +14,10 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.gradient import Items, entered, is_start
 
-__all__ = ["place_in_words", "said_to_part"]
+__all__ = ["MOST_PLACES", "place_in_words", "said_to_part"]
+
+MOST_PLACES = 16
+"""Levels of a place that are kept, the outer ones: a text that grew by thousands of additions has as many."""
 
 
 def said_to_part(items: Items, place: str) -> Items:
@@ -29,7 +32,8 @@ def said_to_part(items: Items, place: str) -> Items:
         if not is_start(item):
             source = item.source or Source()
             item = entered(item)
-            item.source = replace(source, places=(*source.places, place))
+            places = source.places if len(source.places) >= MOST_PLACES else (*source.places, place)
+            item.source = replace(source, places=places)
         found.append(item)
     return found
 

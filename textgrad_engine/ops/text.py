@@ -26,7 +26,7 @@ Value: TypeAlias = Variable | str | int | float
 class Add(Entrywise):
     """``a + b`` of texts or numbers; a batch is added entry by entry, and one value to every entry of a batch."""
 
-    collects = True
+    collects = adds_up = True
 
     @staticmethod
     def forward(a: Value, b: Value | None) -> Variable:
@@ -73,7 +73,7 @@ def _add_rule(a: Value, b: Value | None) -> Variable:
 
 
 class _Sum(Entrywise):
-    collects = True
+    collects = adds_up = True
 
     @staticmethod
     def forward(values: list[Value]) -> Variable:
