@@ -225,8 +225,8 @@ def test_lines_kept_with_other_examples_have_ids_of_their_own() -> None:
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     search = RandomSearch(program.parameters(), Patch(), proposals=2)
     with use_models(forward=FunctionModel(answer)):
-        for words in ("abcdef", "ghijklmn"):
-            rows = [{"word": word, "target": word.upper()} for word in words]
+        for words in ("abcdef", "ghijkl"):
+            rows = [{"id": word, "word": word, "target": word.upper()} for word in words]
             objective = Objective(program, nn.ExactMatch(), rows)
             while search.step(objective) is not None:
                 pass
