@@ -212,6 +212,30 @@ def test_other_validation_examples_are_run_anew() -> None:
         search.close()
 
 
+def test_lines_kept_with_other_examples_have_ids_of_their_own() -> None:
+    """By its id an edit can be taken out again: one that was kept before must not go with it."""
+
+    def answer(request: Request) -> Any:
+        text = request.messages[-1].text
+        if request.purpose == "optimizer":
+            line = "LATE" if "| EARLY" in text else "EARLY"
+            return {"edits": [{"op": "add", "line": 1, "text": line, "reason": "tried", "feedback": []}]}
+        return text.upper() if ("EARLY" if text < "g" else "LATE") in request.messages[0].text else text
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    search = RandomSearch(program.parameters(), Patch(), proposals=2)
+    with use_models(forward=FunctionModel(answer)):
+        for words in ("abcdef", "ghijkl"):
+            rows = [{"id": word, "word": word, "target": word.upper()} for word in words]
+            objective = Objective(program, nn.ExactMatch(), rows)
+            while search.step(objective) is not None:
+                pass
+            search.close()
+    assert program.system.data == "Repeat.\nLATE\nEARLY"
+    ids = [origin.edit for origin in search.origins(program.system) if origin is not None]
+    assert len(set(ids)) == 2
+
+
 def test_a_text_that_gets_no_answers_is_lost_and_the_search_goes_on(world: Any) -> None:
     """Its race is given up, the problem is noted, and the next proposal is raced."""
     here = world("Repeat. BREAK", "Repeat. SHOUT")

@@ -296,6 +296,23 @@ def test_momentum_reaches_the_prompt_with_the_outcome() -> None:
     assert shown(model, 3).index("- added 'Line 1.' — taken back") < shown(model, 3).index("- added 'Line 2.' — kept")
 
 
+@pytest.mark.parametrize("where", ["hook", "closure"])
+def test_an_outcome_that_is_said_within_the_next_step_is_that_of_the_last_one(where: str) -> None:
+    """A closure that scores the texts says what the last step came to: it is remembered once, with that."""
+    model = FunctionModel(lambda request: patch(edit(text=f"Line {len(model.requests)}.")))
+    text = prompt("Sort.")
+    optimizer = TGD([text], model=model, momentum=4)
+    if where == "hook":
+        optimizer.register_step_pre_hook(lambda *_: optimizer.record_outcome(f"after step {optimizer.steps}"))
+    for _ in range(3):
+        text.grad = [Variable("Too long.")]
+        optimizer.step(
+            lambda: optimizer.record_outcome(f"after step {optimizer.steps}") if where == "closure" else None
+        )
+    told = [line for line in shown(model).split("\n") if line.startswith("- added")]
+    assert told == ["- added 'Line 1.' — after step 1", "- added 'Line 2.' — after step 2"]
+
+
 @pytest.mark.parametrize("settings", [{"momentum": 2}, {"transforms": [dedupe(), momentum(2)]}])
 def test_steps_are_remembered_in_a_loop_that_says_nothing_of_them(settings: Any) -> None:
     """A loop of one's own need not know of `record_outcome`; where it says something, that is what is shown."""

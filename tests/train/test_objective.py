@@ -568,6 +568,22 @@ def test_a_hook_on_several_parameters_is_called_once_for_all(mode: Any) -> None:
         ]
 
 
+def test_hooks_may_come_and_go_while_a_lane_reads_them() -> None:
+    """A hook that takes itself away runs in one lane, while another one asks for feedback of its own."""
+
+    class Shared(dict[int, Any]):
+        def values(self) -> Any:  # each step of a loop over it is one at which another thread may change it
+            raise RuntimeError("dictionary changed size during iteration")
+
+    shouting = Shouting()
+    seen: list[Any] = []
+    handle = shouting.program.system.register_hook(lambda feedback: seen.append(feedback.data))
+    shouting.program.system._hooks = Shared(shouting.program.system._hooks)
+    shouting.feedback(SEED, [0])
+    handle.remove()
+    assert seen == ["Say to shout."]
+
+
 def test_hooks_of_texts_that_are_not_searched_for_are_silent() -> None:
     """There is no feedback on these, as nobody trains them."""
     shouting = Shouting()

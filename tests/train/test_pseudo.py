@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -117,3 +119,17 @@ def test_honest_gains_on_a_judges_scale_are_found(n: int, least: float) -> None:
     """Where falls and rises were seen, what is added is of their size, not as wide as the scale."""
     source = random.Random(n)
     assert sum(judged(source, n).verdict == "better" for _ in range(TRIALS)) / TRIALS > least
+
+
+@pytest.mark.parametrize("scale", [(0.0, math.inf), (-math.inf, 9.0), (-math.inf, math.inf)])
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_scale_without_an_end_is_as_good_as_none(scale: tuple[float, float], size: int) -> None:
+    """A reward may have no highest value: its intervals are those without a scale, cut off at the known end."""
+    before, after = [0.5, 2.5, 1.0, 7.0, 0.0, 4.0, 2.0, 0.0], [1.5, 2.5, 3.0, 8.0, 0.5, 4.0, 2.5, 9.0]
+    first, second = scored(before, scale, size), scored(after, scale, size)
+    alone = [replace(each, scale=None) for each in (first, second)]
+    assert compare(first, second) == compare(*alone)
+    low, high = alone[0].interval
+    assert first.interval == (max(low, scale[0]), min(high, scale[1]))
+    rare = [scored([1.0, 0.0] * 4, scale, size), scored([1.0] * 8, scale, size)]
+    assert compare(*rare) == compare(*[replace(each, scale=None) for each in rare])

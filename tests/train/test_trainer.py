@@ -14,6 +14,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.optim import TGD, PatchSearch
+from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.search.race import AT_THE_END, AT_THE_END_LONGER
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, TrainResult
@@ -490,3 +491,26 @@ def test_feedback_on_texts_that_nobody_trains_is_not_paid_for(world: Any, rows: 
     result = here.fit(rows("ant", "bee"), rows("cat"))
     assert (here.asked("backward"), program.draft.system.grad) == (2, old)
     assert result.steps[0].feedback == 2
+
+
+def test_no_critic_is_asked_about_a_group_that_reads_no_feedback(world: Any, rows: Any) -> None:
+    """A control beside a group that goes by feedback: what would be said about its texts is read by nobody."""
+    here = world("SHOUT")
+    here.program = nn.Sequential(
+        nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="first")), here.program
+    )
+    first, second = here.program.parameters()
+    silent = Rewritten()
+    here.optimizer = TGD([{"params": [first], "use_feedback": False, "proposer": silent}, {"params": [second]}])
+    result = here.fit(rows("ant", "bee"), rows("cat", "dog"))
+    assert (here.asked("backward"), result.steps[0].feedback, silent.asked) == (2, 2, 1)
+
+
+class Rewritten:
+    """Changes nothing, and counts how often it is asked."""
+
+    asked = 0
+
+    async def propose(self, brief: Brief, model: Any, problem: str = "") -> Proposal:
+        self.asked += 1
+        return Proposal(brief.text, brief.origins)

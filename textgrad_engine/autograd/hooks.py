@@ -212,7 +212,7 @@ def call_hooks_of(stand_ins: Sequence[tuple[Variable, Variable]]) -> None:
     for leaf, other in stand_ins:
         other._hooks = dict(leaf._hooks) if leaf._hooks else None
         other._post_hooks = dict(leaf._post_hooks) if leaf._post_hooks else None
-        several |= {hook: hook for hook in (leaf._hooks or {}).values() if type(hook) is MultiGradHook}
+        several |= {hook: hook for hook in (other._hooks or {}).values() if type(hook) is MultiGradHook}
     if not several:
         return
     edges = {leaf._gradient_edge(): other._gradient_edge() for leaf, other in stand_ins}

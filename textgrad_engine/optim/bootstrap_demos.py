@@ -133,12 +133,13 @@ class BootstrapDemos(PopulationSearcher):
         self._failed = tuple(memory.get("failed", ()))
 
     def _propose(self, objective: Objective) -> Sequence[Outcome]:
-        if self._begun >= self.sets + 2:
+        if self._count >= self.sets + 2:
             return ()
         number = self._next_number()
-        kind = "labels" if number == 1 else "bootstrap"
-        chosen = self._chosen(objective, number)
-        parameter = (number - 1) % len(self.texts())
+        place = self._count
+        kind = "labels" if place == 1 else "bootstrap"
+        chosen = self._chosen(objective, place)
+        parameter = (place - 1) % len(self.texts())
         draft = self._shown(kind, number, parameter, list(chosen.values()), tuple(chosen))
         seed = self.population.candidates[0]
         if draft.candidate.texts == seed.texts:
@@ -156,17 +157,17 @@ class BootstrapDemos(PopulationSearcher):
             return (Outcome(draft, f"the best on validation ({mean:.3f})", arm, race),)
         return (Outcome(draft, f"not the best on validation ({mean:.3f})", None, race),)
 
-    def _chosen(self, objective: Objective, number: int) -> dict[int, Demo]:
+    def _chosen(self, objective: Objective, place: int) -> dict[int, Demo]:
         """The demonstrations of a set, by the position of their example."""
         labelled = self._labelled(objective)
         # The teacher also tells what fails, which a proposer may want to know from the first set on.
-        solved = self._bootstrapped(objective, labelled) if number > 1 or self.proposer is not None else {}
-        if number == 1:
+        solved = self._bootstrapped(objective, labelled) if place > 1 or self.proposer is not None else {}
+        if place == 1:
             return dict(list(labelled.items())[: self.labelled])
         order = list(labelled | solved)
         size = self.bootstrapped
-        if number > 2:
-            rng = random.Random(f"{self.seed}/{number}")
+        if place > 2:
+            rng = random.Random(f"{self.seed}/{place}")
             rng.shuffle(order)
             size = rng.randint(1, self.bootstrapped)
         own = [position for position in order if position in solved][:size]

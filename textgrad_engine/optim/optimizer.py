@@ -107,6 +107,7 @@ class Optimizer:
         """
         with self._hooked(closure):
             result = closure() if closure is not None else None
+            self._forgets_last_step()
             self.steps += 1
             self.changes = []
             check_step_cancelled()
@@ -177,6 +178,9 @@ class Optimizer:
     def register_step_post_hook(self, hook: StepHook) -> Handle:
         """Have ``hook(optimizer, args, kwargs)`` called after each step; see `register_step_pre_hook`."""
         return add_hook(self._post_hooks, hook)
+
+    def _forgets_last_step(self) -> None:
+        """Called in a step before `changes` of the last one go; what hooks and the closure say of these comes first."""
 
     @contextlib.contextmanager
     def _hooked(self, closure: Any) -> Iterator[None]:

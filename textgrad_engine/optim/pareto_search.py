@@ -170,7 +170,7 @@ class ParetoSearch(PopulationSearcher):
         self._merged = [(int(one), int(other)) for one, other in memory.get("merged", ())]
 
     def _propose(self, objective: Objective) -> Sequence[Outcome]:
-        if self._begun >= self.proposals:
+        if self._count >= self.proposals:
             return ()
         number = self._next_number()
         rng = random.Random(f"{self.seed}/{number}")

@@ -199,7 +199,7 @@ class PatchSearch(BoardSearcher):
             allowance=self.allowance,
         )
         self._positions = {name: n for n, name in enumerate(objective.val)}
-        self._take_up(objective, 0 if self._board is None else self._board.begun)  # the edits of before keep their ids
+        self._take_up(objective)
         self._round = 0
         self._waiting = list(range(len(objective.val)))
         random.Random(self.seed).shuffle(self._waiting)

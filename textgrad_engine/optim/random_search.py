@@ -221,7 +221,7 @@ class RandomSearch(BoardSearcher):
             found = objective.scores(board.texts, range(len(objective.val)))
             board.val = {n: score for n, score in enumerate(found) if score is not None}
             board.noise = noise_of(objective, board.texts, board.val, self.seed)
-        if board.begun >= self.proposals or board.quiet >= MOST_REPEATED:
+        if board.begun - board.before >= self.proposals or board.quiet >= MOST_REPEATED:
             return None
         board.begun += 1
         draft = self._draft(board)

@@ -147,7 +147,6 @@ class TGD(Optimizer):
             ValueError: there are several candidates, and nothing that scores them.
             TypeError: what the closure gave is no score.
         """
-        self._record_unsettled()
         if self.candidates == 1:
             return super().step(None if isinstance(closure, Objective) else closure)
         if closure is None:
@@ -214,6 +213,9 @@ class TGD(Optimizer):
             self._settled = True  # what the last step did before is in the state, or was taken back with it
 
         return take_all
+
+    def _forgets_last_step(self) -> None:
+        self._record_unsettled()
 
     def _record_unsettled(self) -> None:
         """Remember the last step where nobody has said what became of it."""

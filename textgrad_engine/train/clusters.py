@@ -19,7 +19,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from textgrad_engine.train.distributions import normal_cdf, t_quantile
 from textgrad_engine.train.intervals import PairedDifference, mean_interval, paired_difference, t_test
 from textgrad_engine.train.permutation import sign_flip
-from textgrad_engine.train.pseudo import known_limits, pseudo_differences, pseudo_scores
+from textgrad_engine.train.pseudo import cut_off, known_limits, pseudo_differences, pseudo_scores
 from textgrad_engine.train.scores import check_confidence, cluster_means, cluster_sums, finite_scores, same_length
 
 __all__ = ["bootstrap_interval", "clustered_difference", "clustered_error", "clustered_interval", "clustered_t"]
@@ -103,12 +103,12 @@ def clustered_interval(
     limits = known_limits(bounds, numbers)
     means, sizes = cluster_means(numbers, clusters)
     if limits is None:
-        return _t_of_clusters(means, sizes, confidence)[1:3]
+        return cut_off(_t_of_clusters(means, sizes, confidence)[1:3], bounds)
     if len(set(sizes)) == 1:
         return mean_interval(_cut(means, limits), confidence, limits)
     found = _t_of_clusters(*_with(means, sizes, pseudo_scores(limits)), confidence)
     found = found.around(math.fsum(numbers) / len(numbers))
-    return max(limits[0], found.low), min(limits[1], found.high)
+    return cut_off((found.low, found.high), limits)
 
 
 def clustered_difference(

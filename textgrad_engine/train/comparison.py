@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.pseudo import only_at
+from textgrad_engine.train.pseudo import known_limits, only_at
 from textgrad_engine.train.scores import cluster_means, cluster_sums
 from textgrad_engine.train.statistics import (
     PairedDifference,
@@ -146,7 +146,7 @@ def compare(
     old, new = _at(before.scores, kept), _at(after.scores, kept)
     names = before.clusters or after.clusters
     clusters = [names[position] for position in kept] if names else None
-    limits = _limits(before, after)
+    limits = known_limits(_limits(before, after), old, new)
     found = _difference(old, new, clusters, confidence, limits, seed)
     count = len(tried) + all(each.scores != after.scores for each in tried)
     adjusted = None

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from textgrad_engine.train.distributions import incomplete_beta, normal_quantile, t_quantile, t_upper
-from textgrad_engine.train.pseudo import known_limits, only_at, pseudo_differences, pseudo_scores
+from textgrad_engine.train.pseudo import cut_off, known_limits, only_at, pseudo_differences, pseudo_scores
 from textgrad_engine.train.scores import check_confidence, finite_scores, same_length
 
 __all__ = [
@@ -124,13 +124,13 @@ def mean_interval(
     limits = known_limits(bounds, scores)
     if limits is None:
         _, low, high, _ = t_test(scores, confidence)
-        return low, high
+        return cut_off((low, high), bounds)
     worst, best = limits
     if only_at(limits, scores):
         low, high = wilson_interval(sum(score == best for score in scores), len(scores), confidence)
         return worst + (best - worst) * low, worst + (best - worst) * high
     found = t_test([*scores, *pseudo_scores(limits)], confidence).around(math.fsum(scores) / len(scores))
-    return max(worst, found.low), min(best, found.high)
+    return cut_off((found.low, found.high), limits)
 
 
 def paired_difference(

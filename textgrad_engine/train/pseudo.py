@@ -15,13 +15,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-__all__ = ["known_limits", "only_at", "pseudo_differences", "pseudo_scores"]
+__all__ = ["cut_off", "known_limits", "only_at", "pseudo_differences", "pseudo_scores"]
 
 Limits = tuple[float, float]
 
 
 def known_limits(limits: Limits | None, *rows: Sequence[float]) -> Limits | None:
     """The worst and the best score that there can be, checked; 0 and 1 where nobody says and there are no others.
+
+    One of them that is infinite says nothing of how far scores can be apart, so nobody knows them then.
 
     Args:
         limits: the two, if known.
@@ -30,11 +32,24 @@ def known_limits(limits: Limits | None, *rows: Sequence[float]) -> Limits | None
     Raises:
         ValueError: a score is outside of the limits.
     """
-    if limits is None:
-        return (0.0, 1.0) if only_at((0.0, 1.0), *rows) else None
-    if not all(limits[0] <= score <= limits[1] for row in rows for score in row):
-        raise ValueError(f"a value is outside of the bounds {limits}")
-    return limits
+    if limits is not None:
+        if not all(limits[0] <= score <= limits[1] for row in rows for score in row):
+            raise ValueError(f"a value is outside of the bounds {limits}")
+        if all(map(math.isfinite, limits)):
+            return limits
+    return (0.0, 1.0) if only_at((0.0, 1.0), *rows) else None
+
+
+def cut_off(interval: tuple[float, float], limits: Limits | None) -> tuple[float, float]:
+    """An interval without what is beyond the limits, if there are any; one that is infinite for want of spread stays.
+
+    Example:
+        >>> cut_off((-0.5, 2.0), (0.0, math.inf))
+        (0.0, 2.0)
+    """
+    if limits is None or math.isinf(interval[0]):
+        return interval
+    return max(limits[0], interval[0]), min(limits[1], interval[1])
 
 
 def only_at(limits: Limits, *rows: Iterable[float]) -> bool:

@@ -132,9 +132,9 @@ class Run:
         return tuple(self.trained.values())
 
     def stepped(self) -> list[Variable]:
-        """What the optimizer changes; feedback on other texts of the program would be paid for and used by nobody."""
-        every = [variable for group in self.optimizer.param_groups for variable in group["params"]]
-        return [variable for variable in every if variable.requires_grad]
+        """What a step reads the feedback on; feedback on other texts would be paid for and used by nobody."""
+        groups = [group for group in self.optimizer.param_groups if group.get("use_feedback", True)]
+        return [variable for group in groups for variable in group["params"] if variable.requires_grad]
 
     def texts(self) -> dict[str, str]:
         """The trained texts as they are now."""

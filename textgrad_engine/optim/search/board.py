@@ -119,7 +119,8 @@ class Board:
         history: what was tried and what became of it, for the proposer.
         noise: the variance of one example's score between runs of the same texts.
         limits: the worst and the best score that there can be, where the loss says so.
-        begun: how many proposals were begun.
+        begun: how many proposals were begun: by those of a board before it, too, whose edits keep their ids.
+        before: how many of these were.
         kept: how many patches were kept.
         quiet: how many proposals in a row brought nothing.
         together: how many patches were put together with others since the texts were last tidied.
@@ -144,6 +145,7 @@ class Board:
     noise: float = 0.0
     limits: tuple[float, float] | None = None
     begun: int = 0
+    before: int = 0
     kept: int = 0
     quiet: int = 0
     together: int = 0

@@ -78,7 +78,7 @@ class PopulationSearcher(Searcher):
         self._population: Population | None = None
         self._waiting: deque[Outcome] = deque()
         self._best = 0
-        self._begun = 0
+        self._begun = self._before = 0
 
     @property
     def population(self) -> Population:
@@ -110,6 +110,7 @@ class PopulationSearcher(Searcher):
             "waiting": [asdict(outcome) for outcome in self._waiting],
             "best": self._best,
             "begun": self._begun,
+            "before": self._before,
             "memory": self._memory(),
         }
 
@@ -120,11 +121,12 @@ class PopulationSearcher(Searcher):
         population = None if held is None else TypeAdapter(Population).validate_python(held)
         waiting = TypeAdapter(list[Outcome]).validate_python(state["waiting"])
         best, begun, memory = int(state["best"]), int(state["begun"]), state["memory"]
+        before = int(state.get("before", 0))  # a state of an older version has none
 
         def take_all() -> None:
             take()
             self._population, self._waiting = population, deque(waiting)
-            self._best, self._begun = best, begun
+            self._best, self._begun, self._before = best, begun, before
             self._remember(memory)
 
         return take_all
@@ -141,6 +143,11 @@ class PopulationSearcher(Searcher):
 
     def _remember(self, memory: Mapping[str, Any]) -> None:
         """Take over what `_memory` gave; an empty mapping stands for a new search."""
+
+    @property
+    def _count(self) -> int:
+        """How many proposals were begun with the population of now."""
+        return self._begun - self._before
 
     def _next_number(self) -> int:
         """The number of a new proposal."""
@@ -160,7 +167,7 @@ class PopulationSearcher(Searcher):
             self._population = Population(val, objective.scale, train=train)
             self._population.add(Candidate(texts, tuple(tuple(self.origins(variable)) for variable in variables)))
             self._waiting.clear()
-            self._best = self._begun = 0
+            self._best, self._before = 0, self._begun  # numbers go on, so that the edits of before keep their ids
             self._remember({})
         objective.adopt(texts)
 

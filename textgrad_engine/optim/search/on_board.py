@@ -61,16 +61,8 @@ class BoardSearcher(Searcher):
 
         return take_all
 
-    def _take_up(self, objective: Objective, begun: int = 0) -> bool:
-        """See that there is a board about the texts of now and the examples of an objective.
-
-        Args:
-            objective: the objective.
-            begun: so many proposals were begun before the first one of a new board.
-
-        Returns:
-            Whether the board is a new one.
-        """
+    def _take_up(self, objective: Objective) -> bool:
+        """See that there is a board about the texts of now and the examples of an objective; say whether it is new."""
         variables = self._variables()
         texts = tuple(str(variable.data) for variable in variables)
         examples = (tuple(objective.train), tuple(objective.val))
@@ -78,5 +70,6 @@ class BoardSearcher(Searcher):
         if held is not None and (held.texts, held.examples) == (texts, examples):
             return False
         origins = tuple(tuple(self.origins(variable)) for variable in variables)
-        self._board = Board(texts, origins, limits=objective.scale, begun=begun, examples=examples)
+        begun = 0 if held is None else held.begun  # the edits of before keep their ids
+        self._board = Board(texts, origins, limits=objective.scale, begun=begun, before=begun, examples=examples)
         return True
