@@ -328,8 +328,8 @@ def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
 
     Usage is reported as it was recorded, and charged to the budgets around a call as it was then: what a program
     decides by what is left of them comes out the same. For limits in tokens or dollars, name the models as they were
-    named then: the most that a call may need depends on their ``max_tokens`` and prices. Attempts that failed at unknown
-    cost, as by a timeout, held some of a budget then and hold nothing now. What was never recorded raises
+    named then: the most that a call may need depends on their ``max_tokens`` and prices. Attempts that failed at
+    unknown cost, as by a timeout, held some of a budget then and hold nothing now. What was never recorded raises
     `RequestRefused`.
 
     Args:
