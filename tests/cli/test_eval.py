@@ -115,6 +115,8 @@ def test_rows_of_a_split_are_found_in_any_file(cli: Any, run: Path, tmp_path: Pa
     assert "(3 rows of the run's training split and 1 row of the run's test split)" in said
     assert "opened 3 times so far" in said
     assert "The run worked with 3 rows of its training split, so this score flatters the prompt." in said
+    other = [json.dumps({name: json.loads(row)[name] for name in ("queue", "ticket")}) for row in _rows("test")[:2]]
+    assert "(2 rows of the run's test split)" in evaluated([*other, new])  # without ids, in another order of columns
     said = evaluated([new])
     assert "no split of the run" in said
     assert "opened" not in said

@@ -95,9 +95,26 @@ def test_plain_sequences_have_ids_too() -> None:
     """Evaluation of a list of dicts pairs by their ids."""
     assert ids_of([{"id": "b"}, {"id": 2}]) == ("b", "2")
     assert ids_of(["x", "y"]) == ("0", "1")
+    assert ids_of([{"id": "b"}, "y"]) == ("0", "1")
     assert ids_of(tickets()) == ("a", "train:2", "train:5")
     with pytest.raises(DataError, match="example 1: the id 'b' was already given at example 0"):
         ids_of([{"id": "b"}, {"id": "b"}])
+
+
+def test_examples_are_not_all_made_for_ids_that_are_positions() -> None:
+    """A map-style dataset may read a file for each."""
+    made = []
+
+    class Files:
+        def __len__(self) -> int:
+            return 1000
+
+        def __getitem__(self, index: int) -> str:
+            made.append(index)
+            return f"text {index}"
+
+    assert ids_of(Files())[-1] == "999"  # type: ignore[arg-type]
+    assert len(made) == 1
 
 
 def test_names_are_suggested_whatever_their_case() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -512,12 +513,20 @@ def test_a_killed_process_leaves_a_lease_that_runs_out(tmp_path, ask, where):
     assert answer.text == "fine"
 
 
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "/"
+
+
 def test_a_lease_of_a_process_that_is_there_or_cannot_be_looked_for_holds(tmp_path, clock):
     """To ask while another asks is to pay twice."""
     file = CacheFile(tmp_path / FILE, 10**6, 60, clock)
     mine = new_owner()
     place, pid, _ = mine.split(" ")
-    for number, owner in enumerate((mine, f"{place} 1 x", f"else{place} 999999999 x", "somebody else")):
+    away = [f"else{place} 999999999 x", f"{place.replace(_boot(), 'x')} 999999999 x"]  # also one of the same name
+    for number, owner in enumerate((mine, f"{place} 1 x", *away, "somebody else")):
         key = b"%d" % number
         assert file.claim(key, owner) == ("lead", None)
         assert file.claim(key, new_owner()) == ("wait", None)

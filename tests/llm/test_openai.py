@@ -161,6 +161,13 @@ def test_an_address_with_a_query_is_refused_without_showing_it(monkeypatch, end)
         OpenAIModel("m")
 
 
+@pytest.mark.parametrize("mark", ["?", "#"])
+def test_half_a_password_is_not_shown_either(mark):
+    """It may have characters in it that end an address."""
+    with pytest.raises(ValueError, match="'http://a/v1' is no address"):
+        OpenAIModel("m", base_url=f"http://ann:CAN{mark}ARY@a/v1")
+
+
 def test_without_a_key_nothing_is_sent_and_the_repair_is_named(api, ask):
     """The first thing that a newcomer forgets."""
     with pytest.raises(errors.AuthenticationFailed, match="OPENAI_API_KEY") as caught:

@@ -24,6 +24,7 @@ from textgrad_engine.llm import (
     Completion,
     GenerateConfig,
     OpenAIModel,
+    ResponseFormat,
     RetryPolicy,
     Stop,
     Taped,
@@ -308,6 +309,14 @@ def test_a_cassette_is_of_use_where_other_secrets_are_known(run, ask, tmp_path, 
     assert ([answer.text for answer in answers], left) == (["x", "x"], 0)
 
 
+def test_a_cassette_is_of_use_where_a_secret_is_known_that_was_none_then(run, ask, tmp_path, monkeypatch):
+    """What was recorded with no key at all is played where one is set that is a word of a prompt."""
+    taped(run, model_named("o", lambda request: "x"), tmp_path / "c.jsonl", ask("mail of customer42"), ask("other"))
+    monkeypatch.setenv("DB_PASSWORD", "customer42")
+    answers, left = played(run, tmp_path / "c.jsonl", ask("mail of customer42"), ask("other"), model=None)
+    assert ([answer.text for answer in answers], left) == (["x", "x"], 0)
+
+
 def test_equal_requests_get_their_answers_in_the_order_asked(run, ask, tmp_path):
     """n samples stay n samples, whichever came first and whatever was asked between."""
     path = tmp_path / "c.jsonl"
@@ -459,6 +468,29 @@ def test_an_answer_without_room_in_the_budget_can_be_asked_for_again(run, ask, t
 
     run(taping())
     assert run(playing()) == ("x", 0)
+
+
+def test_a_further_attempt_without_room_is_refused_by_the_same_budget(run, ask, tmp_path):
+    """What was paid for by then is recorded; a control ends there, where an error would end the run."""
+    used = Usage(input_tokens=5, output_tokens=1, calls=1)
+    model = FunctionModel(lambda request: Completion(text="no JSON", usage=used), name="o")
+    wanted = ResponseFormat(name="n", json_schema={"type": "object", "required": ["n"]})
+
+    async def main():
+        with budget(calls=9) as outer, budget(calls=1) as inner:
+            with pytest.raises(BudgetExceeded) as caught:
+                await resolve(model).complete(ask(config=GenerateConfig(response_format=wanted)))
+            return inner.refused(caught.value), outer.refused(caught.value), inner.spent, outer.spent
+
+    async def taping():
+        with record(tmp_path / "c.jsonl"):
+            return await main()
+
+    async def playing():
+        with replay(tmp_path / "c.jsonl"):
+            return await main()
+
+    assert run(taping()) == run(playing()) == (True, False, used, used)
 
 
 def test_an_answer_of_the_cache_costs_a_replay_nothing_either(run, ask, tmp_path):

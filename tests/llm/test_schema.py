@@ -230,6 +230,7 @@ def test_limits_of_numbers_become_descriptions_wherever_they_stand():
             "either": {"anyOf": [{"type": "number", "maximum": 0.5}, {"const": {"minimum": 1}}]},
         },
         "$defs": {"maximum": {"type": "string"}},
+        "definitions": {"minimum": {"type": "string"}},
         "required": ["minimum", "either"],
     }
     eased = without_limits(schema)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -12,6 +13,7 @@ from textgrad_engine import nn
 from textgrad_engine.errors import CallCancelled, Stopped
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import interrupt
 from textgrad_engine.train.interrupt import finishing_on_interrupt, interruptible, stopping_on_interrupt, telling
 
 
@@ -69,6 +71,24 @@ def test_an_answer_that_never_comes_is_given_up() -> None:
         answer = nn.ChatCompletion("{w}", model=FunctionModel(hang))(w="x")
         assert under_way.wait(60)
         signal.raise_signal(signal.SIGINT)
+        with pytest.raises(CallCancelled):
+            _ = answer.data
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM that a program hears")
+def test_after_sigterm_answers_are_given_up_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who sends it kills some seconds later, and the result is to be written by then."""
+    monkeypatch.setattr(interrupt, "HASTE", 0.0)
+    under_way = threading.Event()
+
+    async def hang(request: Request) -> Any:
+        under_way.set()
+        await asyncio.Event().wait()
+
+    with finishing_on_interrupt(terminate=True), stopping_on_interrupt(grace=600.0):
+        answer = nn.ChatCompletion("{w}", model=FunctionModel(hang))(w="x")
+        assert under_way.wait(60)
+        signal.raise_signal(signal.SIGTERM)
         with pytest.raises(CallCancelled):
             _ = answer.data
 

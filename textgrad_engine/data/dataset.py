@@ -232,10 +232,10 @@ def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
     """
     if isinstance(dataset, (Dataset, Subset)):
         return dataset.ids
-    rows = list(examples_of(dataset))
-    if all(isinstance(row, dict) for row in rows):
+    rows = list(itertools.takewhile(lambda row: isinstance(row, dict), examples_of(dataset)))
+    if len(rows) == len(dataset):
         return Dataset(rows).ids
-    return tuple(str(index) for index in range(len(rows)))
+    return tuple(str(index) for index in range(len(dataset)))
 
 
 def suggest(word: str, options: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from contextvars import ContextVar, Token
 from decimal import Decimal
 from typing import Any, Self
 
-from textgrad_engine.errors import BadRequest, ModelError, UnknownPriceError
+from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget, Remaining
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
 from textgrad_engine.llm.prices import highest_price_of, price_of
@@ -148,8 +148,17 @@ class Budgeted(Wrapper):
         Raises:
             BudgetExceeded: there is none.
         """
-        budgets = _budgets.get()
-        return await self._within(request, budgets, _reserves.get(), give) if budgets else give()
+        budgets, reserves = _budgets.get(), _reserves.get()
+        if not budgets:
+            return give()
+        try:
+            return await self._within(request, budgets, reserves, give)
+        except BudgetExceeded as error:
+            if usage_of(error) is not None:  # recorded: there was room for an attempt, and none for the one after it
+                stated = _max_tokens_in(request.config.over(self._defaults))
+                amount = self._worst_case(request, stated or self._most_output, ())
+                error.refused_by = await _refuser(budgets, reserves, amount)
+            raise
 
     async def _within(
         self,
@@ -288,6 +297,17 @@ async def _reserve(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], a
         except BaseException:
             full.give_up(future, amount)
             raise
+
+
+async def _refuser(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], amount: Amount) -> int | None:
+    """The `id` of the budget that has no room for an amount; None where all have."""
+    try:
+        await _reserve(budgets, reserves, amount)
+    except BudgetExceeded as error:
+        return error.refused_by
+    for each in budgets:
+        each.settle(amount, None, charged=False)
+    return None
 
 
 def _kept_of(given: Budget, reserves: tuple[Reserve, ...]) -> list[Amount]:

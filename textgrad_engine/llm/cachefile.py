@@ -302,12 +302,17 @@ def _is_gone(owner: str) -> bool:
 
 @functools.cache
 def _place() -> str:
-    """Where process ids mean the same as here: the machine, and on Linux the namespace, as a container has its own."""
-    try:
+    """Where process ids mean the same as here: the machine, and on Linux the namespace, as a container has its own.
+
+    Machines may have one name, such as "localhost", and the first namespace has one number everywhere; no two of them
+    started with one id.
+    """
+    start = namespace = ""
+    with contextlib.suppress(OSError):
+        start = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    with contextlib.suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")
-    except OSError:
-        namespace = ""
-    return f"{platform.node()}/{namespace}".replace(" ", "_")
+    return f"{platform.node()}/{start}/{namespace}".replace(" ", "_")
 
 
 def _is_damage(error: BaseException) -> bool:

@@ -358,6 +358,7 @@ def checked_host(base_url: str) -> str:
         'localhost'
     """
     address, *rest = re.split("[?#]", base_url, maxsplit=1)
+    shown, *_ = re.split("[?#]", without_password(base_url), maxsplit=1)  # in that order: a password may hold them
     try:
         parts = urlsplit(address)
         good = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -365,10 +366,10 @@ def checked_host(base_url: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise ValueError(f"base_url = {without_password(address)!r} is no address such as http://localhost:11434/v1")
+        raise ValueError(f"base_url = {shown!r} is no address such as http://localhost:11434/v1")
     if rest:
         raise ValueError(
-            f"base_url = {without_password(address)!r} with something behind '?' or '#': leave that out; a key is "
+            f"base_url = {shown!r} with something behind '?' or '#': leave that out; a key is "
             "given by OPENAI_API_KEY or api_key=..., and Azure's address that ends in /openai/v1 needs no api-version"
         )
     return parts.hostname or ""

@@ -148,7 +148,7 @@ class Replay:
         self.path = Path(path).absolute()
         self._lock = threading.Lock()
         self._by_request: dict[str, _Equal] = {}
-        self._as_asked: dict[str, _Equal] = {}  # where something was taken out, by what was asked
+        self._as_asked: dict[str, _Equal] = {}  # by what was asked, with whatever was taken out of it
         self._all = _read(self.path)
         self._left = len(self._all)
         self._first_unknown: str | None = None  # what was said of the first unknown request
@@ -156,8 +156,7 @@ class Replay:
             equal = self._by_request.setdefault(_digest(taken.request), _Equal())
             equal.count += 1
             equal.waiting.setdefault((taken.model, taken.example), deque()).append(taken)
-            if taken.asked is not None:
-                self._as_asked[taken.asked] = equal
+            self._as_asked[taken.asked or _digest(taken.request)] = equal
 
     @property
     def left(self) -> int:
@@ -175,9 +174,10 @@ class Replay:
         """
         entry = _entry(model, request)
         name = None if isinstance(innermost(model), Absent) else entry["model"]
-        equal = self._by_request.get(_digest(entry["request"]))
-        if equal is None and self._as_asked:  # on another machine other secrets are known, and taken out
-            equal = self._as_asked.get(_digest(asked_of(request)))
+        kept = _digest(entry["request"])
+        equal = self._by_request.get(kept)
+        if equal is None:  # where other secrets are known, there or here, something else was taken out
+            equal = self._as_asked.get(entry.get("asked", kept))
         with self._lock:
             taken = None if equal is None else equal.take(name, entry["example"])
             self._left -= taken is not None
@@ -327,7 +327,10 @@ def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
     """Inside the block, calls are answered from a cassette; none is sent, and no model need be named.
 
     Usage is reported as it was recorded, and charged to the budgets around a call as it was then: what a program
-    decides by what is left of them comes out the same. What was never recorded raises `RequestRefused`.
+    decides by what is left of them comes out the same. For limits in tokens or dollars, name the models as they were
+    named then: the most that a call may need depends on their ``max_tokens`` and prices. Attempts that failed at
+    unknown cost, as by a timeout, held some of a budget then and hold nothing now. What was never recorded raises
+    `RequestRefused`.
 
     Args:
         path: the file that `record` wrote.

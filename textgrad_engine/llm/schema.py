@@ -172,12 +172,12 @@ def without_limits(schema: Any) -> Any:
     limits = [f"{key}: {schema[key]}" for key in _NUMBER_LIMITS if key in schema]
     eased: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in ("properties", "$defs"):
+        if key in ("properties", "$defs", "definitions"):
             eased[key] = {name: without_limits(each) for name, each in value.items()}
         elif key not in _NUMBER_LIMITS:
             eased[key] = value if key in ("enum", "const", "default", "examples") else without_limits(value)
     if limits:
-        eased["description"] = "; ".join([*filter(None, [eased.get("description")]), ", ".join(limits)])
+        eased["description"] = "; ".join([*map(str, filter(None, [eased.get("description")])), ", ".join(limits)])
     return eased
 
 

@@ -5,7 +5,8 @@ NOTE [What Ctrl-C does]
     2. While models are asked, in a block of `stopping_on_interrupt`, it sets the block's `Stop`.
     3. After that it changes nothing until the block of `finishing_on_interrupt` ends: what was paid for is worked out,
        written and printed.
-    SIGTERM counts as SIGINT does where `finishing_on_interrupt` is asked to listen to it; else it ends the process.
+    SIGTERM counts as SIGINT does where `finishing_on_interrupt` is asked to listen to it, with less time for answers
+    that are under way; else it ends the process.
     The second one is a `KeyboardInterrupt` anywhere, and gives up the answers that are under way. One that came in 2
     counts in 3. A block inside another hears what the outer one hears, so that between two of them nobody else does.
     Where the program ignores a signal it goes on doing so.
@@ -34,6 +35,9 @@ T = TypeVar("T")
 
 GRACE = 10.0
 """Seconds that answers in flight get after Ctrl-C before they are given up."""
+
+HASTE = 5.0
+"""Seconds that they get after SIGTERM: `docker stop` kills ten seconds after it, and then there must be a result."""
 
 Tell = Callable[[bool], None]
 """Told about the first Ctrl-C that does not end the program at once, with whether models are asked at that moment. It
@@ -134,8 +138,10 @@ class _Block:
         self.over = False
         loop_thread()  # is there from now on, so that the handler does not have to start it
 
-    def stop_sending(self) -> None:
+    def stop_sending(self, *, hasten: bool) -> None:
         if not self.stop.is_set:
+            if hasten:
+                self.grace = min(self.grace, HASTE)
             self.stop.set()
             call_soon(self._wait)
 
@@ -172,13 +178,17 @@ class _Listener:
         """Send nothing more, now or later."""
         self.pressed = True
         for block in tuple(self.asking):
-            block.stop_sending()
+            block.stop_sending(hasten=self._hastens)
+
+    @property
+    def _hastens(self) -> bool:
+        return self.heard.signal == signal.SIGTERM
 
     def begin(self, block: _Block) -> None:
         self.asking.append(block)
         self.asked = True
         if self.pressed:
-            block.stop_sending()
+            block.stop_sending(hasten=self._hastens)
         if self.outer is not None:
             self.outer.begin(block)
 
