@@ -109,6 +109,19 @@ def test_groups_have_settings_of_their_own() -> None:
     ]
 
 
+def test_what_it_does_not_train_has_no_group() -> None:
+    """An equal text is another parameter; and one that is added later is found."""
+    first, second, other = parameter(), parameter(), parameter(role="other prompt")
+    optimizer = TGD([{"params": [first]}, {"params": [second], "max_edits": 1}])
+    with pytest.raises(ValueError, match=r"'other prompt' is in no group of this TGD; add_param_group\(\) would"):
+        optimizer.group_of(other)
+    optimizer.add_param_group({"params": [other], "max_edits": 7})
+    assert [optimizer.group_of(each)["max_edits"] for each in (second, other)] == [1, 7]
+    assert [*map(id, optimizer.variables())] == [*map(id, (first, second, other))]
+    optimizer.group_of(first)["max_edits"] = 9
+    assert optimizer.param_groups[0]["max_edits"] == 9
+
+
 def test_the_base_class_cannot_step() -> None:
     """A subclass without `_step` says so."""
     with pytest.raises(NotImplementedError, match="Optimizer needs a `_step`"):

@@ -75,7 +75,7 @@ class Optimizer:
                 raise TypeError(f"an optimizer trains Variables, got {type(variable).__name__}")
             if not variable.is_leaf:
                 raise TypeError(f"{variable._name()} is a result, not a leaf: it cannot be trained")
-        known = {id(v) for other in self.param_groups for v in other["params"]}
+        known = {id(v) for v in self.variables()}
         if len({id(v) for v in variables}) < len(variables) or any(id(v) in known for v in variables):
             raise ValueError("a parameter comes twice; each may be in one group, once")
         if unknown := [name for name in group if name != "params" and name not in self.defaults]:
@@ -84,6 +84,33 @@ class Optimizer:
         with named(where):
             own = self._checked({name: value for name, value in group.items() if name != "params"})
         self.param_groups.append({**self.defaults, **own, "params": variables})
+
+    def variables(self) -> list[Variable]:
+        """All parameters, in the order of the groups.
+
+        Example:
+            >>> from textgrad_engine import optim
+            >>> system, style = (Variable(text, requires_grad=True) for text in ("Sort.", "Be kind."))
+            >>> optimizer = optim.TGD([{"params": [system]}, {"params": [style], "max_edits": 1}])
+            >>> [variable.data for variable in optimizer.variables()]
+            ['Sort.', 'Be kind.']
+            >>> optimizer.group_of(style)["max_edits"]
+            1
+        """
+        return [variable for group in self.param_groups for variable in group["params"]]
+
+    def group_of(self, variable: Variable) -> dict[str, Any]:
+        """The group that a parameter is in; what is set in it counts from the next step on.
+
+        Raises:
+            ValueError: it is none of this optimizer's.
+        """
+        for group in self.param_groups:
+            if any(each is variable for each in group["params"]):
+                return group
+        raise ValueError(
+            f"{variable._name()} is in no group of this {type(self).__name__}; add_param_group() would train it, too"
+        )
 
     @property
     def reads_feedback(self) -> bool:
@@ -95,9 +122,8 @@ class Optimizer:
 
     def zero_grad(self) -> None:
         """Forget the feedback on all parameters."""
-        for group in self.param_groups:
-            for variable in group["params"]:
-                variable.grad = None
+        for variable in self.variables():
+            variable.grad = None
 
     def step(self, closure: Closure | None = None) -> Any:
         """Change the parameters once, all of them or none.
@@ -198,7 +224,7 @@ class Optimizer:
         JSON can hold it, and give it back to `load_state_dict`, unless a group's settings have objects of your own
         (contracts, transforms, a proposer).
         """
-        numbers = {id(v): n for n, v in enumerate(self._variables())}
+        numbers = {id(v): n for n, v in enumerate(self.variables())}
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(v)] for v in group["params"]]}
             for group in self.param_groups
@@ -258,7 +284,7 @@ class Optimizer:
                 if strange := [name for name in other if name not in ("params", *self.defaults)]:
                     raise ValueError(f"{type(self).__name__} has no setting {strange[0]!r}")
                 settings.append(self._checked({name: value for name, value in other.items() if name != "params"}))
-        variables = dict(enumerate(self._variables()))
+        variables = dict(enumerate(self.variables()))
         steps = int(state["steps"])
         if strange := [number for number in state["state"] if int(number) not in variables]:
             raise ValueError(
@@ -272,9 +298,6 @@ class Optimizer:
             self.steps, self.state = steps, held
 
         return take
-
-    def _variables(self) -> list[Variable]:
-        return [variable for group in self.param_groups for variable in group["params"]]
 
 
 def check_step_cancelled() -> None:

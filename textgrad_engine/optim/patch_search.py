@@ -187,11 +187,10 @@ class PatchSearch(BoardSearcher):
 
     def _begin(self, objective: Objective) -> None:
         super()._begin(objective)
-        variables = self._variables()
-        groups = [next(g for g in self.param_groups if any(v is own for own in g["params"])) for v in variables]
+        variables = self.variables()
         self._workshop = Workshop(
             variables=tuple(variables),
-            groups=tuple(groups),
+            groups=tuple(map(self.group_of, variables)),
             model=self.model,
             proposer=self.proposer,
             momentum=self.momentum,
@@ -308,9 +307,7 @@ class PatchSearch(BoardSearcher):
             return self._tidy(objective)
         while board.rivals:
             rival = board.rivals.pop(0)
-            there, _ = moved(
-                challenger(rival, number, self._variables()), self._variables(), board.texts, board.origins
-            )
+            there, _ = moved(challenger(rival, number, self.variables()), self.variables(), board.texts, board.origins)
             if there.texts != board.texts:
                 first = [self._positions[name] for name in rival.gained]
                 board.begin(rival=rival)
@@ -355,7 +352,7 @@ class PatchSearch(BoardSearcher):
         board = self.board
         decided = Settling(board, self._workshop, objective, self._positions).settle(found)
         if decided.kept:
-            for variable, text, own in zip(self._variables(), board.texts, board.origins):
+            for variable, text, own in zip(self.variables(), board.texts, board.origins):
                 self.state.setdefault(variable, {})["origins"] = (text, list(own))
             if (found.kind in SHORTER or ties(found)) and self._base == found.base:
                 self._base = board.texts  # what is under way is hardly the worse for a line less

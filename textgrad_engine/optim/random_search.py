@@ -260,7 +260,7 @@ class RandomSearch(BoardSearcher):
         number = board.begun
         parameter = number % len(board.texts)
         best = Candidate(board.texts, board.origins)
-        roles = [variable.role for variable in self._variables()]
+        roles = [variable.role for variable in self.variables()]
         brief = self._desk.brief(
             best,
             parameter,
@@ -313,7 +313,7 @@ class RandomSearch(BoardSearcher):
         board.texts, board.origins = draft.candidate.texts, draft.candidate.origins
         board.kept += 1
         objective.adopt(board.texts)
-        for variable, text, own in zip(self._variables(), board.texts, board.origins):
+        for variable, text, own in zip(self.variables(), board.texts, board.origins):
             self.state.setdefault(variable, {})["origins"] = (text, list(own))
         board.settle(race, {name: n for n, name in enumerate(objective.val)}, exact=True)
 

@@ -7,7 +7,7 @@ by the model, one changes it at random. Both keep what the same paired race show
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -234,7 +234,7 @@ def objective_for(
         tokens_weight: what 1000 tokens of the texts cost, in units of the score.
         latency_weight: what a second of an example's answers costs; None where it is not noted.
     """
-    trained = {id(variable) for group in optimizer.param_groups for variable in group["params"]}
+    trained = {id(variable) for variable in optimizer.variables()}
     own = [parameter for parameter in program.parameters() if parameter.requires_grad and id(parameter) in trained]
     return Objective(
         program,
@@ -253,8 +253,6 @@ def objective_for(
 
 def _group_of(parameter: Variable, optimizer: Optimizer) -> dict[str, Any]:
     """The parameter as a group, with the contracts that the optimizer keeps for it."""
-    found: Mapping[str, Any] = next(
-        group for group in optimizer.param_groups if any(each is parameter for each in group["params"])
-    )
-    settings = {name: found[name] for name in ("constraints", "max_tokens") if name in found}
+    found = optimizer.group_of(parameter)
+    settings = {name: value for name, value in found.items() if name in ("constraints", "max_tokens")}
     return {"params": [parameter], **settings}

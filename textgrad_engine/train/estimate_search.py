@@ -67,7 +67,7 @@ def estimate_search(
         DataError: as `fit`.
         TypeError: the search does not say how much it will do.
     """
-    variables = [variable for group in optimizer.param_groups for variable in group["params"]]
+    variables = optimizer.variables()
     guarded = 0 if trainer.guards is None else len(trainer.guards.on(val).positions)
     sizes = Sizes(len(train), len(val), guarded, len(variables), trainer.max_steps, trainer.patience)
     volume = optimizer.volume(sizes)
@@ -170,7 +170,7 @@ def _rehearsal(
 ) -> dict[str, Usage]:
     """Usage by purpose: of some examples that go forward and backward by themselves, and of one step's requests."""
     held = optimizer.state_dict()
-    variables = [variable for group in optimizer.param_groups for variable in group["params"]]
+    variables = optimizer.variables()
     before = [variable.data for variable in variables]
     placeholder = Placeholder(lowest_score)
 

@@ -133,8 +133,8 @@ class Run:
 
     def stepped(self) -> list[Variable]:
         """What a step reads the feedback on; feedback on other texts would be paid for and used by nobody."""
-        groups = [group for group in self.optimizer.param_groups if group.get("use_feedback", True)]
-        return [variable for group in groups for variable in group["params"] if variable.requires_grad]
+        wanted = (variable for variable in self.optimizer.variables() if variable.requires_grad)
+        return [each for each in wanted if self.optimizer.group_of(each).get("use_feedback", True)]
 
     def texts(self) -> dict[str, str]:
         """The trained texts as they are now."""

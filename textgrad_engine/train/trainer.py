@@ -211,7 +211,7 @@ class Trainer:
             if isinstance(value, type) or not is_one:
                 raise TypeError(f"fit: {name} should be {wanted}; got {_kind_of(value)}")
         own = {id(parameter) for parameter in program.parameters()}
-        given = [variable for group in optimizer.param_groups for variable in group["params"]]
+        given = optimizer.variables()
         for variable in given:
             if id(variable) not in own:
                 raise ValueError(

@@ -159,7 +159,7 @@ class PopulationSearcher(Searcher):
     def _begin(self, objective: Objective) -> None:
         super()._begin(objective)
         self._desk = Desk.of(self, self.model)
-        variables = self._variables()
+        variables = self.variables()
         texts = tuple(str(variable.data) for variable in variables)
         train, val = tuple(objective.train), tuple(objective.val)
         held = self._population
@@ -189,7 +189,7 @@ class PopulationSearcher(Searcher):
             self._best = outcome.leads
             best = self.population.candidates[self._best]
             objective.adopt(best.texts)
-            for variable, text, own in zip(self._variables(), best.texts, best.origins):
+            for variable, text, own in zip(self.variables(), best.texts, best.origins):
                 self.state.setdefault(variable, {})["origins"] = (text, list(own))
             changes = (*changes, *self._inherited(draft, before, best.texts))
         return Decision(
@@ -212,6 +212,6 @@ class PopulationSearcher(Searcher):
         written = {each.parameter for each in draft.written}
         return tuple(
             Change(variable, old, new, (), (), 0, "")
-            for n, (variable, old, new) in enumerate(zip(self._variables(), before, after))
+            for n, (variable, old, new) in enumerate(zip(self.variables(), before, after))
             if old != new and n not in written
         )

@@ -63,7 +63,7 @@ class BoardSearcher(Searcher):
 
     def _take_up(self, objective: Objective) -> bool:
         """See that there is a board about the texts of now and the examples of an objective; say whether it is new."""
-        variables = self._variables()
+        variables = self.variables()
         texts = tuple(str(variable.data) for variable in variables)
         examples = (tuple(objective.train), tuple(objective.val))
         held = self._board

@@ -144,9 +144,8 @@ class Searcher(Optimizer):
     def room_to_grow(self) -> float:
         """Tokens that all texts may gain, by their groups' limits."""
         room = 0
-        for group in self.param_groups:
-            for variable in group["params"]:
-                room += max(0, group.get("max_tokens", 0) - tokens.count(str(variable.data)))
+        for variable in self.variables():
+            room += max(0, self.group_of(variable).get("max_tokens", 0) - tokens.count(str(variable.data)))
         return room
 
     def most_told(self) -> float:
@@ -189,7 +188,7 @@ class Searcher(Optimizer):
         Raises:
             ValueError: it is about other parameters.
         """
-        own = self._variables()
+        own = self.variables()
         if [id(variable) for variable in objective.parameters] != [id(variable) for variable in own]:
             raise ValueError(
                 f"the objective is about {', '.join(v._name() for v in objective.parameters)}, and the optimizer "
@@ -205,6 +204,6 @@ class Searcher(Optimizer):
 
     def _write(self, texts: Texts) -> None:
         with no_grad():
-            for variable, text in zip(self._variables(), texts):
+            for variable, text in zip(self.variables(), texts):
                 if variable.data != text:
                     variable.data = text
