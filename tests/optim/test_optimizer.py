@@ -128,6 +128,15 @@ def test_the_base_class_cannot_step() -> None:
         Optimizer([parameter()], {}).step()
 
 
+def test_what_is_no_closure_is_refused() -> None:
+    """Nothing has happened then, so hooks are not told of a step."""
+    optimizer = Optimizer([parameter()], {})
+    optimizer.register_step_pre_hook(lambda *_: pytest.fail("no step is begun"))
+    with pytest.raises(TypeError, match=r"Optimizer calls what step\(\) is given, a function .*; got float 0.5"):
+        optimizer.step(0.5)  # type: ignore[arg-type]
+    assert optimizer.steps == 0
+
+
 def test_zero_grad_forgets_all_feedback() -> None:
     """In every group."""
     first, second = parameter(), parameter()

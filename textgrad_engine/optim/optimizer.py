@@ -16,11 +16,12 @@ from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import named, shared
 
 __all__ = ["Optimizer", "check_step_cancelled"]
 
-Closure = Callable[[], Any]
+Closure: TypeAlias = "Callable[[], Any] | Objective"
 StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], None]"
 
 
@@ -41,8 +42,11 @@ class Optimizer:
         state: what the optimizer remembers of each parameter.
         steps: how many steps it has begun.
         changes: what the last step did to each parameter that had feedback.
+        candidates: how many texts a step takes the best of. Where it is more than one, `step` is given what scores
+            them: an `Objective`, which runs each on a few training examples.
     """
 
+    candidates: int = 1
     _has_solved: ClassVar[bool] = False
     """Whether it has solved examples for a proposer to show."""
     _several: ClassVar[str] = ""
@@ -129,8 +133,17 @@ class Optimizer:
         """Change the parameters once, all of them or none.
 
         Args:
-            closure: computes losses and calls backward again; its result is returned.
+            closure: computes losses and calls backward again; its result is returned. An `Objective` is for those that
+                choose among texts.
+
+        Raises:
+            TypeError: it is none that is called.
         """
+        if closure is not None and not callable(closure):
+            raise TypeError(
+                f"{type(self).__name__} calls what step() is given, a function that computes losses and goes backward; "
+                f"got {_told(closure)}"
+            )
         with self._hooked(closure):
             result = closure() if closure is not None else None
             self._forgets_last_step()

@@ -19,7 +19,7 @@ from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
-from textgrad_engine.optim import TGD, Optimizer, Origin
+from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.sparing import spared_in_words
@@ -327,7 +327,7 @@ class Run:
 
     def propose(self) -> None:
         """Have the optimizer change the texts; it chooses among several candidates by the training examples."""
-        if isinstance(self.optimizer, TGD) and self.optimizer.candidates > 1:
+        if self.optimizer.candidates > 1:
             self.optimizer.step(self.objective)
         else:
             self.optimizer.step()
