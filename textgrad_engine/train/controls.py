@@ -7,7 +7,6 @@ by the model, one changes it at random. Both keep what the same paired race show
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,13 +15,11 @@ from textgrad_engine.errors import UNANSWERED, BudgetExceeded
 from textgrad_engine.llm.budget import budget
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
-from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer, RandomEdits, RandomSearch
 from textgrad_engine.optim.proposers import Proposer, Unaided
 from textgrad_engine.optim.search.objective import Texts, handicap_of
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.latency import latency_change
 from textgrad_engine.train.objective import Objective
 
@@ -32,7 +29,6 @@ __all__ = [
     "Controls",
     "Searched",
     "does_better",
-    "objective_for",
     "proposers_of",
     "search_without_feedback",
 ]
@@ -203,52 +199,6 @@ def does_better(best: Evaluation, seed: Evaluation, handicap: float = 0.0, laten
     if latency_weight and (slower := latency_change(seed, best)) is not None:
         handicap += latency_weight * (slower.after - slower.before)
     return sum(changes) > len(changes) * handicap
-
-
-def objective_for(
-    program: Module,
-    loss: Callable[..., Variable],
-    optimizer: Optimizer,
-    train: Sequence[dict[str, Any]],
-    val: Sequence[dict[str, Any]],
-    *,
-    target: str,
-    concurrency: int | None,
-    guards: Guards | None,
-    clusters: str | None = None,
-    tokens_weight: float,
-    latency_weight: float | None = None,
-) -> Objective:
-    """A new objective of what an optimizer trains, in the program's order.
-
-    Args:
-        program: the module.
-        loss: its loss.
-        optimizer: whose parameters it is about.
-        train: the training examples.
-        val: the validation examples.
-        target: the field that holds an example's target.
-        concurrency: at most so many examples at once.
-        guards: what no new texts may break.
-        clusters: the field that says which validation examples belong together.
-        tokens_weight: what 1000 tokens of the texts cost, in units of the score.
-        latency_weight: what a second of an example's answers costs; None where it is not noted.
-    """
-    trained = {id(variable) for variable in optimizer.variables()}
-    own = [parameter for parameter in program.parameters() if parameter.requires_grad and id(parameter) in trained]
-    return Objective(
-        program,
-        loss,
-        train,
-        val,
-        target=target,
-        concurrency=concurrency,
-        parameters=own,
-        guards=guards,
-        clusters=clusters,
-        tokens_weight=tokens_weight,
-        latency_weight=latency_weight,
-    )
 
 
 def _group_of(parameter: Variable, optimizer: Optimizer) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
 from textgrad_engine.autograd.forgiving import forgiving
@@ -38,7 +38,7 @@ from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.splits import clusters_of_equals
 
-__all__ = ["Objective"]
+__all__ = ["Objective", "Phases"]
 
 Rows = Sequence[dict[str, Any]]
 
@@ -47,7 +47,8 @@ _Key = tuple[Texts, Split, int, int]
 _Begun = tuple[Any, Variable, Stopwatch | None]
 """The prediction and the loss of an example, and what times it."""
 
-Phases = Callable[[int], contextlib.AbstractContextManager[None]]
+Phases: TypeAlias = Callable[[int], contextlib.AbstractContextManager[None]]
+"""Makes the context in which a proposal's calls are made, from its number."""
 
 _proposal: ContextVar[tuple[int, int]] = ContextVar("textgrad_engine_proposal", default=(0, sys.maxsize))
 """The number of the proposal that code works on, and how many texts had been adopted when it was begun; captured when a

@@ -47,7 +47,7 @@ from textgrad_engine.train.events import (
 )
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
-from textgrad_engine.train.objective import Objective, note_lost, refuse_if_cut_off
+from textgrad_engine.train.objective import Objective, Phases, note_lost, refuse_if_cut_off
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
@@ -94,20 +94,7 @@ class Run:
         self.train_ids = ids_of(loader.dataset)
         self.read = inputs_and_target(program, loss, trainer.target)
         self.trained = {name: p for name, p in program.named_parameters() if p.requires_grad}
-        self.objective = Objective(
-            program,
-            loss,
-            loader.dataset,
-            val,
-            target=trainer.target,
-            concurrency=trainer.concurrency,
-            parameters=self.searched(),
-            phases=self.proposal_phase,
-            guards=trainer.guards,
-            clusters=trainer.clusters,
-            tokens_weight=trainer.tokens_weight,
-            latency_weight=trainer.latency_weight,
-        )
+        self.objective = self.new_objective(self.searched(), self.proposal_phase)
         self.seed = self.texts()
         self.best = dict(self.seed)
         self.origins = self.origins_now()
@@ -126,6 +113,28 @@ class Run:
         self.shortage = ""
         self.left_out: list[LeftOut] = []
         self.audience = Audience(callbacks)
+
+    def new_objective(self, parameters: Sequence[Variable], phases: Phases | None = None) -> Objective:
+        """The program as a function of some of its texts, by the trainer's settings; nothing is known of it yet.
+
+        Args:
+            parameters: these texts.
+            phases: makes the context of a proposal's calls, for the journal.
+        """
+        return Objective(
+            self.program,
+            self.loss,
+            self.loader.dataset,
+            self.val,
+            target=self.trainer.target,
+            concurrency=self.trainer.concurrency,
+            parameters=parameters,
+            phases=phases,
+            guards=self.trainer.guards,
+            clusters=self.trainer.clusters,
+            tokens_weight=self.trainer.tokens_weight,
+            latency_weight=self.trainer.latency_weight,
+        )
 
     def searched(self) -> tuple[Variable, ...]:
         """What the objective is a function of."""
@@ -518,9 +527,15 @@ class Run:
             current_phase.reset(token)
 
     def evaluate(self, phase: Phase, rows: Examples, step: int) -> Evaluation:
-        """Score the texts of now."""
+        """Score the texts of now, and tell it."""
+        found = self.score_texts(phase, rows, step)
+        self.emit(Evaluated(self.phases, phase, step, found))
+        return found
+
+    def score_texts(self, phase: Phase, rows: Examples, step: int) -> Evaluation:
+        """Score the texts of now, as a phase of the run."""
         with self.phase(phase, step, len(rows)) as advance:
-            found = evaluate(
+            return evaluate(
                 self.program,
                 rows,
                 self.loss,
@@ -530,8 +545,6 @@ class Run:
                 timed=self.trainer.latency_weight is not None,
                 on_score=lambda _: advance(),
             )
-        self.emit(Evaluated(self.phases, phase, step, found))
-        return found
 
     @contextlib.contextmanager
     def phase(self, phase: Phase, step: int, total: int) -> Iterator[Callable[[], None]]:
