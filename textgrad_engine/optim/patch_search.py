@@ -23,6 +23,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.search.agenda import company, due
+from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.hearing import Hearing
 from textgrad_engine.optim.search.lanes import Lanes
@@ -187,11 +188,8 @@ class PatchSearch(BoardSearcher):
 
     def _begin(self, objective: Objective) -> None:
         super()._begin(objective)
-        variables = self.variables()
         self._workshop = Workshop(
-            variables=tuple(variables),
-            groups=tuple(map(self.group_of, variables)),
-            model=self.model,
+            desk=Desk.of(self, self.model),
             proposer=self.proposer,
             momentum=self.momentum,
             feedback_batch_size=self.feedback_batch_size,
