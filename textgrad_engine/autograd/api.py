@@ -9,6 +9,7 @@ from textgrad_engine.autograd.engine import run_backward
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
 from textgrad_engine.autograd.gradient import Items, as_items, entered, in_words, start, texts_for
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.errors import AutogradError
@@ -116,7 +117,7 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
         AutogradError: the variable does not require grad.
     """
     if not variable.requires_grad:
-        raise AutogradError(f"{variable._name()} does not require grad, so no gradient flows into it")
+        raise AutogradError(f"{label_of(variable)} does not require grad, so no gradient flows into it")
     return variable._gradient_edge()
 
 
@@ -136,12 +137,12 @@ def _roots(variables: Any, gradients: Any) -> Roots:
             raise TypeError(f"backward goes through Variables, got {type(root).__name__} at position {position}")
         if isinstance(root._inner, list):
             raise AutogradError(
-                f"{root._name()} is a value inside vmap, where no pass begins. Return it and call backward on the "
+                f"{label_of(root)} is a value inside vmap, where no pass begins. Return it and call backward on the "
                 "batch that vmap gives, or use func.grad inside."
             )
         if not root._requires_grad:
             raise AutogradError(
-                f"{root._name()} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
+                f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
                 "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad()."
             )
         found.add(root, starting_items(root, "the caller", gradient))
@@ -187,7 +188,7 @@ def _check_starts_by_itself(root: Variable) -> None:
         return
     if isinstance(_sample(root), str):
         raise AutogradError(
-            f"{root._name()} is text: a backward pass from it needs feedback to begin with. "
+            f"{label_of(root)} is text: a backward pass from it needs feedback to begin with. "
             'Pass it in words, v.backward("too long"), or compute a loss from it first (nn.ExactMatch, nn.Judge, …).'
         )
 
@@ -273,7 +274,7 @@ def _behind(edges: Sequence[GradientEdge]) -> set[GradientEdge]:
 
 def _described(target: Target) -> str:
     if isinstance(target, Variable):
-        return target._name()
+        return label_of(target)
     node = target.node
     return f"output {target.output_nr} of {node.name()}" if isinstance(node, FunctionNode) else repr(node)
 

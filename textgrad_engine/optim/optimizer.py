@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.search.objective import Objective
@@ -78,7 +79,7 @@ class Optimizer:
             if not isinstance(variable, Variable):
                 raise TypeError(f"an optimizer trains Variables, got {type(variable).__name__}")
             if not variable.is_leaf:
-                raise TypeError(f"{variable._name()} is a result, not a leaf: it cannot be trained")
+                raise TypeError(f"{label_of(variable)} is a result, not a leaf: it cannot be trained")
         known = {id(v) for v in self.variables()}
         if len({id(v) for v in variables}) < len(variables) or any(id(v) in known for v in variables):
             raise ValueError("a parameter comes twice; each may be in one group, once")
@@ -113,7 +114,7 @@ class Optimizer:
             if any(each is variable for each in group["params"]):
                 return group
         raise ValueError(
-            f"{variable._name()} is in no group of this {type(self).__name__}; add_param_group() would train it, too"
+            f"{label_of(variable)} is in no group of this {type(self).__name__}; add_param_group() would train it, too"
         )
 
     @property
@@ -362,7 +363,7 @@ def _trained(group: Mapping[str, Any], where: str) -> list[Any]:
 
 
 def _told(value: object) -> str:
-    return value._name() if isinstance(value, Variable) else f"{type(value).__name__} {value!r:.60}"
+    return label_of(value) if isinstance(value, Variable) else f"{type(value).__name__} {value!r:.60}"
 
 
 def _shape(state: Mapping[str, Any]) -> list[str]:

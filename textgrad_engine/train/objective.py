@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
 from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.autograd.hooks import call_hooks_of
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, AutogradError, DataError
 from textgrad_engine.func import functional_call
@@ -494,7 +495,7 @@ def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str
         for parameter in parameters:
             if id(parameter) not in names:
                 raise ValueError(
-                    f"{parameter._name()} is no parameter of the program, which has {', '.join(own) or 'none'}"
+                    f"{label_of(parameter)} is no parameter of the program, which has {', '.join(own) or 'none'}"
                 )
         found = {names[id(parameter)]: parameter for parameter in parameters}
     if not found:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
@@ -191,8 +192,8 @@ class Searcher(Optimizer):
         own = self.variables()
         if [id(variable) for variable in objective.parameters] != [id(variable) for variable in own]:
             raise ValueError(
-                f"the objective is about {', '.join(v._name() for v in objective.parameters)}, and the optimizer "
-                f"trains {', '.join(v._name() for v in own)}; make both with program.parameters(), or the objective "
+                f"the objective is about {', '.join(label_of(v) for v in objective.parameters)}, and the optimizer "
+                f"trains {', '.join(label_of(v) for v in own)}; make both with program.parameters(), or the objective "
                 "with parameters=[...], those of the optimizer in its order"
             )
         self._objective = objective
