@@ -290,7 +290,13 @@ def shared_slots(brief: Brief, problem: str) -> dict[str, Any]:
 
 
 async def ask_for_text(
-    model: Model, prompt_name: str, slots: dict[str, Any], brief: Brief, evidence: Sequence[Evidence] = ()
+    model: Model,
+    prompt_name: str,
+    slots: dict[str, Any],
+    brief: Brief,
+    evidence: Sequence[Evidence] = (),
+    *,
+    may_stay: bool = False,
 ) -> Proposal:
     """Put a prompt that asks for a whole new text to a model, and take its answer for a proposal.
 
@@ -300,6 +306,8 @@ async def ask_for_text(
         slots: what it says.
         brief: what the proposal is for.
         evidence: the feedback that every new line is to name.
+        may_stay: whether the prompt says that an empty text proposes nothing, as an empty list of edits does. Where it
+            asks for another text in any case, an empty one is none that could be used.
 
     Raises:
         ModelError: there is no answer, or none in the form that is asked for.
@@ -310,6 +318,8 @@ async def ask_for_text(
     text = unwrapped(str(body["text"]), shown).strip("\n")
     if found := left_over(text, shown):
         raise ContractError(f"the text has `{found}`, which is only how texts are shown; leave it out")
+    if may_stay and not text.strip():
+        return Proposal(brief.text, brief.origins)
     if text == brief.text.strip("\n"):  # line ends around the text are no change
         text = brief.text
     origins = origins_of_rewrite(brief.text, brief.origins, text, body["reason"], evidence, brief.step)
