@@ -12,13 +12,14 @@ from typing import Any, ClassVar, TypeAlias
 from pydantic import TypeAdapter
 
 from textgrad_engine import dispatch
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import named, shared
+from textgrad_engine.optim.texts import write_texts
 
 __all__ = ["Optimizer", "check_step_cancelled"]
 
@@ -182,6 +183,11 @@ class Optimizer:
             return list(held[1])
         return [None] * len(text.split("\n"))
 
+    def _note_origins(self, written: Iterable[tuple[Variable, str, Sequence[Origin | None]]]) -> None:
+        """Remember for `origins` why the lines of texts read as they do."""
+        for variable, text, origins in written:
+            self.state.setdefault(variable, {})["origins"] = (text, list(origins))
+
     def amend(
         self,
         changes: Sequence[Change],
@@ -199,11 +205,8 @@ class Optimizer:
             self.changes = list(undone)
             self.record_outcome(why)
         self.changes = list(changes)
-        with no_grad():
-            for variable, (text, origins) in written.items():
-                if variable.data != text:
-                    variable.data = text
-                self.state.setdefault(variable, {})["origins"] = (text, list(origins))
+        write_texts(written, [text for text, _ in written.values()])
+        self._note_origins((variable, *each) for variable, each in written.items())
 
     def record_outcome(self, outcome: str) -> None:
         """Be told in words what became of the last step; an optimizer without memory does nothing with it."""

@@ -350,8 +350,7 @@ class PatchSearch(BoardSearcher):
         board = self.board
         decided = Settling(board, self._workshop, objective, self._positions).settle(found)
         if decided.kept:
-            for variable, text, own in zip(self.variables(), board.texts, board.origins):
-                self.state.setdefault(variable, {})["origins"] = (text, list(own))
+            self._note_origins(zip(self.variables(), board.texts, board.origins))
             if (found.kind in SHORTER or ties(found)) and self._base == found.base:
                 self._base = board.texts  # what is under way is hardly the worse for a line less
         if found.number > self._round:

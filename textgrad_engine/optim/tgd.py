@@ -252,7 +252,7 @@ class TGD(Optimizer):
                 self._remember(change.variable, each.transforms, each.state)
                 if change.after != change.before:
                     change.variable.data = change.after
-                    self.state.setdefault(change.variable, {})["origins"] = (change.after, list(made.origins))
+                    self._note_origins([(change.variable, change.after, made.origins)])
                 elif not each.told:
                     self._note_tried(change)
         self.changes = [change for change, _ in chosen]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
 from textgrad_engine.llm.budget import budget
 from textgrad_engine.llm.response import Usage
@@ -18,6 +18,7 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.optim import Optimizer, RandomEdits, RandomSearch
 from textgrad_engine.optim.proposers import Proposer, Unaided
 from textgrad_engine.optim.search.objective import Texts, handicap_of
+from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import latency_change
@@ -141,7 +142,7 @@ def search_without_feedback(
         BudgetExceeded: a limit around the run is reached.
         ModelError: the models cannot be asked at all.
     """
-    start = tuple(str(parameter.data) for parameter in objective.parameters)
+    start = texts_now(objective.parameters)
     search = RandomSearch(
         [_group_of(parameter, optimizer) for parameter in objective.parameters],
         proposer,
@@ -165,9 +166,7 @@ def search_without_feedback(
                 problem = f"{type(error).__name__}: {error}"
             finally:
                 search.close()
-                with no_grad():
-                    for parameter, text in zip(objective.parameters, start):
-                        parameter.data = text
+                write_texts(objective.parameters, start)
         searched = used.total
     if texts == start:
         return Searched(start, seed_val, tried, kept, searched, problem)

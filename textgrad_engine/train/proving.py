@@ -22,7 +22,7 @@ from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.proving import proven
 from textgrad_engine.optim.search.race import GLANCE, LosesAnswers, Race, answered, balance, first_batch, run_race
-from textgrad_engine.optim.search.work import in_edits, is_shorter, support_of
+from textgrad_engine.optim.search.work import in_edits, is_shorter, support_of_all
 
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run
@@ -58,7 +58,7 @@ def prove(run: Run, number: int, positions: Sequence[int]) -> Found:
     objective, variables = run.objective, run.objective.parameters
     desk = Desk.of(run.optimizer, None, variables)
     board = _board(run, step.base)
-    support = [n for change in step.changes for edit in change.edits for n in support_of(objective, change, edit)]
+    support = support_of_all(objective, step)
     first, then = (objective.near(support or positions, part)[:GLANCE] for part in (board.failing, board.right))
     rng = f"{run.trainer.seed}/{number}"
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from textgrad_engine.autograd import Variable, backward, example, no_grad
+from textgrad_engine.autograd import Variable, backward, example
 from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.data import DataLoader, Subset, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, ModelError, Stopped
@@ -23,6 +23,7 @@ from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.sparing import spared_in_words
+from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.calling import inputs_and_target, run_on, run_scored, with_fields
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
@@ -155,10 +156,7 @@ class Run:
 
     def load(self, texts: dict[str, str]) -> None:
         """Put texts into the program."""
-        with no_grad():
-            for name, text in texts.items():
-                if self.trained[name].data != text:
-                    self.trained[name].data = text
+        write_texts([self.trained[name] for name in texts], texts.values())
 
     def emit(self, event: Event) -> None:
         """Tell everybody, one event at a time."""

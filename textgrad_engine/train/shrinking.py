@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from textgrad_engine import dispatch
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
@@ -21,6 +21,7 @@ from textgrad_engine.optim.search.objective import Texts, tokens_of
 from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, answered, run_race
 from textgrad_engine.optim.shrink import Point, pareto
 from textgrad_engine.optim.shrink import shrink as leave_out
+from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import MOST_UNANSWERED
@@ -135,7 +136,7 @@ def shrink(
         guards=guards,
         clusters=clusters,
     )
-    start = tuple(str(parameter.data) for parameter in objective.parameters)
+    start = texts_now(objective.parameters)
     objective.adopt(start)
     with meter() as used:
         before = objective.evaluation(start, on_score)
@@ -156,9 +157,7 @@ def shrink(
             now, removed[name] = put(found.text), found.removed
             finished = finished and found.finished
         after = races.evaluation(now)
-    with no_grad():
-        for parameter, text in zip(objective.parameters, now):
-            parameter.data = text
+    write_texts(objective.parameters, now)
     return ShrinkResult(
         before=dict(zip(objective.names, start)),
         after=dict(zip(objective.names, now)),

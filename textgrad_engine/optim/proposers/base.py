@@ -29,6 +29,7 @@ __all__ = [
     "Proposer",
     "ask",
     "ask_for_text",
+    "patched",
     "propose",
     "second_parent",
     "shared_slots",
@@ -256,6 +257,20 @@ class LateModel:
             return room_for(model_for("optimizer", self.override), at_most, beside)
         except NoModelError:
             return at_most
+
+
+def patched(brief: Brief, edits: Sequence[Edit], evidence: Sequence[Evidence] | None = None) -> Proposal:
+    """The proposal that edits of the brief's text make; those without an id get one of the brief's step.
+
+    Args:
+        brief: what the proposal is for.
+        edits: the edits.
+        evidence: what their numbers of feedback speak of; None for the brief's items.
+    """
+    own = stamped(edits, brief.step)
+    shown = [item.evidence for item in brief.items] if evidence is None else evidence
+    text, origins = apply_patch(brief.text, brief.origins, own, shown, brief.step)
+    return Proposal(text, tuple(origins), tuple(own))
 
 
 def second_parent(brief: Brief) -> tuple[str, tuple[Origin | None, ...]]:

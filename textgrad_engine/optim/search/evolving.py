@@ -18,6 +18,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.population import Candidate, Population
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.texts import texts_now
 
 __all__ = ["Outcome", "PopulationSearcher", "lost"]
 
@@ -160,7 +161,7 @@ class PopulationSearcher(Searcher):
         super()._begin(objective)
         self._desk = Desk.of(self, self.model)
         variables = self.variables()
-        texts = tuple(str(variable.data) for variable in variables)
+        texts = texts_now(variables)
         train, val = tuple(objective.train), tuple(objective.val)
         held = self._population
         if held is None or (self.texts(), held.train, held.val) != (texts, train, val):
@@ -189,8 +190,7 @@ class PopulationSearcher(Searcher):
             self._best = outcome.leads
             best = self.population.candidates[self._best]
             objective.adopt(best.texts)
-            for variable, text, own in zip(self.variables(), best.texts, best.origins):
-                self.state.setdefault(variable, {})["origins"] = (text, list(own))
+            self._note_origins(zip(self.variables(), best.texts, best.origins))
             changes = (*changes, *self._inherited(draft, before, best.texts))
         return Decision(
             number=draft.number,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.change import Change
@@ -16,6 +16,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.settings import proposer_of
+from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.optim.transforms.base import forgetful
 
 __all__ = ["Decision", "Searcher"]
@@ -112,7 +113,7 @@ class Searcher(Optimizer):
             else:
                 self.steps += 1
                 self.changes = list(self.decided.changes)
-                self._write(self.texts())
+                write_texts(self.variables(), self.texts())
         return self.decided
 
     @property
@@ -202,9 +203,3 @@ class Searcher(Optimizer):
     def _decide(self, objective: Objective) -> Decision | None:
         """Decide about the next proposal; None when nothing is left to try."""
         raise NotImplementedError(f"{type(self).__name__} needs a `_decide`")
-
-    def _write(self, texts: Texts) -> None:
-        with no_grad():
-            for variable, text in zip(self.variables(), texts):
-                if variable.data != text:
-                    variable.data = text

@@ -13,8 +13,9 @@ from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.gather import gather
-from textgrad_engine.optim.patch import Edit, Evidence, apply_patch, stamped
+from textgrad_engine.optim.patch import Edit, Evidence, apply_patch
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
+from textgrad_engine.optim.proposers.base import patched
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.credit import credit, shares
@@ -42,7 +43,7 @@ from textgrad_engine.optim.search.sparing import is_better, spared
 from textgrad_engine.optim.telling import history_of
 from textgrad_engine.optim.transforms import Gathered
 
-__all__ = ["Workshop", "in_edits", "is_shorter", "support_of", "ties"]
+__all__ = ["Workshop", "in_edits", "is_shorter", "support_of", "support_of_all", "ties"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class Workshop:
             elif shown.items:
                 briefs[n] = self._brief(board, n, shown, share, number)
         found = self._ask(found, briefs)
-        support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
+        support = support_of_all(objective, found)
         first = objective.near(support or positions, board.failing)[:GLANCE]
         then = objective.near(support or positions, board.right)[:GLANCE]
         looked = [] if self.desk.problem(found.base, found.texts) else [*first, *then]
@@ -213,7 +214,7 @@ class Workshop:
         found = replace(
             self._nothing(board, number, "union"), texts=tuple(texts), origins=tuple(origins), changes=tuple(changes)
         )
-        support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
+        support = support_of_all(objective, found)
         first = objective.near(support, board.failing)[:GLANCE]
         racing = self._racing(objective, board, Course(seed, first, batch=2 * BATCH, least=MANY))
         return trimmed_race(objective, self.desk.variables, found, racing)
@@ -353,9 +354,12 @@ def in_edits(made: Proposal, brief: Brief) -> Proposal:
         asked = [evidence[number - 1] for number in edit.feedback] if edit.op != "remove" else shown
         numbers = tuple(shown.index(each) + 1 for each in asked if each in shown)
         own.append(replace(edit, reason=edit.reason or reason, feedback=numbers, id=""))
-    own = stamped(own, brief.step)
-    text, origins = apply_patch(brief.text, brief.origins, own, shown, brief.step)
-    return replace(made, text=text, origins=tuple(origins), edits=tuple(own))
+    return replace(patched(brief, own), problem=made.problem)
+
+
+def support_of_all(objective: Objective, found: Found) -> list[int]:
+    """The training examples that asked for the edits of a proposal, by position, edit after edit."""
+    return [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
 
 
 def support_of(objective: Objective, change: Change, edit: Edit) -> tuple[int, ...]:
