@@ -189,8 +189,8 @@ async def ashrink(*args: Any, **kwargs: Any) -> ShrinkResult:
         >>> model = FunctionModel(lambda request: request.messages[-1].text)
         >>> program = nn.ChatCompletion("{word}", system=system, model=model)
         >>> rows = [{"word": word, "target": word} for word in ("one", "two", "three", "four")]
-        >>> asyncio.run(ashrink(program, nn.ExactMatch(), rows)).after
-        {'system': ''}
+        >>> asyncio.run(ashrink(program, nn.ExactMatch(), rows)).removed
+        {'system': (1,)}
     """
 
     def work() -> ShrinkResult:
