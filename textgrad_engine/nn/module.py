@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable, no_grad
@@ -18,7 +18,7 @@ from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.trained import TRAINED, check_known
 from textgrad_engine.ops.pass_on import Compute
 
-__all__ = ["IncompatibleKeys", "Module", "check_name"]
+__all__ = ["IncompatibleKeys", "Module", "OneVariable", "check_name"]
 
 
 class IncompatibleKeys(NamedTuple):
@@ -421,6 +421,21 @@ class Module:
         lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
         inside = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
         return f"{type(self).__name__}({inside}\n)" if inside else f"{type(self).__name__}()"
+
+
+if TYPE_CHECKING:
+
+    class OneVariable(Module):
+        """A module that gives one Variable, as type checkers see it; others may give anything."""
+
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Variable:
+            """See `Module`."""
+
+        async def aforward(self, /, *args: Any, **kwargs: Any) -> Variable:
+            """See `Module.aforward`."""
+
+else:
+    OneVariable = Module
 
 
 _REPLACED: ContextVar[Mapping[tuple[int, str], tuple[Module, Variable]]] = ContextVar(
