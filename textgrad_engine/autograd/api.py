@@ -12,9 +12,10 @@ from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, Gradien
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
+from textgrad_engine.dispatch import aside
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["backward", "begins_at", "first_data", "get_gradient_edge", "grad", "starting_items"]
+__all__ = ["abackward", "agrad", "backward", "begins_at", "first_data", "get_gradient_edge", "grad", "starting_items"]
 
 Gradient: TypeAlias = str | Variable | list[Variable] | None
 Target: TypeAlias = Variable | GradientEdge
@@ -63,6 +64,27 @@ def backward(
     run_backward(roots, retain_graph=retain, create_graph=create_graph, captures=captures, accumulate=True)
 
 
+async def abackward(
+    variables: Variable | Sequence[Variable],
+    grad_variables: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Target | Sequence[Target] | None = None,
+) -> None:
+    """`backward` for code that has an event loop of its own; the loop is not blocked.
+
+    When the wait for it is cancelled, so are its calls, and it leaves no feedback behind.
+
+    Example:
+        >>> import asyncio
+        >>> draft = Variable("hello", role="draft", requires_grad=True)
+        >>> asyncio.run(abackward([draft + "!", draft + "?"], ["shorter, please", "why?"]))
+        >>> [item.data for item in draft.grad]
+        ['shorter, please', 'why?']
+    """
+    await aside(lambda: backward(variables, grad_variables, retain_graph, create_graph, inputs))
+
+
 def grad(
     outputs: Variable | Sequence[Variable],
     inputs: Target | Sequence[Target],
@@ -108,6 +130,28 @@ def grad(
     found = run_backward(roots, retain_graph=retain, create_graph=create_graph, captures=edges, accumulate=False)
     with set_grad_enabled(create_graph):
         return tuple([[entered(item) for item in found[edge]] if edge in behind else None for edge in edges])
+
+
+async def agrad(
+    outputs: Variable | Sequence[Variable],
+    inputs: Target | Sequence[Target],
+    grad_outputs: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[list[Variable] | None, ...]:
+    """`grad` for code that has an event loop of its own; the loop is not blocked.
+
+    When the wait for it is cancelled, so are its calls.
+
+    Example:
+        >>> import asyncio
+        >>> draft = Variable("hello", role="draft", requires_grad=True)
+        >>> (feedback,) = asyncio.run(agrad(draft + "!", draft, "shorter, please"))
+        >>> feedback[0].data
+        'shorter, please'
+    """
+    return await aside(lambda: grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused))
 
 
 def get_gradient_edge(variable: Variable) -> GradientEdge:

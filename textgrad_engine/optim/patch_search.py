@@ -138,7 +138,7 @@ class PatchSearch(BoardSearcher):
         params: Iterable[Variable] | Iterable[dict[str, Any]],
         model: str | Model | None = None,
         *,
-        lanes: int = 4,
+        lanes: int = 8,
         batch_size: int = 48,
         max_edits: int = 8,
         constraints: Iterable[Contract | str] = (),

@@ -27,9 +27,10 @@ from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import MOST_UNANSWERED
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
+from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.objective import Objective
 
-__all__ = ["ShrinkResult", "shrink"]
+__all__ = ["ShrinkResult", "ashrink", "shrink"]
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,31 @@ def shrink(
         ended="budget" if races.spent else "finished" if finished else "tries",
         usage=used.total,
     )
+
+
+async def ashrink(*args: Any, **kwargs: Any) -> ShrinkResult:
+    r"""`shrink` for code that has an event loop of its own; the loop is not blocked.
+
+    When the wait for it is cancelled, nothing more is sent, the program keeps its texts, and the wait is over when that
+    is so.
+
+    Example:
+        >>> import asyncio
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> system = nn.Parameter("Repeat.\nBe kind.", role="system prompt")
+        >>> model = FunctionModel(lambda request: request.messages[-1].text)
+        >>> program = nn.ChatCompletion("{word}", system=system, model=model)
+        >>> rows = [{"word": word, "target": word} for word in ("one", "two", "three", "four")]
+        >>> asyncio.run(ashrink(program, nn.ExactMatch(), rows)).removed
+        {'system': (1,)}
+    """
+
+    def work() -> ShrinkResult:
+        with stopping_on_interrupt():
+            return shrink(*args, **kwargs)
+
+    return await interruptible(work)
 
 
 def _put(texts: Texts, number: int, text: str) -> Texts:
