@@ -35,6 +35,7 @@ __all__ = [
     "say",
     "width",
     "write",
+    "write_exactly",
 ]
 
 OK = 0
@@ -218,6 +219,25 @@ def write(text: str) -> None:
     try:
         stream.write(text.encode(encoding, "replace").decode(encoding, "replace"))
         stream.flush()
+    except BrokenPipeError:  # whoever reads has read enough
+        raise
+    except OSError as error:
+        raise RunError(f"the result cannot be printed: {(error.strerror or str(error)).lower()}") from error
+
+
+def write_exactly(text: str) -> None:
+    """Write a document to stdout as UTF-8, whatever the terminal's encoding, with nothing added and nothing replaced.
+
+    Raises:
+        RunError: stdout is closed, or what it was redirected to is full.
+    """
+    stream: Any = sys.stdout
+    if stream is None:
+        raise RunError("the result cannot be printed: stdout is closed")
+    try:
+        stream.flush()
+        stream.buffer.write(text.encode("utf-8", "backslashreplace"))
+        stream.buffer.flush()
     except BrokenPipeError:  # whoever reads has read enough
         raise
     except OSError as error:

@@ -9,7 +9,7 @@ from textgrad_engine.optim import Evidence
 from textgrad_engine.report.difference import DiffLine, Op, diff_of, origins_from_steps
 from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage, Trial
 from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
-from textgrad_engine.report.view import ParameterView, View, none_kept, view_of
+from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
 from textgrad_engine.report.words import count, duration, in_order, money, plural, score, short
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import StepEnded
@@ -49,8 +49,8 @@ def render(
         color: with the terminal's codes for colors.
     """
     view = view_of(result, openings)
-    headline = f"{view.headline}; {remark}" if remark else view.headline
-    parts: list[RenderableType] = [*_headline(title, headline), "", _scores(view), ""]
+    ended = f"{view.headline}; {remark}" if remark else view.headline
+    parts: list[RenderableType] = [*_headline(title, ended), "", _scores(view), ""]
     parts += [indented(note, 2, "dim") for note in view.notes]
     parts += ["", _usage(view), ""]
     if len(result.front) > 1:
@@ -76,11 +76,8 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
         width: columns.
         color: with the terminal's codes for colors.
     """
-    steps, used = plural(len(run.steps), "step"), run.usage()
-    headline = f"no result: it was killed, or still runs; {steps} so far"
-    if run.error:
-        headline = f"no result: it ended with an error after {steps}"
-    parts: list[RenderableType] = [*_headline(str(run.path), headline), ""]
+    used = run.usage()
+    parts: list[RenderableType] = [*_headline(str(run.path), headline(run)), ""]
     if run.error:
         what, *notes = run.error.split("\n")
         if run.config is not None:  # the command line's own line asked
@@ -251,10 +248,10 @@ def one_line(result: TrainResult) -> str:
     return "; ".join(parts)
 
 
-def _headline(title: str, headline: str) -> list[RenderableType]:
+def _headline(title: str, ended: str) -> list[RenderableType]:
     from rich.text import Text
 
-    text = headline[:1].upper() + headline[1:]
+    text = ended[:1].upper() + ended[1:]
     # A path that is broken over two lines can be neither copied nor clicked on.
     top: list[RenderableType] = [group([Text(title, "bold", no_wrap=True, overflow="ignore")])] if title else []
     return [*top, styled(text)]
