@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import diff, estimate, evaluate, show, shrink, train
+from textgrad_engine.cli import diff, estimate, evaluate, report, show, shrink, train
 from textgrad_engine.cli.output import epilog, open_streams
 
 __all__ = ["app", "main"]
@@ -33,6 +33,7 @@ app.command(
 app.command("estimate", epilog=epilog())(estimate.estimate)
 app.command("show", epilog=epilog())(show.show)
 app.command("diff", epilog=epilog())(diff.diff)
+app.command("report", epilog=epilog())(report.report)
 app.command(
     "shrink",
     epilog=epilog(

@@ -268,8 +268,8 @@ def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[
         yield "Both have the same best prompt, so what differs between their scores is luck."
     elif pairings[0].comparison is not None:
         yield (
-            "The test set chose neither prompt. Whoever takes the better of the two by it has chosen on it: the more runs "
-            "one compares like this, the more the winner's score there flatters it."
+            "The test set chose neither prompt. Whoever takes the better of the two by it has chosen on it: the more "
+            "runs one compares like this, the more the winner's score there flatters it."
         )
     if pairings[-1].on == "val" and pairings[-1].comparison is not None:
         yield "Each prompt was chosen on validation, which flatters both, and more so the one with more tries."
