@@ -52,8 +52,7 @@ def report(
     try:
         write_atomically(place.resolve(), page.encode("utf-8"))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise RunError(f"{place}: the report cannot be written: {reason}; name another place with --out") from None
+        raise _unwritable(place, error) from None
     say(f"The report is in {place}", quiet)
 
 
@@ -63,10 +62,18 @@ def _place(out: Path) -> Path:
     Raises:
         RunError: there is something else.
     """
-    if out.is_dir():
-        raise RunError(f"{out}: this is a folder; name a file in it, such as {out / 'report.html'}")
-    if not out.resolve().parent.is_dir():
-        raise RunError(f"{out}: there is no folder {out.parent}; make it, or name another place")
-    if out.exists() and not (out.is_file() and is_page(out)):
-        raise RunError(f"{out}: this is there already and no report, so it is left as it is; name another file")
+    try:
+        if out.is_dir():
+            raise RunError(f"{out}: this is a folder; name a file in it, such as {out / 'report.html'}")
+        if not out.resolve().parent.is_dir():
+            raise RunError(f"{out}: there is no folder {out.parent}; make it, or name another place")
+        if out.exists() and not (out.is_file() and is_page(out)):
+            raise RunError(f"{out}: this is there already and no report, so it is left as it is; name another file")
+    except OSError as error:
+        raise _unwritable(out, error) from None
     return out
+
+
+def _unwritable(place: Path, error: OSError) -> RunError:
+    reason = (error.strerror or str(error)).lower()
+    return RunError(f"{place}: the report cannot be written: {reason}; name another place with --out")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from textgrad_engine.report.html import Inside, Markup, element
@@ -13,6 +13,9 @@ __all__ = ["Axis", "axis_row", "gains", "interval_row", "scatter", "stairs"]
 
 _EDGE = 2.0
 """Per cent of the width that stay free left and right, for dots."""
+
+_NAMES = 9.0
+"""The same on the left where the values from bottom to top are named there."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +26,13 @@ class Axis:
         low: the value at the one end.
         high: the one at the other.
         ticks: the values that are named.
+        start: per cent of the width that stay free before the low end.
     """
 
     low: float
     high: float
     ticks: tuple[float, ...]
+    start: float = _EDGE
 
     @classmethod
     def around(cls, values: Sequence[float], *, limits: tuple[float, float] | None = None) -> Axis:
@@ -53,7 +58,7 @@ class Axis:
     def at(self, value: float) -> float:
         """Where a value is: per cent of the way, at the edge for what is beyond."""
         share = (value - self.low) / (self.high - self.low)
-        return _EDGE + (100 - 2 * _EDGE) * min(1.0, max(0.0, share))
+        return self.start + (100 - self.start - _EDGE) * min(1.0, max(0.0, share))
 
     def where(self, value: float) -> str:
         """The same as an attribute."""
@@ -121,7 +126,7 @@ def stairs(values: Sequence[float], marked: Sequence[bool], label: str) -> Marku
     """
     height = 120
     up = Axis.around(values)
-    along = Axis(0, max(1, len(values) - 1), ())
+    along = Axis(0, max(1, len(values) - 1), (), _NAMES)
     at = [_up(up, value, height) for value in values]
     parts: list[Inside] = _levels(up, height)
     changes = [0, *(number for number in range(1, len(at)) if at[number] != at[number - 1]), len(at) - 1]
@@ -143,7 +148,8 @@ def scatter(points: Sequence[tuple[float, float, str]], label: str) -> Markup:
         label: what it shows, for those who cannot see it.
     """
     height = 150
-    along, up = Axis.around([x for x, _, _ in points]), Axis.around([y for _, y, _ in points])
+    along = replace(Axis.around([x for x, _, _ in points]), start=_NAMES)
+    up = Axis.around([y for _, y, _ in points])
     parts: list[Inside] = [*_levels(up, height)]
     parts += [_number(along, tick, height + 14) for tick in along.ticks]
     parts += [

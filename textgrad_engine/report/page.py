@@ -4,40 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.optim import Evidence
-from textgrad_engine.report.difference import DiffLine, origins_from_steps
-from textgrad_engine.report.evidence import in_words, merged
-from textgrad_engine.report.figures import Axis, axis_row, gains, interval_row, scatter, stairs
+from textgrad_engine.report.difference import origins_from_steps
+from textgrad_engine.report.figures import Axis, axis_row, interval_row, scatter
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
-from textgrad_engine.report.lineage import EditLineage, Trial, lineage_of, step_of
+from textgrad_engine.report.page_texts import SHOWN_ITEMS, capital, changes, name_of, said, steps
 from textgrad_engine.report.pairing import setting
 from textgrad_engine.report.toml import as_toml
 from textgrad_engine.report.view import ParameterView, View, headline, view_of
 from textgrad_engine.report.words import count, duration, money, plural, score
 from textgrad_engine.store import Run
 from textgrad_engine.train import Evaluation, TrainResult
-from textgrad_engine.train.events import StepEnded
 
 __all__ = ["is_page", "page_of"]
 
-SHOWN_LINE = 2_000
-SHOWN_FEEDBACK = 1_000
-SHOWN_NAME = 80
 SHOWN_CONFIG = 20_000
-"""Characters of a line of a prompt, of a piece of feedback, of a name, and of the config."""
-
-SHOWN_ITEMS = 12
-SHOWN_LINES = 1_000
-SHOWN_STEPS = 250
-"""Pieces of feedback at one line, lines of a prompt, and steps."""
-
-NEAR = 3
-"""Lines that stayed are shown up to so far from a changed one; the others are folded away."""
+"""Characters of the config."""
 
 
 def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
@@ -57,20 +42,22 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
     ended = headline(run)
     style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
     body = [
-        element("header", *_header(run, name, f"{ended}; {remark}" if remark else ended, view, result)),
+        element("header", *_header(run, name, remark, view, result)),
         element(
             "main",
             *_error(run),
             *_section("Scores", _scores(result)),
             *_section("What to know when reading this", _notes(run, view)),
-            *(each for parameter in view.parameters for each in _changes(result, parameter, len(view.parameters))),
-            *_section("Steps", _steps(run, result)),
+            *(each for parameter in view.parameters for each in _changes(result, parameter)),
+            *_section("Steps", steps(result)),
             *_section("Beside controls", _controls(result, view)),
             *_section("Score against length", _front(result)),
             *_section("Cost", _cost(view, run.result is not None)),
             *_section("How to run it again", _again(run, result)),
         ),
-        element("footer", "Made by ", element("code", "textgrad-engine report"), " from the run folder ", _name(name)),
+        element(
+            "footer", "Made by ", element("code", "textgrad-engine report"), " from the run folder ", name_of(name)
+        ),
     ]
     return document(f"{name}: {view.verdict if run.result else ended}", style, body)
 
@@ -86,6 +73,11 @@ def is_page(path: Path) -> bool:
             return GENERATOR.encode() in file.read(2_000)
     except OSError as error:
         raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def _changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
+    what: Inside = "the prompt" if len(result.best) == 1 else name_of(parameter.name)
+    yield from _section(joined("What changed in ", what), changes(result, parameter))
 
 
 def _so_far(run: Run) -> TrainResult:
@@ -113,26 +105,20 @@ def _so_far(run: Run) -> TrainResult:
     )
 
 
-def _section(title: str, inside: Iterable[Inside]) -> Iterator[Markup]:
+def _section(title: Inside, inside: Iterable[Inside]) -> Iterator[Markup]:
     parts = list(inside)
     if parts:
         yield joined("\n", element("section", element("h2", title), *parts))
 
 
-def _name(text: str) -> Markup:
-    return data(text, SHOWN_NAME)
-
-
-# -- the top
-
-
-def _header(run: Run, name: str, ended: str, view: View, result: TrainResult) -> Iterator[Inside]:
+def _header(run: Run, name: str, remark: str, view: View, result: TrainResult) -> Iterator[Inside]:
     yield element("p", "Report on a prompt optimization", class_="kind")
-    yield element("h1", _name(name))
-    yield element("p", _capital(ended), ". ", *_setup(run), class_="lead")
-    said, _, rest = view.verdict.partition(": ")
+    yield element("h1", name_of(name))
+    ended = [each for each in (headline(run) if run.result is not None else "", remark) if each]
+    yield element("p", f"{capital('; '.join(ended))}. " if ended else "", *_setup(run), class_="lead")
+    verdict, _, rest = (view.verdict if run.result is not None else headline(run)).partition(": ")
     yield element(
-        "p", element("strong", _capital(said)), f" {_capital(rest)}" if rest else "", class_=f"verdict {view.tone}"
+        "p", element("strong", capital(verdict)), f" {capital(rest)}" if rest else "", class_=f"verdict {view.tone}"
     )
     yield element("dl", *_figures(result, view), class_="tiles")
 
@@ -144,12 +130,12 @@ def _setup(run: Run) -> Iterator[Inside]:
     names = dict.fromkeys(
         name for role in ("forward", "backward", "optimizer", "judge") if isinstance(name := models.get(role), str)
     )
-    yield _name(str(setting(run, "config", "optimizer", "name")))
+    yield name_of(str(setting(run, "config", "optimizer", "name")))
     yield " with "
     for number, name in enumerate(names):
-        yield joined(", " if number else "", _name(name))
+        yield joined(", " if number else "", name_of(name))
     started = next((event for event in run.events if event.get("event") == "RunStarted"), {})
-    sizes = [f"{started[key]:,} to {word}" for key, word in _SETS.items() if isinstance(started.get(key), int)]
+    sizes = [f"{started[key] or 'none'} to {word}" for key, word in _SETS.items() if isinstance(started.get(key), int)]
     if sizes:
         yield f"; examples: {', '.join(sizes)}"
     yield "."
@@ -181,10 +167,7 @@ def _tile(label: str, value: str) -> Markup:
 
 def _error(run: Run) -> Iterator[Markup]:
     if run.result is None and run.error:
-        yield joined(*_section("The error it ended with", [element("pre", data(run.error, SHOWN_FEEDBACK))]))
-
-
-# -- the scores
+        yield joined(*_section("The error it ended with", [element("pre", said(run.error))]))
 
 
 def _scores(result: TrainResult) -> Iterator[Markup]:
@@ -196,7 +179,7 @@ def _scores(result: TrainResult) -> Iterator[Markup]:
             ("test, seed prompt", "seed", result.seed_test),
             ("test, best prompt", "best", result.best_test),
         )
-        if found is not None
+        if found is not None and (kind == "seed" or result.seed != result.best)
     ]
     if not rows:
         return
@@ -249,260 +232,18 @@ def _limits(found: Sequence[Evaluation]) -> tuple[float, float] | None:
 
 
 def _notes(run: Run, view: View) -> Iterator[Markup]:
-    notes: list[Inside] = [data(note, SHOWN_FEEDBACK) for note in view.notes]
+    notes: list[Inside] = [said(note) for note in view.notes]
     if str(setting(run, "config", "models", "forward")).startswith("simulated/"):
         notes.append("The model is a simulation inside the package: what it does is no evidence about real models.")
-    notes += [data(note, SHOWN_FEEDBACK) for note in run.notes]
+    notes += [said(note) for note in run.notes]
     if notes:
         yield element("ul", *(element("li", note) for note in notes))
     if view.problems:
         yield element("h3", "Not everything went well")
-        shown = [element("li", data(problem, SHOWN_FEEDBACK)) for problem in view.problems[:SHOWN_ITEMS]]
+        shown = [element("li", said(problem)) for problem in view.problems[:SHOWN_ITEMS]]
         if (more := len(view.problems) - SHOWN_ITEMS) > 0:
             shown.append(element("li", f"and {more} more, in events.jsonl"))
         yield element("ul", *shown)
-
-
-# -- what changed
-
-
-def _changes(result: TrainResult, parameter: ParameterView, many: int) -> Iterator[Markup]:
-    what = "the prompt" if many == 1 else parameter.name
-    if not parameter.changed:
-        yield joined(*_section(_cut(f"What changed in {what}"), [element("p", "Nothing.")]))
-        return
-    counts = (("added", "added"), ("removed", "removed"), ("same", "as before"))
-    numbers = [(parameter.number_of(op), word) for op, word in counts]  # type: ignore[arg-type]
-    said = ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)
-    inside: list[Inside] = [
-        element("p", f"{said}. Open a changed line to see who asked for it, and what decided.", class_="hint"),
-        element("ol", *_lines(result, parameter), class_="diff"),
-        element(
-            "details",
-            element("summary", "The best prompt as a whole"),
-            element("pre", data(result.best[parameter.name], SHOWN_LINE * 10), class_="whole"),
-        ),
-    ]
-    yield joined(*_section(_cut(f"What changed in {what}"), inside))
-
-
-def _cut(title: str) -> str:
-    return title if len(title) <= SHOWN_NAME else f"{title[:SHOWN_NAME]}…"
-
-
-def _lines(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
-    """The lines of a diff; those that stayed and are far from a change are folded."""
-    changed = [place for place, line in enumerate(parameter.lines) if line.op != "same"]
-    near = {at for place in changed for at in range(place - NEAR, place + NEAR + 1)}
-    numbered = list(_numbered(parameter.lines))
-    shown = numbered[:SHOWN_LINES]
-    for apart, group in groupby(enumerate(shown), lambda each: each[0] not in near):
-        lines = [line for _, line in group]
-        made = [_line(result, parameter.name, number, line) for number, line in lines]
-        if apart and len(made) > 1:
-            summary = element("summary", f"{plural(len(made), 'line')} as before")
-            yield element("li", element("details", summary, element("ol", *made, class_="diff")), class_="folded")
-        else:
-            yield from made
-    if (more := len(numbered) - SHOWN_LINES) > 0:
-        yield element("li", f"and {plural(more, 'more line')}", class_="folded")
-
-
-def _numbered(lines: Sequence[DiffLine]) -> Iterator[tuple[int | None, DiffLine]]:
-    number = 0
-    for line in lines:
-        if line.op == "removed":
-            yield None, line
-        else:
-            number += 1
-            yield number, line
-
-
-def _line(result: TrainResult, parameter: str, number: int | None, line: DiffLine) -> Markup:
-    mark = {"same": " ", "added": "+", "removed": "\N{MINUS SIGN}"}[line.op]
-    inside = (
-        element("span", "" if number is None else str(number), class_="number"),
-        element("span", mark, class_="mark"),
-        element("span", data(line.text, SHOWN_LINE), class_="text"),
-    )
-    if line.op == "same":
-        return element("li", *inside, class_="same line")
-    why = _why_added(result, parameter, number) if number is not None else _why_removed(result, parameter, line)
-    summary = element("summary", *inside, class_="line")
-    return element("li", element("details", summary, element("div", *why, class_="why")), class_=line.op)
-
-
-def _why_added(result: TrainResult, parameter: str, number: int) -> Iterator[Markup]:
-    found = lineage_of(result, number, parameter)
-    if not found.edit:
-        yield element("p", "Nobody noted who wrote this line.")
-        return
-    yield element("p", f"Edit {found.edit}: ", _said(found.reason or "no reason given"))
-    yield from _feedback(found.evidence)
-    for gone in found.replaced:
-        yield element("p", "It stands for: ", element("code", data(gone.text, SHOWN_LINE)))
-        if gone.origin is not None:
-            yield from _feedback(gone.origin.evidence)
-    if found.accepted is None:
-        yield element("p", "No step of this run brought it in; an earlier one did.")
-    else:
-        yield from _trial("Accepted", found.accepted)
-    for ablation in found.ablations:
-        yield from _trial("Tried without", ablation)
-    if not found.ablations:
-        yield element("p", "It was never tried without this edit.")
-
-
-def _why_removed(result: TrainResult, parameter: str, line: DiffLine) -> Iterator[Markup]:
-    if line.step is None:
-        yield element("p", "Nobody noted what removed this line.")
-        return
-    yield element("p", _said(line.reason or "no reason given"))
-    yield from _feedback(line.evidence)
-    found = step_of(result, line.step, parameter)
-    yield from _trial("Removed", found.trial)
-    for edit in found.edits:
-        if line.text in edit.removed:
-            for ablation in edit.ablations:
-                yield from _trial("Tried with it", ablation)
-
-
-def _said(text: str) -> Markup:
-    return data(text, SHOWN_FEEDBACK)
-
-
-def _feedback(evidence: Iterable[Evidence], asked: str = "Feedback that asked for it") -> Iterator[Markup]:
-    items = merged(evidence)
-    if not items:
-        yield element("p", "It cites no feedback.")
-        return
-    shown = [
-        element("li", element("span", _name(in_words(item.examples)), class_="ids"), " ", _said(item.text))
-        for item in items[:SHOWN_ITEMS]
-    ]
-    if (more := len(items) - SHOWN_ITEMS) > 0:
-        shown.append(element("li", f"and {plural(more, 'more piece')} of feedback"))
-    yield element("p", f"{asked}:")
-    yield element("ul", *shown, class_="feedback")
-
-
-def _trial(word: str, trial: Trial) -> Iterator[Markup]:
-    kind = f", {trial.kind}" if trial.kind else ""
-    why = trial.why or ("kept" if trial.kept else "not kept")
-    yield element("p", f"{word} in step {trial.step}{kind}: ", _said(why))
-    yield from _race(trial)
-
-
-def _race(trial: Trial) -> Iterator[Markup]:
-    if (race := trial.race) is None:
-        yield element("p", "The run folder holds no race for it.", class_="hint")
-        return
-    better, worse, all_ = len(race.gained), len(race.lost), len(race.examples)
-    run = f"Race on {plural(all_, 'example')}: difference {score(race.difference, True)}"
-    said = [f"{run}, better with probability {race.probability:.2f}."]
-    for word, names in (("Better", race.gained), ("Worse", race.lost)):
-        said.append(f"{word} on {in_words(names)}." if names else f"{word} on none.")
-    yield element(
-        "div",
-        gains(better, worse, all_ - better - worse),
-        *(element("p", data(sentence, SHOWN_LINE)) for sentence in said),
-        class_="race",
-    )
-
-
-# -- the steps
-
-
-def _steps(run: Run, result: TrainResult) -> Iterator[Markup]:
-    if not result.steps:
-        return
-    if result.seed_val is not None:
-        values = [result.seed_val.mean, *(step.best_val for step in result.steps)]
-        yield stairs(values, [True, *(step.kept for step in result.steps)], "The best validation score, step by step")
-        yield element(
-            "p",
-            "The best validation score after each step, beginning with the seed prompt; a dot is a step that was kept.",
-            class_="hint",
-        )
-    shown = [_step(result, step) for step in result.steps[:SHOWN_STEPS]]
-    yield element("ol", *shown, class_="steps")
-    if (more := len(result.steps) - SHOWN_STEPS) > 0:
-        yield element("p", f"and {plural(more, 'more step')}, in events.jsonl")
-
-
-def _step(result: TrainResult, step: StepEnded) -> Markup:
-    edits = sum(len(change.edits) or change.after != change.before for change in step.changes)
-    inside = (
-        element("span", str(step.step), class_="number"),
-        element("span", step.kind or "step", class_="what"),
-        element("span", "kept" if step.kept else "not kept", class_="kept" if step.kept else "dropped"),
-        element("span", _outcome(step, edits), class_="outcome"),
-    )
-    return element(
-        "li", element("details", element("summary", *inside), element("div", *_told(result, step), class_="why"))
-    )
-
-
-def _outcome(step: StepEnded, edits: int) -> Markup:
-    said = [plural(edits, "edit") if edits else "no change"]
-    if (race := step.race) is not None:
-        said.append(f"+{len(race.gained)} \N{MINUS SIGN}{len(race.lost)} of {len(race.examples)}")
-    if step.val_mean is not None:
-        said.append(f"validation {score(step.val_mean)}")
-    problem = next((change.problem for change in step.changes if change.problem), "")
-    why = step.why or (f"dropped: {problem}" if problem else "")
-    return joined(", ".join(said), *((": ", data(why, SHOWN_NAME * 2)) if why else ()))
-
-
-def _told(result: TrainResult, step: StepEnded) -> Iterator[Markup]:
-    found = step_of(result, step.step)
-    heard = []
-    if step.train_mean is not None:
-        heard.append(f"{plural(len(step.examples), 'example')} with a mean score of {score(step.train_mean)}")
-    if step.feedback:
-        heard.append(f"{plural(step.feedback, 'piece')} of feedback")
-    if step.unanswered:
-        heard.append(f"{plural(step.unanswered, 'example')} without an answer")
-    if heard:
-        yield element("p", f"{_capital(', '.join(heard))}.")
-    if found.edits:
-        yield from _race(found.trial)
-    for change in step.changes:
-        if change.problem:
-            yield element("p", "The proposal for ", _name(change.name), " was dropped: ", _said(change.problem))
-    for problem in step.problems:
-        yield element("p", _said(problem))
-    for edit in found.edits:
-        yield from _edit(edit, found.trial.kind == "ablation", many=len(result.best) > 1)
-    if not found.edits:
-        yield element("p", "It changed nothing.")
-
-
-def _edit(edit: EditLineage, ablation: bool, many: bool) -> Iterator[Markup]:
-    lines = [("removed", "\N{MINUS SIGN}", text) for text in edit.removed]
-    lines += [("added", "+", text) for text in edit.added]
-    if many:
-        yield element("p", _name(edit.parameter), ":")
-    yield element(
-        "ol",
-        *(
-            element(
-                "li",
-                element("span", mark, class_="mark"),
-                element("span", data(text, SHOWN_LINE), class_="text"),
-                class_=f"{op} line",
-            )
-            for op, mark, text in lines[:SHOWN_LINES]
-        ),
-        class_="diff bare",
-    )
-    if edit.edit:
-        mark = f"Without edit {edit.edit}, made because: " if ablation else f"Edit {edit.edit}: "
-        yield element("p", mark, _said(edit.reason or "no reason given"))
-    yield from _feedback(edit.evidence, "Feedback that had asked for it" if ablation else "Feedback that asked for it")
-
-
-# -- controls, front, cost
 
 
 def _controls(result: TrainResult, view: View) -> Iterator[Markup]:
@@ -522,7 +263,7 @@ def _controls(result: TrainResult, view: View) -> Iterator[Markup]:
             + (["", "", ""] if used is None else [count(used.calls), count(used.total_tokens), money(used.dollars)])
         )
     yield _table(["", "validation", "test", "calls", "tokens", "cost"], rows, strong=len(rows) - 1)
-    yield element("ul", *(element("li", _said(sentence)) for sentence in view.against))
+    yield element("ul", *(element("li", said(sentence)) for sentence in view.against))
 
 
 def _front(result: TrainResult) -> Iterator[Markup]:
@@ -572,13 +313,10 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int) -> 
     head = element("tr", *(element("th", each, scope="col") for each in heads))
     made = []
     for number, row in enumerate(rows):
-        cells = [element("th", _name(row[0]), scope="row"), *(element("td", cell) for cell in row[1:])]
+        cells = [element("th", name_of(row[0]), scope="row"), *(element("td", cell) for cell in row[1:])]
         made.append(element("tr", *cells, class_="strong" if number == strong else None))
     table = element("table", element("thead", head), element("tbody", *made))
     return element("div", table, class_="wide", tabindex=0, role="region", aria_label="table")
-
-
-# -- again
 
 
 def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
@@ -600,7 +338,7 @@ def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
         "Save the settings below as ",
         element("code", "config.toml"),
         " beside the data and run the command. The run was made with ",
-        _name(made),
+        name_of(made),
         f" and seed {seed}. A model that answers at random answers otherwise the next time.",
     )
     yield element("pre", " ".join(["textgrad-engine train config.toml", *flags]), class_="command")
@@ -611,9 +349,5 @@ def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
     yield element(
         "details",
         element("summary", "The settings"),
-        element("pre", data(as_toml(config), SHOWN_CONFIG), class_="whole"),
+        element("pre", data(as_toml(config), SHOWN_CONFIG)),
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

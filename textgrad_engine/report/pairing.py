@@ -47,7 +47,9 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
     found = [_measured(run, on) for run in (first, second)]
     without = [name for name, evaluation in zip("AB", found) if evaluation is None]
     if without:
-        return Pairing(on, None, f"{_and(without)} has no best prompt measured on {_WORDS[on]}")
+        return Pairing(
+            on, None, f"{_and(without)} {'have' if len(without) > 1 else 'has'} no best prompt measured on {_WORDS[on]}"
+        )
     before, after = found
     assert before is not None
     assert after is not None
@@ -58,8 +60,10 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
     digests = [setting(run, "digests", on) for run in (first, second)]
     if None in digests:
         names = {each: each for each in before.ids}, {each: each for each in after.ids}
-        lacking = _and([name for name, digest in zip("AB", digests) if digest is None])
-        said = f"the folder of {lacking} keeps no digest of its data"
+        lacking = [name for name, digest in zip("AB", digests) if digest is None]
+        said = f"the folder of {lacking[0]} keeps no digest of its data"
+        if len(lacking) > 1:
+            said = "the folders of A and B keep no digest of their data"
         if set(before.ids) != set(after.ids):
             return Pairing(on, None, f"{said}, and the examples of A and B have other ids")
         remarks.append(f"{said[:1].upper()}{said[1:]}: that the examples are the same is taken from their ids.")
