@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import runs
-from textgrad_engine.cli.options import Quiet, RunPath
-from textgrad_engine.cli.output import checking, command, complain, say, write_exactly
+from textgrad_engine.cli.options import RunPath
+from textgrad_engine.cli.output import checking, command, complain, write_exactly
 from textgrad_engine.errors import RunError
 from textgrad_engine.report import is_page, page_of
 from textgrad_engine.store import read_run, write_atomically
@@ -30,7 +30,6 @@ def report(
             show_default=False,
         ),
     ] = None,
-    quiet: Quiet = False,
 ) -> None:
     """Write one HTML page about a run, to be sent to a colleague: it loads nothing, runs nothing, and prints well.
 
@@ -53,7 +52,7 @@ def report(
         write_atomically(place.resolve(), page.encode("utf-8"))
     except OSError as error:
         raise _unwritable(place, error) from None
-    say(f"The report is in {place}", quiet)
+    complain(f"The report is in {place}")
 
 
 def _place(out: Path) -> Path:

@@ -82,8 +82,8 @@ class Beside:
 
     Attributes:
         sides: the runs, A and B.
-        pairings: what the same examples say about their best texts: on the test set, and where that says nothing, on
-            the validation set.
+        pairings: what the same examples say about their best texts: on the test set, and where that says nothing and
+            the validation set does, there.
         settings: in what their configs differ.
         unknown: why nothing is known about their settings; "" where they are.
         texts: their best texts.
@@ -140,7 +140,9 @@ def beside_of(first: Run, second: Run, openings: tuple[int, int]) -> Beside:
         _check_begun(run)
     sides = _side(first, openings[0]), _side(second, openings[1])
     test = pairing_of(first, second, "test")
-    pairings = (test,) if test.comparison is not None else (test, pairing_of(first, second, "val"))
+    pairings: tuple[Pairing, ...] = (test,)
+    if test.comparison is None and (val := pairing_of(first, second, "val")).comparison is not None:
+        pairings = (test, val)
     unknown = [name for name, run in zip("AB", (first, second)) if run.config is None]
     return Beside(
         sides=sides,

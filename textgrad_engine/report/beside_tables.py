@@ -81,8 +81,7 @@ _ROWS: dict[str, Any] = {
 
 def _pairing(pairing: Pairing, last: Pairing) -> Iterator[RenderableType]:
     if pairing.comparison is None:
-        on = {"test": "test", "val": "validation"}[pairing.on]
-        yield hanging("  ", "  ", f"B against A on {on}: nothing paired can be said, as {pairing.why}.")
+        yield hanging("  ", "  ", f"B against A on test: nothing paired can be said, as {pairing.why}.")
     else:
         compared = pairing.comparison
         on = {"test": "on test", "val": "on validation only, which chose both"}[pairing.on]
