@@ -69,7 +69,7 @@ def test_both_runs_scores_verdict_and_cost(run_of: Any, result: TrainResult) -> 
     assert "B against A: worse: -0.500 [-0.698, -0.211], p = 0.002, on test, 20 examples." in said
     assert "Tried on the validation set: by A 1 changed text and by B 1 changed text." in said
     assert "Whoever takes the better of the two by it has chosen on it" in said
-    assert "Settings: unknown, as A and B started from Python" in said
+    assert "Settings: unknown, as A and B were started from Python" in said
     assert "all 86 1,234 $0.25 1 min 15 s 0 0 $0.00 3.0 s" in said
     table = text.split("Best prompts")[0]
     assert max(len(line) for line in table.splitlines()[2:]) <= 80

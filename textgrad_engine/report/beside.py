@@ -148,10 +148,16 @@ def beside_of(first: Run, second: Run, openings: tuple[int, int]) -> Beside:
         sides=sides,
         pairings=pairings,
         settings=tuple(_settings(first, second)) if not unknown else (),
-        unknown=f"{' and '.join(unknown)} started from Python, and its folder keeps none" if unknown else "",
+        unknown=_unknown(unknown),
         texts=tuple(_texts(first, second)),
         remarks=tuple(_remarks(first, second, sides, pairings)),
     )
+
+
+def _unknown(names: list[str]) -> str:
+    if not names:
+        return ""
+    return f"{' and '.join(names)} {'were' if len(names) > 1 else 'was'} started from Python, which keeps none"
 
 
 def beside_as_json(found: Beside) -> dict[str, Any]:
@@ -214,6 +220,8 @@ def _side(run: Run, openings: int) -> Side:
 
 def _settings(first: Run, second: Run) -> Iterator[Changed]:
     pairs = [_flat(run) for run in (first, second)]
+    if None not in (versions := [setting(run, "version") for run in (first, second)]):  # older folders keep none
+        pairs = [{**pair, "version": version} for pair, version in zip(pairs, versions)]
     for name in {**pairs[0], **pairs[1]}:
         one, other = (each.get(name) for each in pairs)
         if one != other:
@@ -227,7 +235,6 @@ def _flat(run: Run) -> dict[str, Any]:
         raise RunError(f"{run.path / 'config.json'}: was damaged, as it holds no config; restore it")
     found = dict(_leaves(config))
     found["feedback"] = setting(run, "feedback")
-    found["version"] = setting(run, "version")
     for split in ("train", "val", "test"):
         found[f"examples.{split}"] = setting(run, "digests", split)
     return found

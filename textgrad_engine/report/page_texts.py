@@ -25,8 +25,9 @@ SHOWN_NAME = 80
 
 SHOWN_ITEMS = 12
 SHOWN_LINES = 1_000
+SHOWN_EDIT = 30
 SHOWN_STEPS = 250
-"""Pieces of feedback at one line, lines of a prompt, and steps."""
+"""Pieces of feedback at one line, lines of a prompt, lines of one edit of a step, and steps."""
 
 NEAR = 3
 """Lines that stayed are shown up to so far from a changed one; the others are folded away."""
@@ -74,14 +75,14 @@ def _lines(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
     shown = numbered[:SHOWN_LINES]
     for apart, group in groupby(enumerate(shown), lambda each: each[0] not in near):
         lines = [line for _, line in group]
-        made = [_line(result, parameter.name, number, line) for number, line in lines]
+        made = list(_blocks(result, parameter.name, lines))
         if apart and len(made) > 1:
             summary = element("summary", f"{plural(len(made), 'line')} as before")
             yield element("li", element("details", summary, element("ol", *made, class_="diff")), class_="folded")
         else:
             yield from made
     if (more := len(numbered) - SHOWN_LINES) > 0:
-        yield element("li", f"and {plural(more, 'more line')}", class_="folded")
+        yield element("li", f"and {plural(more, 'more line')}", class_="folded more")
 
 
 def _numbered(lines: Sequence[DiffLine]) -> Iterator[tuple[int | None, DiffLine]]:
@@ -94,18 +95,35 @@ def _numbered(lines: Sequence[DiffLine]) -> Iterator[tuple[int | None, DiffLine]
             yield number, line
 
 
-def _line(result: TrainResult, parameter: str, number: int | None, line: DiffLine) -> Markup:
+def _blocks(result: TrainResult, parameter: str, lines: Sequence[tuple[int | None, DiffLine]]) -> Iterator[Markup]:
+    """Lines with what is told about them; changed ones beside each other with the same to tell open together."""
+    told = [(number, line, joined(*_why(result, parameter, number, line))) for number, line in lines]
+    for (op, _), group in groupby(told, lambda each: (each[1].op, each[2].text)):
+        block = list(group)
+        shown = [_shown(number, line) for number, line, _ in block]
+        if op == "same":
+            yield from (element("li", line, class_=op) for line in shown)
+        else:
+            why = element("div", block[0][2], class_="why")
+            yield element("li", element("details", element("summary", *shown), why), class_=op)
+
+
+def _shown(number: int | None, line: DiffLine) -> Markup:
     mark = {"same": " ", "added": "+", "removed": "\N{MINUS SIGN}"}[line.op]
-    inside = (
+    return element(
+        "span",
         element("span", "" if number is None else str(number), class_="number"),
         element("span", mark, class_="mark"),
         element("span", data(line.text, SHOWN_LINE), class_="text"),
+        class_="line",
     )
-    if line.op == "same":
-        return element("li", *inside, class_="same line")
-    why = _why_added(result, parameter, number) if number is not None else _why_removed(result, parameter, line)
-    summary = element("summary", *inside, class_="line")
-    return element("li", element("details", summary, element("div", *why, class_="why")), class_=line.op)
+
+
+def _why(result: TrainResult, parameter: str, number: int | None, line: DiffLine) -> Iterator[Markup]:
+    if line.op == "removed":
+        yield from _why_removed(result, parameter, line)
+    elif line.op == "added" and number is not None:
+        yield from _why_added(result, parameter, number)
 
 
 def _why_added(result: TrainResult, parameter: str, number: int) -> Iterator[Markup]:
@@ -117,7 +135,7 @@ def _why_added(result: TrainResult, parameter: str, number: int) -> Iterator[Mar
     yield from _feedback(found.evidence)
     for gone in found.replaced:
         yield element("p", "It stands for: ", element("code", data(gone.text, SHOWN_LINE)))
-        if gone.origin is not None:
+        if gone.origin is not None and gone.origin.evidence:
             yield from _feedback(gone.origin.evidence)
     if found.accepted is None:
         yield element("p", "No step of this run brought it in; an earlier one did.")
@@ -127,6 +145,9 @@ def _why_added(result: TrainResult, parameter: str, number: int) -> Iterator[Mar
         yield from _trial("Tried without", ablation)
     if not found.ablations:
         yield element("p", "It was never tried without this edit.")
+    for each in found.beside:
+        since = "" if each.step is None else f", until step {each.step}"
+        yield element("p", "Beside it stood ", element("code", data(each.text, SHOWN_LINE)), f"{since}.")
 
 
 def _why_removed(result: TrainResult, parameter: str, line: DiffLine) -> Iterator[Markup]:
@@ -149,7 +170,9 @@ def _feedback(evidence: Iterable[Evidence], asked: str = "Feedback that asked fo
         yield element("p", "It cites no feedback.")
         return
     shown = [
-        element("li", element("span", name_of(in_words(item.examples)), class_="ids"), " ", said(item.text))
+        element(
+            "li", element("span", data(in_words(item.examples), SHOWN_FEEDBACK), class_="ids"), " ", said(item.text)
+        )
         for item in items[:SHOWN_ITEMS]
     ]
     if (more := len(items) - SHOWN_ITEMS) > 0:
@@ -254,23 +277,13 @@ def _told(result: TrainResult, step: StepEnded) -> Iterator[Markup]:
 
 
 def _edit(edit: EditLineage, ablation: bool, many: bool) -> Iterator[Markup]:
-    lines = [("removed", "\N{MINUS SIGN}", text) for text in edit.removed]
-    lines += [("added", "+", text) for text in edit.added]
+    lines = [DiffLine("removed", text) for text in edit.removed] + [DiffLine("added", text) for text in edit.added]
     if many:
         yield element("p", name_of(edit.parameter), ":")
-    yield element(
-        "ol",
-        *(
-            element(
-                "li",
-                element("span", mark, class_="mark"),
-                element("span", data(text, SHOWN_LINE), class_="text"),
-                class_=f"{op} line",
-            )
-            for op, mark, text in lines[:SHOWN_LINES]
-        ),
-        class_="diff bare",
-    )
+    shown = [element("li", _shown(None, line), class_=line.op) for line in lines[:SHOWN_EDIT]]
+    if (more := len(lines) - SHOWN_EDIT) > 0:
+        shown.append(element("li", f"and {plural(more, 'more line')}", class_="folded more"))
+    yield element("ol", *shown, class_="diff bare")
     if edit.edit:
         mark = f"Without edit {edit.edit}, made because: " if ablation else f"Edit {edit.edit}: "
         yield element("p", mark, said(edit.reason or "no reason given"))
