@@ -16,9 +16,11 @@ import pytest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
+from textgrad_engine.optim.patch import Gone
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.report import is_page, page_of
 from textgrad_engine.train import Control, Controls, Evaluation, FrontPoint, TrainResult
+from textgrad_engine.train.events import ParameterChange
 
 MINUS = "\N{MINUS SIGN}"
 VOID = {"meta", "br", "!doctype"}
@@ -226,6 +228,35 @@ def test_races_and_ablations_are_told(run_of: Any, result: TrainResult) -> None:
     )
     assert f"2 ablation not kept 1 edit, +1 {MINUS}1 of 3: it is worse without" in text
     assert "Without edit 1.2, made because: nobody knew Feedback that had asked for it: t9, t10" in text
+
+
+def test_lines_with_the_same_story_open_together(run_of: Any, result: TrainResult) -> None:
+    """Of a text that was written as a whole it is told once; each line keeps its number."""
+    wrote = Origin(1, "a whole example", (), "1.1")
+    best = "Sort the mail.\none\ntwo\nthree"
+    origins = {"system": [None, wrote, wrote, replace(wrote, reason="another", edit="1.2")]}
+    markup = page_of(run_of(replace(result, best={"system": best}, origins=origins)))
+    text = Page(markup).text
+    assert "2 + one 3 + two Edit 1.1: a whole example" in text
+    assert "4 + three Edit 1.2: another" in text
+    assert text.count("a whole example") == 1
+
+
+def test_what_stood_beside_a_line_is_told(run_of: Any, result: TrainResult) -> None:
+    """A line that came and went shows nowhere else."""
+    gone = Origin(1, "nobody knew", (), "1.2", gone=(Gone("Short-lived.", None, "2.1"),))
+    removed = ParameterChange("system", f"{result.best['system']}\nShort-lived.", result.best["system"])
+    steps = (result.steps[0], replace(result.steps[1], kept=True, changes=(removed,)))
+    found = replace(result, steps=steps, origins={"system": [None, None, gone]})
+    assert "Beside it stood Short-lived. , until step 2." in page(run_of(found)).text
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"config": []}, {"config": {"models": 3, "data": "x"}, "digests": {"train": 1}}]
+)
+def test_a_config_that_was_damaged_is_shown_as_far_as_it_can(run_of: Any, result: TrainResult, config: Any) -> None:
+    """The result is what counts."""
+    assert "Better +0.500" in page(run_of(result, config=config)).text
 
 
 def test_a_run_that_is_not_better_says_so(run_of: Any, changed: Any, result: TrainResult) -> None:

@@ -210,19 +210,12 @@ def write(text: str) -> None:
     Raises:
         RunError: stdout is closed, or what it was redirected to is full.
     """
-    stream: Any = sys.stdout
-    if stream is None:
-        raise RunError("the result cannot be printed: stdout is closed")
     if not text.endswith("\n"):
         text += "\n"
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    try:
+    with _stdout() as stream:
+        encoding = getattr(stream, "encoding", None) or "utf-8"
         stream.write(text.encode(encoding, "replace").decode(encoding, "replace"))
         stream.flush()
-    except BrokenPipeError:  # whoever reads has read enough
-        raise
-    except OSError as error:
-        raise RunError(f"the result cannot be printed: {(error.strerror or str(error)).lower()}") from error
 
 
 def write_exactly(text: str) -> None:
@@ -231,13 +224,18 @@ def write_exactly(text: str) -> None:
     Raises:
         RunError: stdout is closed, or what it was redirected to is full.
     """
-    stream: Any = sys.stdout
-    if stream is None:
-        raise RunError("the result cannot be printed: stdout is closed")
-    try:
+    with _stdout() as stream:
         stream.flush()
         stream.buffer.write(text.encode("utf-8", "backslashreplace"))
         stream.buffer.flush()
+
+
+@contextlib.contextmanager
+def _stdout() -> Iterator[Any]:
+    if sys.stdout is None:
+        raise RunError("the result cannot be printed: stdout is closed")
+    try:
+        yield sys.stdout
     except BrokenPipeError:  # whoever reads has read enough
         raise
     except OSError as error:

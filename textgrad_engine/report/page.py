@@ -126,10 +126,8 @@ def _header(run: Run, name: str, remark: str, view: View, result: TrainResult) -
 def _setup(run: Run) -> Iterator[Inside]:
     if run.config is None:
         return
-    models = setting(run, "config", "models") or {}
-    names = dict.fromkeys(
-        name for role in ("forward", "backward", "optimizer", "judge") if isinstance(name := models.get(role), str)
-    )
+    roles = (setting(run, "config", "models", role) for role in ("forward", "backward", "optimizer", "judge"))
+    names = dict.fromkeys(name for name in roles if isinstance(name, str))
     yield name_of(str(setting(run, "config", "optimizer", "name")))
     yield " with "
     for number, name in enumerate(names):
@@ -344,7 +342,7 @@ def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
     yield element("pre", " ".join(["textgrad-engine train config.toml", *flags]), class_="command")
     digests = setting(run, "digests")
     if isinstance(digests, Mapping) and digests:
-        rows = [[split, str((config.get("data") or {}).get(split)), str(digest)] for split, digest in digests.items()]
+        rows = [[split, str(setting(run, "config", "data", split)), str(digest)] for split, digest in digests.items()]
         yield _table(["split", "file", "digest of the examples"], rows, strong=-1)
     yield element(
         "details",
