@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from textgrad_engine.cli import diff, estimate, evaluate, report, show, shrink, train
-from textgrad_engine.cli.output import epilog, open_streams
+from textgrad_engine.cli.output import epilog, open_streams, version
 
 __all__ = ["app", "main"]
 
@@ -45,7 +44,7 @@ app.command(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"textgrad-engine {sys.modules['textgrad_engine'].__version__}")
+        typer.echo(f"textgrad-engine {version()}")
         raise typer.Exit
 
 

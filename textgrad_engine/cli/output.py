@@ -33,6 +33,7 @@ __all__ = [
     "epilog",
     "open_streams",
     "say",
+    "version",
     "width",
     "write",
     "write_exactly",
@@ -240,6 +241,13 @@ def _stdout() -> Iterator[Any]:
         raise
     except OSError as error:
         raise RunError(f"the result cannot be printed: {(error.strerror or str(error)).lower()}") from error
+
+
+def version() -> str:
+    """The version of the library."""
+    # The package imports all of its parts, so a part that imports it would close a circle.
+    found: str = sys.modules["textgrad_engine"].__version__
+    return found
 
 
 def width() -> int:

@@ -124,19 +124,21 @@ def _header(run: Run, name: str, remark: str, view: View, result: TrainResult) -
 
 
 def _setup(run: Run) -> Iterator[Inside]:
-    if run.config is None:
-        return
+    """Which optimizer worked with which models on how many examples, as far as the folder tells."""
+    optimizer = setting(run, "config", "optimizer", "name")
     roles = (setting(run, "config", "models", role) for role in ("forward", "backward", "optimizer", "judge"))
-    names = dict.fromkeys(name for name in roles if isinstance(name, str))
-    yield name_of(str(setting(run, "config", "optimizer", "name")))
-    yield " with "
-    for number, name in enumerate(names):
-        yield joined(", " if number else "", name_of(name))
+    models = dict.fromkeys(name for name in roles if isinstance(name, str))
     started = next((event for event in run.events if event.get("event") == "RunStarted"), {})
     sizes = [f"{started[key] or 'none'} to {word}" for key, word in _SETS.items() if isinstance(started.get(key), int)]
-    if sizes:
-        yield f"; examples: {', '.join(sizes)}"
-    yield "."
+    parts: list[list[Inside]] = [
+        [name_of(optimizer)] if isinstance(optimizer, str) else [],
+        [each for name in models for each in (", ", name_of(name))][1:],
+        [f"examples: {', '.join(sizes)}"] if sizes else [],
+    ]
+    told = [part for part in parts if part]
+    for number, part in enumerate(told):
+        yield joined("; " if number else "", *part)
+    yield "." if told else None
 
 
 _SETS = {"train": "train", "val": "validate", "test": "test"}
