@@ -130,7 +130,7 @@ def _setup(run: Run) -> Iterator[Inside]:
     models = dict.fromkeys(name for name in roles if isinstance(name, str))
     started = next((event for event in run.events if event.get("event") == "RunStarted"), {})
     sizes = [f"{started[key] or 'none'} to {word}" for key, word in _SETS.items() if isinstance(started.get(key), int)]
-    parts: list[list[Inside]] = [
+    parts: list[Sequence[Inside]] = [
         [name_of(optimizer)] if isinstance(optimizer, str) else [],
         [each for name in models for each in (", ", name_of(name))][1:],
         [f"examples: {', '.join(sizes)}"] if sizes else [],
