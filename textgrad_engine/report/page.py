@@ -76,7 +76,7 @@ def is_page(path: Path) -> bool:
 
 
 def _changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
-    what: Inside = "the prompt" if len(result.best) == 1 else name_of(parameter.name)
+    what: Inside = "the prompt" if len(result.best) == 1 else element("code", name_of(parameter.name))
     yield from _section(joined("What changed in ", what), changes(result, parameter))
 
 
@@ -130,15 +130,11 @@ def _setup(run: Run) -> Iterator[Inside]:
     models = dict.fromkeys(name for name in roles if isinstance(name, str))
     started = next((event for event in run.events if event.get("event") == "RunStarted"), {})
     sizes = [f"{started[key] or 'none'} to {word}" for key, word in _SETS.items() if isinstance(started.get(key), int)]
-    parts: list[Sequence[Inside]] = [
-        [name_of(optimizer)] if isinstance(optimizer, str) else [],
-        [each for name in models for each in (", ", name_of(name))][1:],
-        [f"examples: {', '.join(sizes)}"] if sizes else [],
-    ]
-    told = [part for part in parts if part]
-    for number, part in enumerate(told):
-        yield joined("; " if number else "", *part)
-    yield "." if told else None
+    names = [*([optimizer] if isinstance(optimizer, str) else []), *models]
+    if names:
+        yield joined(*[each for name in names for each in (", ", name_of(name))][1:], ". ")
+    if sizes:
+        yield f"Examples: {', '.join(sizes)}."
 
 
 _SETS = {"train": "train", "val": "validate", "test": "test"}
@@ -191,7 +187,7 @@ def _scores(result: TrainResult) -> Iterator[Markup]:
     ]
     yield element("ul", *shown, _axis(axis), class_="plot")
     sizes = dict.fromkeys(f"{name.split(',')[0]}: {plural(len(found), 'example')}" for name, _, found in rows)
-    yield element("p", f"Mean scores with their 95% intervals. {'; '.join(sizes)}.", class_="hint")
+    yield element("p", f"Mean scores with their 95% intervals. {capital('; '.join(sizes))}.", class_="hint")
     compared = result.comparison
     if compared is None or result.seed == result.best:
         return
