@@ -10,6 +10,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.pairing import Pairing, pairing_of, setting
+from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.unified import NOWHERE, unified
 from textgrad_engine.report.view import headline
 from textgrad_engine.report.words import plural
@@ -30,9 +31,9 @@ class Side:
         best_val: its best texts on the validation set.
         seed_test: its seed texts on the test set.
         best_test: its best texts on the test set.
-        candidates: how many changed texts it tried on the validation set; None for a run without a result.
+        candidates: how many changed texts it tried on the validation set.
         openings: how often its test split was looked at.
-        usage: what it used, by the purpose of the calls; of a run without a result only in all, as ``"all"``.
+        usage: what it used, by the purpose of the calls.
         total: the sum.
         seconds: how long it took; None where that is not known.
     """
@@ -43,7 +44,7 @@ class Side:
     best_val: Evaluation | None
     seed_test: Evaluation | None
     best_test: Evaluation | None
-    candidates: int | None
+    candidates: int
     openings: int
     usage: dict[str, Usage]
     total: Usage
@@ -198,23 +199,19 @@ def _side_as_json(side: Side) -> dict[str, Any]:
 
 
 def _side(run: Run, openings: int) -> Side:
-    result = run.result
-    if result is None:
-        seed = next((each.evaluation for each in run.evaluations if each.step == 0 and each.phase == "validate"), None)
-        used = run.usage()
-        return Side(str(run.path), headline(run), seed, None, None, None, None, openings, {"all": used}, used, None)
+    found = run.result or so_far(run)
     return Side(
         name=str(run.path),
         headline=headline(run),
-        seed_val=result.seed_val,
-        best_val=result.best_val,
-        seed_test=result.seed_test,
-        best_test=result.best_test,
-        candidates=result.candidates,
-        openings=max(openings, result.openings),
-        usage=result.usage,
-        total=result.total,
-        seconds=result.seconds,
+        seed_val=found.seed_val,
+        best_val=found.best_val,
+        seed_test=found.seed_test,
+        best_test=found.best_test,
+        candidates=found.candidates,
+        openings=max(openings, found.openings),
+        usage=found.usage,
+        total=found.total,
+        seconds=None if run.result is None else found.seconds,
     )
 
 
@@ -266,13 +263,8 @@ def _texts(first: Run, second: Run) -> Iterator[Texts]:
 
 
 def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[Pairing, ...]) -> Iterator[str]:
-    tried = [
-        f"{name} {plural(side.candidates, 'changed text')}"
-        for name, side in zip("AB", sides)
-        if side.candidates is not None
-    ]
-    if tried:
-        yield f"Tried on the validation set: by {' and by '.join(tried)}."
+    tried = " and ".join(f"by {name} {plural(side.candidates, 'changed text')}" for name, side in zip("AB", sides))
+    yield f"Tried on the validation set: {tried}."
     if first.best == second.best:
         yield "Both have the same best prompt, so what differs between their scores is luck."
     elif pairings[0].comparison is not None:

@@ -131,7 +131,7 @@ def _usage(found: Beside) -> RenderableType:
     for name in "AB":
         for what in (f"{name} calls", "tokens", "cost", "time"):
             table.add_column(what, justify="right", no_wrap=True)
-    names = list(dict.fromkeys(name for side in found.sides for name in side.usage if name != "all"))
+    names = list(dict.fromkeys(name for side in found.sides for name in side.usage))
     for name in names:
         table.add_row(styled(name), *(cell for side in found.sides for cell in _used(side, name)))
     table.add_row("all", *(cell for side in found.sides for cell in _used(side, "all")), style="bold")

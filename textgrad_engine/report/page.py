@@ -7,13 +7,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.response import Usage
-from textgrad_engine.report.difference import origins_from_steps
 from textgrad_engine.report.figures import Axis, axis_row, interval_row, scatter
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
 from textgrad_engine.report.page_texts import SHOWN_ITEMS, capital, changes, name_of, said, steps
 from textgrad_engine.report.pairing import setting
 from textgrad_engine.report.toml import as_toml
+from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, view_of
 from textgrad_engine.report.words import count, duration, money, plural, score
 from textgrad_engine.store import Run
@@ -37,7 +36,7 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
         RunError: the record of calls is damaged.
     """
     name = run.path.resolve().name
-    result = run.result or _so_far(run)
+    result = run.result or so_far(run)
     view = view_of(result, openings)
     ended = headline(run)
     style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
@@ -78,31 +77,6 @@ def is_page(path: Path) -> bool:
 def _changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
     what: Inside = "the prompt" if len(result.best) == 1 else element("code", name_of(parameter.name))
     yield from _section(joined("What changed in ", what), changes(result, parameter))
-
-
-def _so_far(run: Run) -> TrainResult:
-    """What is known of a run that has no result, as if it had been interrupted."""
-    first = next((each.evaluation for each in run.evaluations if each.step == 0 and each.phase == "validate"), None)
-    used: dict[str, Usage] = {}
-    run.usage()  # whether it can be read
-    for entry in run.completions():
-        purpose = str(entry.get("purpose"))
-        used[purpose] = used.get(purpose, Usage()) + Usage(**entry.get("usage", {}))
-    return TrainResult(
-        status="interrupted",
-        seed=run.seed,
-        best=run.best,
-        origins={name: origins_from_steps(name, seed, run.steps) for name, seed in run.seed.items()},
-        seed_val=first,
-        best_val=None,
-        seed_test=None,
-        best_test=None,
-        comparison=None,
-        compared_on=None,
-        steps=run.steps,
-        usage=dict(sorted(used.items())),
-        seconds=0.0,
-    )
 
 
 def _section(title: Inside, inside: Iterable[Inside]) -> Iterator[Markup]:

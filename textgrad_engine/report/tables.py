@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from textgrad_engine.report.difference import DiffLine, Op, diff_of, origins_from_steps
+from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage, Trial
 from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
+from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
 from textgrad_engine.report.words import count, duration, money, plural, score, short
 from textgrad_engine.train import TrainResult
@@ -75,7 +76,8 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
         width: columns.
         color: with the terminal's codes for colors.
     """
-    used = run.usage()
+    found = so_far(run)
+    used = found.total
     parts: list[RenderableType] = [*_headline(str(run.path), headline(run)), ""]
     if run.error:
         what, *notes = run.error.split("\n")
@@ -91,8 +93,7 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
     )
     parts.append("")
     for name, seed in run.seed.items():
-        origins = origins_from_steps(name, seed, run.steps)
-        lines = diff_of(name, seed, run.best[name], origins, run.steps)
+        lines = diff_of(name, seed, run.best[name], found.origins[name], run.steps)
         parts += [*_diff(ParameterView(name, lines), alone=len(run.seed) == 1), ""]
     return printed(parts, width, color)
 
