@@ -77,11 +77,16 @@ def test_both_runs_scores_verdict_and_cost(run_of: Any, result: TrainResult) -> 
 
 
 def test_the_same_prompt_is_no_difference_to_choose_by(run_of: Any, result: TrainResult) -> None:
-    """Two runs with the same best prompt differ by luck."""
-    said = " ".join(shown(run_of(result, "a"), run_of(result, "b")).split())
+    """Two runs with the same best prompt differ by luck, if they asked the same models; else nobody knows."""
+    one, other = ({"config": {"models": {"forward": name}}} for name in ("small", "large"))
+    said = " ".join(shown(run_of(result, "a", config=one), run_of(result, "b", config=one)).split())
     assert "Both have the same best prompt, so what differs between their scores is luck." in said
     assert "Best prompts: the same" in said
     assert "has chosen on it" not in said
+    for second in (other, None):
+        said = " ".join(shown(run_of(result, "a", config=one), run_of(result, "b", config=second)).split())
+        assert "Both have the same best prompt." in said
+        assert "luck" not in said
 
 
 def test_without_a_test_score_validation_speaks_and_is_doubted(run_of: Any, changed: Any) -> None:
@@ -161,6 +166,7 @@ def test_json_says_the_same(run_of: Any, result: TrainResult) -> None:
     body = beside_as_json(beside_of(run_of(result, "a"), run_of(other, "b"), (3, 1)))
     json.dumps(body, allow_nan=False)
     assert body["b"]["test"]["best"] is None
+    assert body["a"]["status"] == "finished"
     assert body["a"]["test_openings"] == 3
     assert body["b"]["total"]["dollars"] is None
     assert [each["on"] for each in body["pairings"]] == ["test", "val"]

@@ -9,7 +9,7 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
-from textgrad_engine.report.pairing import Pairing, pairing_of, setting
+from textgrad_engine.report.pairing import Pairing, pairing_of, same_conditions, setting
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.unified import NOWHERE, unified
 from textgrad_engine.report.view import headline
@@ -26,6 +26,7 @@ class Side:
 
     Attributes:
         name: its folder, as it was named.
+        status: how it ended, as `train.TrainResult` has it; None for a run without a result.
         headline: how it ended.
         seed_val: its seed texts on the validation set; None where that is not known, as of the others.
         best_val: its best texts on the validation set.
@@ -39,6 +40,7 @@ class Side:
     """
 
     name: str
+    status: str | None
     headline: str
     seed_val: Evaluation | None
     best_val: Evaluation | None
@@ -187,6 +189,7 @@ def beside_as_json(found: Beside) -> dict[str, Any]:
 def _side_as_json(side: Side) -> dict[str, Any]:
     return {
         "run": side.name,
+        "status": side.status,
         "headline": side.headline,
         "val": {"seed": evaluation_as_json(side.seed_val), "best": evaluation_as_json(side.best_val)},
         "test": {"seed": evaluation_as_json(side.seed_test), "best": evaluation_as_json(side.best_test)},
@@ -202,6 +205,7 @@ def _side(run: Run, openings: int) -> Side:
     found = run.result or so_far(run)
     return Side(
         name=str(run.path),
+        status=None if run.result is None else found.status,
         headline=headline(run),
         seed_val=found.seed_val,
         best_val=found.best_val,
@@ -266,7 +270,8 @@ def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[
     tried = " and ".join(f"by {name} {plural(side.candidates, 'changed text')}" for name, side in zip("AB", sides))
     yield f"Tried on the validation set: {tried}."
     if first.best == second.best:
-        yield "Both have the same best prompt, so what differs between their scores is luck."
+        luck = same_conditions(first, second)
+        yield f"Both have the same best prompt{', so what differs between their scores is luck' if luck else ''}."
     elif pairings[0].comparison is not None:
         yield (
             "The test set chose neither prompt. Whoever takes the better of the two by it has chosen on it: the more "

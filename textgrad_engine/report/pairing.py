@@ -9,7 +9,7 @@ from typing import Any, Literal
 from textgrad_engine.store import Run
 from textgrad_engine.train import Comparison, Evaluation, compare
 
-__all__ = ["Pairing", "Split", "pairing_of", "setting"]
+__all__ = ["Pairing", "Split", "pairing_of", "same_conditions", "setting"]
 
 Split = Literal["test", "val"]
 
@@ -85,6 +85,12 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
     except ValueError as error:
         return Pairing(on, None, str(error))
     return Pairing(on, compared, "", (*remarks, *_other_answers(first, second)))
+
+
+def same_conditions(first: Run, second: Run) -> bool:
+    """Whether two runs are known to ask the same models in the same way, and to score alike."""
+    known = first.config is not None and second.config is not None
+    return known and not _other_scores(first, second) and not _differing(first, second, _ANSWERED_BY)
 
 
 def setting(run: Run, *keys: str) -> Any:
