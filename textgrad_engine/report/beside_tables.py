@@ -51,7 +51,17 @@ def render_beside(found: Beside, *, width: int = 80, terminal: bool = False, col
     for pairing in found.pairings:
         parts += _pairing(pairing, found.pairings[-1])
     parts += [indented(remark, 2, "dim") for remark in found.remarks]
-    parts += ["", *_settings(found), "", styled("Cost", "bold"), "", _usage(found), ""]
+    parts += [
+        "",
+        *_settings(found),
+        "",
+        styled("Cost", "bold"),
+        "",
+        _usage(found),
+        "",
+        indented(f"Time: {_times(found)}.", 2),
+        "",
+    ]
     parts += _prompts(found)
     patches = render_patches(found.texts, terminal=terminal, color=color)
     return printed(parts, width, color) + (f"\n{patches}" if patches else "")
@@ -129,7 +139,7 @@ def _usage(found: Beside) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", min_width=10)
     for name in "AB":
-        for what in (f"{name} calls", "tokens", "cost", "time"):
+        for what in (f"{name} calls", "tokens", "cost"):
             table.add_column(what, justify="right", no_wrap=True)
     names = list(dict.fromkeys(name for side in found.sides for name in side.usage))
     for name in names:
@@ -138,12 +148,15 @@ def _usage(found: Beside) -> RenderableType:
     return padded(table, 2)
 
 
-def _used(side: Side, purpose: str) -> tuple[str, str, str, str]:
+def _used(side: Side, purpose: str) -> tuple[str, str, str]:
     usage = side.total if purpose == "all" else side.usage.get(purpose)
-    if usage is None:
-        return ("", "", "", "")
-    took = duration(side.seconds) if purpose == "all" and side.seconds is not None else ""
-    return (count(usage.calls), count(usage.total_tokens), money(usage.dollars), took)
+    return ("", "", "") if usage is None else (count(usage.calls), count(usage.total_tokens), money(usage.dollars))
+
+
+def _times(found: Beside) -> str:
+    """How long each took, in words."""
+    took = ("unknown" if side.seconds is None else duration(side.seconds) for side in found.sides)
+    return ", ".join(f"{name} {each}" for name, each in zip("AB", took))
 
 
 def _prompts(found: Beside) -> Iterator[RenderableType]:
