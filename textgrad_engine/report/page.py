@@ -232,7 +232,12 @@ def _controls(result: TrainResult, view: View) -> Iterator[Markup]:
             [row.name, row.val, row.test]
             + (["", "", ""] if used is None else [count(used.calls), count(used.total_tokens), money(used.dollars)])
         )
-    yield _table(["", "validation", "test", "calls", "tokens", "cost"], rows, strong=len(rows) - 1)
+    yield _table(
+        "The prompts beside each other",
+        ["", "validation", "test", "calls", "tokens", "cost"],
+        rows,
+        strong=len(rows) - 1,
+    )
     yield element("ul", *(element("li", said(sentence)) for sentence in view.against))
 
 
@@ -261,7 +266,9 @@ def _front(result: TrainResult) -> Iterator[Markup]:
         took = [] if not timed else ["" if point.latency is None else f"{point.latency:.2f} s"]
         rows.append([name, count(point.tokens), score(point.score), *took])
     strong = named.index("best prompt") if "best prompt" in named else -1
-    yield _table(["", "tokens", "validation", *(["time"] if timed else [])], rows, strong=strong)
+    yield _table(
+        "Texts by their tokens", ["", "tokens", "validation", *(["time"] if timed else [])], rows, strong=strong
+    )
 
 
 def _cost(view: View, whole: bool) -> Iterator[Markup]:
@@ -275,18 +282,18 @@ def _cost(view: View, whole: bool) -> Iterator[Markup]:
         ]
         for row in view.usage
     ]
-    yield _table(["purpose", "calls", "tokens in", "tokens out", "cost"], rows, strong=len(rows) - 1)
+    yield _table("Cost by purpose", ["purpose", "calls", "tokens in", "tokens out", "cost"], rows, strong=len(rows) - 1)
     yield element("p", f"It took {duration(view.seconds)}." if whole else "What is on record so far.", class_="hint")
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int) -> Markup:
+def _table(label: str, heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int) -> Markup:
     head = element("tr", *(element("th", each, scope="col") for each in heads))
     made = []
     for number, row in enumerate(rows):
         cells = [element("th", name_of(row[0]), scope="row"), *(element("td", cell) for cell in row[1:])]
         made.append(element("tr", *cells, class_="strong" if number == strong else None))
     table = element("table", element("thead", head), element("tbody", *made))
-    return element("div", table, class_="wide", tabindex=0, role="region", aria_label="table")
+    return element("div", table, class_="wide", tabindex=0, role="region", aria_label=label)
 
 
 def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
@@ -315,7 +322,7 @@ def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
     digests = setting(run, "digests")
     if isinstance(digests, Mapping) and digests:
         rows = [[split, str(setting(run, "config", "data", split)), str(digest)] for split, digest in digests.items()]
-        yield _table(["split", "file", "digest of the examples"], rows, strong=-1)
+        yield _table("The data", ["split", "file", "digest of the examples"], rows, strong=-1)
     yield element(
         "details",
         element("summary", "The settings"),
