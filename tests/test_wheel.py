@@ -27,6 +27,7 @@ def test_every_prompt_is_in_the_wheel(wheel: Path) -> None:
     assert prompts
     assert {f"textgrad_engine/prompts/{name}" for name in prompts} <= names
     assert "textgrad_engine/py.typed" in names
+    assert "textgrad_engine/report/page.css" in names
 
 
 def test_nothing_else_is_in_the_wheel(wheel: Path) -> None:

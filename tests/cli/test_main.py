@@ -26,7 +26,7 @@ def test_alone_it_prints_its_help(cli: Any) -> None:
         assert word in result.output
 
 
-@pytest.mark.parametrize("command", [(), ("train",), ("eval",), ("show",)])
+@pytest.mark.parametrize("command", [(), ("train",), ("eval",), ("show",), ("diff",), ("report",)])
 def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> None:
     """Scripts rely on them."""
     result = cli(*command, "--help")

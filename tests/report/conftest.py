@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.patch import Gone
+from textgrad_engine.store import Run
 from textgrad_engine.train import Evaluation, TrainResult, compare
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
@@ -61,3 +63,20 @@ def result() -> TrainResult:
 def changed(result: TrainResult) -> Any:
     """The result with some fields replaced."""
     return lambda **fields: replace(result, **fields)
+
+
+@pytest.fixture
+def run_of(tmp_path: Path) -> Any:
+    """Makes a run folder, as it is read, of a result; None for a run that was killed."""
+
+    def make(found: TrainResult | None, name: str = "run", **fields: Any) -> Run:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        (folder / "completions.jsonl").touch()
+        texts = {} if found is None else {"seed": found.seed, "best": found.best, "steps": found.steps}
+        known: dict[str, Any] = {
+            "config": None, "seed": {}, "best": {}, "events": (), "steps": (), "evaluations": (), "evals": (),
+        }  # fmt: skip
+        return Run(**{"path": folder, "result": found, **known, **texts, **fields})
+
+    return make

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import estimate, evaluate, show, shrink, train
-from textgrad_engine.cli.output import epilog, open_streams
+from textgrad_engine.cli import diff, estimate, evaluate, report, show, shrink, train
+from textgrad_engine.cli.output import epilog, open_streams, version
 
 __all__ = ["app", "main"]
 
@@ -32,6 +31,8 @@ app.command(
 )(evaluate.evaluate)
 app.command("estimate", epilog=epilog())(estimate.estimate)
 app.command("show", epilog=epilog())(show.show)
+app.command("diff", epilog=epilog())(diff.diff)
+app.command("report", epilog=epilog())(report.report)
 app.command(
     "shrink",
     epilog=epilog(
@@ -43,7 +44,7 @@ app.command(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"textgrad-engine {sys.modules['textgrad_engine'].__version__}")
+        typer.echo(f"textgrad-engine {version()}")
         raise typer.Exit
 
 

@@ -33,8 +33,10 @@ __all__ = [
     "epilog",
     "open_streams",
     "say",
+    "version",
     "width",
     "write",
+    "write_exactly",
 ]
 
 OK = 0
@@ -209,19 +211,43 @@ def write(text: str) -> None:
     Raises:
         RunError: stdout is closed, or what it was redirected to is full.
     """
-    stream: Any = sys.stdout
-    if stream is None:
-        raise RunError("the result cannot be printed: stdout is closed")
     if not text.endswith("\n"):
         text += "\n"
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    try:
+    with _stdout() as stream:
+        encoding = getattr(stream, "encoding", None) or "utf-8"
         stream.write(text.encode(encoding, "replace").decode(encoding, "replace"))
         stream.flush()
+
+
+def write_exactly(text: str) -> None:
+    """Write a document to stdout as UTF-8, whatever the terminal's encoding, with nothing added and nothing replaced.
+
+    Raises:
+        RunError: stdout is closed, or what it was redirected to is full.
+    """
+    with _stdout() as stream:
+        stream.flush()
+        stream.buffer.write(text.encode("utf-8", "backslashreplace"))
+        stream.buffer.flush()
+
+
+@contextlib.contextmanager
+def _stdout() -> Iterator[Any]:
+    if sys.stdout is None:
+        raise RunError("the result cannot be printed: stdout is closed")
+    try:
+        yield sys.stdout
     except BrokenPipeError:  # whoever reads has read enough
         raise
     except OSError as error:
         raise RunError(f"the result cannot be printed: {(error.strerror or str(error)).lower()}") from error
+
+
+def version() -> str:
+    """The version of the library."""
+    # The package imports all of its parts, so a part that imports it would close a circle.
+    found: str = sys.modules["textgrad_engine"].__version__
+    return found
 
 
 def width() -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.output import version
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
@@ -86,6 +87,7 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], *
     """
     return {
         "name": name_of(config),
+        "version": version(),
         "folder": _from(path, config.folder),
         "feedback": feedback,
         "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},

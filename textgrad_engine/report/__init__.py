@@ -1,18 +1,29 @@
 """What a run found, for people (`render`) and for machines (`as_json`)."""
 
+from textgrad_engine.report.beside import beside_as_json, beside_of, changes_as_json, changes_of
+from textgrad_engine.report.beside_tables import render_beside, render_patches
 from textgrad_engine.report.document import as_json
 from textgrad_engine.report.lineage import lineage_as_json, lineage_of, step_as_json, step_of
+from textgrad_engine.report.page import is_page, page_of
 from textgrad_engine.report.tables import one_line, render, render_line, render_step, render_unfinished
 from textgrad_engine.report.view import View, view_of
 
 __all__ = [
     "View",
     "as_json",
+    "beside_as_json",
+    "beside_of",
+    "changes_as_json",
+    "changes_of",
+    "is_page",
     "lineage_as_json",
     "lineage_of",
     "one_line",
+    "page_of",
     "render",
+    "render_beside",
     "render_line",
+    "render_patches",
     "render_step",
     "render_unfinished",
     "step_as_json",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.text import Text
 
-__all__ = ["WIDEST", "group", "hanging", "indented", "padded", "printed", "styled"]
+__all__ = ["WIDEST", "group", "hanging", "indented", "padded", "printed", "styled", "unwrapped"]
 
 WIDEST = 100
 """Columns; lines longer than this are hard to read, however wide the terminal is."""
@@ -49,6 +49,13 @@ class _Hanging:
         for number, line in enumerate(styled(self.text).wrap(console, room)):
             margin = self.mark if number == 0 else " " * len(self.mark) + self.further
             yield styled(margin + line.plain.rstrip(), self.style)
+
+
+def unwrapped(text: str, style: str = "") -> RenderableType:
+    """Text as one line, however long, so that it can be copied."""
+    line = styled(text, style)
+    line.no_wrap, line.overflow = True, "ignore"
+    return group([line])
 
 
 def padded(what: RenderableType, by: int) -> RenderableType:

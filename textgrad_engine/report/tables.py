@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from textgrad_engine.optim import Evidence
-from textgrad_engine.report.difference import DiffLine, Op, diff_of, origins_from_steps
+from textgrad_engine.report.difference import DiffLine, Op, diff_of
+from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage, Trial
 from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
-from textgrad_engine.report.view import ParameterView, View, none_kept, view_of
-from textgrad_engine.report.words import count, duration, in_order, money, plural, score, short
+from textgrad_engine.report.unfinished import so_far
+from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
+from textgrad_engine.report.words import count, duration, money, plural, score, short
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import StepEnded
 
@@ -24,7 +25,6 @@ __all__ = ["one_line", "render", "render_line", "render_step", "render_unfinishe
 CONTEXT = 2
 """Lines that stayed are shown up to so far from a changed one."""
 
-SHOWN_EXAMPLES = 8
 SHOWN_ITEMS = 4
 SHOWN_CHARACTERS = 320
 
@@ -49,8 +49,8 @@ def render(
         color: with the terminal's codes for colors.
     """
     view = view_of(result, openings)
-    headline = f"{view.headline}; {remark}" if remark else view.headline
-    parts: list[RenderableType] = [*_headline(title, headline), "", _scores(view), ""]
+    ended = f"{view.headline}; {remark}" if remark else view.headline
+    parts: list[RenderableType] = [*_headline(title, ended), "", _scores(view), ""]
     parts += [indented(note, 2, "dim") for note in view.notes]
     parts += ["", _usage(view), ""]
     if len(result.front) > 1:
@@ -76,11 +76,9 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
         width: columns.
         color: with the terminal's codes for colors.
     """
-    steps, used = plural(len(run.steps), "step"), run.usage()
-    headline = f"no result: it was killed, or still runs; {steps} so far"
-    if run.error:
-        headline = f"no result: it ended with an error after {steps}"
-    parts: list[RenderableType] = [*_headline(str(run.path), headline), ""]
+    found = so_far(run)
+    used = found.total
+    parts: list[RenderableType] = [*_headline(str(run.path), headline(run)), ""]
     if run.error:
         what, *notes = run.error.split("\n")
         if run.config is not None:  # the command line's own line asked
@@ -95,8 +93,7 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
     )
     parts.append("")
     for name, seed in run.seed.items():
-        origins = origins_from_steps(name, seed, run.steps)
-        lines = diff_of(name, seed, run.best[name], origins, run.steps)
+        lines = diff_of(name, seed, run.best[name], found.origins[name], run.steps)
         parts += [*_diff(ParameterView(name, lines), alone=len(run.seed) == 1), ""]
     return printed(parts, width, color)
 
@@ -139,11 +136,11 @@ def render_line(found: LineLineage, *, width: int = 80, color: bool = False) -> 
         return printed(parts, width, color)
     parts.append(hanging("  ", "  ", f"Edit {found.edit}: {found.reason or 'no reason given'}"))
     parts += ["", indented("Feedback that asked for it" if found.evidence else "It cites no feedback.", 2)]
-    parts += [hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}") for item in _merged(found.evidence)]
+    parts += [hanging(" " * 4, "  ", f"{in_words(item.examples)}: {item.text}") for item in merged(found.evidence)]
     for gone in found.replaced:
         parts += ["", hanging("  It stands for: ", "", gone.text)]
         asked = () if gone.origin is None else gone.origin.evidence
-        parts += [hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}") for item in _merged(asked)]
+        parts += [hanging(" " * 4, "  ", f"{in_words(item.examples)}: {item.text}") for item in merged(asked)]
     parts += ["", *_trial("Accepted", found.accepted)]
     for ablation in found.ablations:
         parts += ["", *_trial("Tried without", ablation)]
@@ -193,8 +190,8 @@ def _edit(edit: EditLineage, of: Trial) -> Iterator[RenderableType]:
         yield hanging("  ", "  ", f"{mark}: {edit.reason or 'no reason given'}")
     asked = "Feedback that had asked for that edit" if ablation else "Feedback that asked for it"
     yield indented(asked if edit.evidence else "It cites no feedback.", 2)
-    for item in _merged(edit.evidence):
-        yield hanging(" " * 4, "  ", f"{_names(item.examples)}: {item.text}")
+    for item in merged(edit.evidence):
+        yield hanging(" " * 4, "  ", f"{in_words(item.examples)}: {item.text}")
     for trial in edit.ablations:
         yield from _trial("Tried without", trial)
     if of.kept and not ablation and not edit.ablations:
@@ -218,8 +215,8 @@ def _race(trial: Trial, by: int) -> Iterator[RenderableType]:
         return
     run = f"race on {plural(len(race.examples), 'example')}: difference {score(race.difference, True)}"
     yield hanging(" " * by, "  ", f"{run}, better with probability {race.probability:.2f}")
-    yield hanging(" " * by, "  ", f"better on {_names(race.gained) if race.gained else 'none'}")
-    yield hanging(" " * by, "  ", f"worse on {_names(race.lost) if race.lost else 'none'}")
+    yield hanging(" " * by, "  ", f"better on {in_words(race.gained) if race.gained else 'none'}")
+    yield hanging(" " * by, "  ", f"worse on {in_words(race.lost) if race.lost else 'none'}")
 
 
 def one_line(result: TrainResult) -> str:
@@ -251,10 +248,10 @@ def one_line(result: TrainResult) -> str:
     return "; ".join(parts)
 
 
-def _headline(title: str, headline: str) -> list[RenderableType]:
+def _headline(title: str, ended: str) -> list[RenderableType]:
     from rich.text import Text
 
-    text = headline[:1].upper() + headline[1:]
+    text = ended[:1].upper() + ended[1:]
     # A path that is broken over two lines can be neither copied nor clicked on.
     top: list[RenderableType] = [group([Text(title, "bold", no_wrap=True, overflow="ignore")])] if title else []
     return [*top, styled(text)]
@@ -379,25 +376,11 @@ def _diff_line(line: DiffLine) -> Iterator[RenderableType]:
         by = "a step of an earlier run" if line.step is None else f"step {line.step}"
         reason = (line.reason or "no reason given") + ("" if line.evidence else " (cites no feedback)")
         yield hanging(" " * 6, " " * 2, f"{by}: {reason}", "dim")
-    for item in _merged(line.evidence)[:SHOWN_ITEMS]:
-        yield hanging(" " * 6, " " * 2, f"{_names(item.examples)}: {_shortened(item.text)}", "dim")
-    more = len(_merged(line.evidence)) - SHOWN_ITEMS
+    for item in merged(line.evidence)[:SHOWN_ITEMS]:
+        yield hanging(" " * 6, " " * 2, f"{in_words(item.examples)}: {_shortened(item.text)}", "dim")
+    more = len(merged(line.evidence)) - SHOWN_ITEMS
     if more > 0:
         yield indented(f"and {plural(more, 'more piece')} of feedback", 6, "dim")
-
-
-def _merged(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """Equal texts once, with all their examples."""
-    by_text: dict[str, set[str]] = {}
-    for item in evidence:
-        by_text.setdefault(" ".join(item.text.split()), set()).update(item.examples)
-    return [Evidence(text, tuple(in_order(examples))) for text, examples in by_text.items()]
-
-
-def _names(examples: tuple[str, ...]) -> str:
-    shown = ", ".join(examples[:SHOWN_EXAMPLES]) or "no example"
-    more = len(examples) - SHOWN_EXAMPLES
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _shortened(text: str) -> str:

@@ -12,6 +12,7 @@ from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
+from textgrad_engine.store import Run
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.latency import latency_change
@@ -22,7 +23,9 @@ __all__ = [
     "ScoreRow",
     "UsageRow",
     "View",
+    "headline",
     "lost",
+    "measured",
     "none_kept",
     "said",
     "size",
@@ -152,6 +155,16 @@ def view_of(result: TrainResult, openings: int | None = None) -> View:
     )
 
 
+def headline(run: Run) -> str:
+    """How a run ended, in words; of one without a result, how far it came."""
+    if run.result is not None:
+        return _headline(run.result)
+    steps = plural(len(run.steps), "step")
+    if run.error:
+        return f"no result: it ended with an error after {steps}"
+    return f"no result: it was killed, or still runs; {steps} so far"
+
+
 def _headline(result: TrainResult) -> str:
     if result.shortage:
         return f"nothing was asked: {result.shortage}"
@@ -165,7 +178,7 @@ def _headline(result: TrainResult) -> str:
 
 def _row(name: str, seed: Evaluation | None, best: Evaluation | None) -> ScoreRow:
     known = best or seed
-    return ScoreRow(name, _measured(seed), _measured(best), "" if known is None else size(known))
+    return ScoreRow(name, measured(seed), measured(best), "" if known is None else size(known))
 
 
 def size(evaluation: Evaluation) -> str:
@@ -176,7 +189,8 @@ def size(evaluation: Evaluation) -> str:
     return f"{found}, {len(evaluation.samples[0])} samples each" if evaluation.samples else found
 
 
-def _measured(evaluation: Evaluation | None) -> str:
+def measured(evaluation: Evaluation | None) -> str:
+    """The mean of an evaluation and its interval, in words."""
     if evaluation is None:
         return NOT_MEASURED
     return f"{score(evaluation.mean)} {interval(evaluation.interval)}"
@@ -213,10 +227,10 @@ def _controls(result: TrainResult) -> Iterator[ControlRow]:
     found = result.controls
     if found is None:
         return
-    yield ControlRow("seed prompt", _mean(result.seed_val), _measured(result.seed_test), None)
+    yield ControlRow("seed prompt", _mean(result.seed_val), measured(result.seed_test), None)
     for each in found.each:
-        yield ControlRow(each.name, _mean(each.val), _measured(each.test), each.usage)
-    yield ControlRow(found.optimizer, _mean(result.best_val), _measured(result.best_test), found.usage)
+        yield ControlRow(each.name, _mean(each.val), measured(each.test), each.usage)
+    yield ControlRow(found.optimizer, _mean(result.best_val), measured(result.best_test), found.usage)
 
 
 def _mean(evaluation: Evaluation | None) -> str:

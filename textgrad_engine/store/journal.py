@@ -38,7 +38,7 @@ from textgrad_engine.train.events import (
     StepEnded,
 )
 
-__all__ = ["RunFolder", "append_evaluation", "check_shrunk", "write_atomically", "write_shrunk"]
+__all__ = ["RunFolder", "append_evaluation", "check_shrunk", "file_name", "write_atomically", "write_shrunk"]
 
 
 class RunFolder:
@@ -146,7 +146,7 @@ class RunFolder:
         for name, text in texts.items():
             content = text.encode("utf-8", "backslashreplace")
             (self._home / folder).mkdir(exist_ok=True)
-            write_atomically(self._home / folder / f"{_file_name(name)}.txt", content)
+            write_atomically(self._home / folder / f"{file_name(name)}.txt", content)
             if folder == "best" and len(self._best) == 1:
                 write_atomically(self._home / "best_prompt.txt", content)
 
@@ -246,7 +246,7 @@ def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any
         (folder / "shrunk").mkdir(exist_ok=True)
         for name, text in texts.items():
             content = text.encode("utf-8", "backslashreplace")
-            write_atomically(folder / "shrunk" / f"{_file_name(name)}.txt", content)
+            write_atomically(folder / "shrunk" / f"{file_name(name)}.txt", content)
             if len(texts) == 1:
                 write_atomically(folder / "shrunk_prompt.txt", content)
         body = {"format": FORMAT, **about, "time": timestamp(time.time())}
@@ -277,7 +277,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
         raise
 
 
-def _file_name(parameter: str) -> str:
+def file_name(parameter: str) -> str:
     """The name of a parameter's file: its own, but for characters that a file's name cannot have everywhere."""
     return re.sub(r"[^\w.-]", lambda match: f"%{ord(match[0]):02X}", parameter)
 

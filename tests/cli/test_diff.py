@@ -1,0 +1,108 @@
+"""``textgrad-engine diff``: what a run changed as tools read it, and two runs beside each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def killed(path: Path, to: Path) -> Path:
+    """A copy of a run as it is when the process was killed in its fourth step."""
+    shutil.copytree(path, to)
+    (to / "result.json").unlink()
+    events = (to / "events.jsonl").read_bytes().splitlines(keepends=True)
+    steps = [number for number, line in enumerate(events) if b'"StepEnded"' in line]
+    (to / "events.jsonl").write_bytes(b"".join(events[: steps[3]]) + b'{"event": "Ste')
+    return to
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_folder_that_is_no_run(cli: Any, trained: tuple[Path, Any], tmp_path: Path, which: int) -> None:
+    """Exit code 2, whichever of the two it is."""
+    folders = [trained[0], trained[0]]
+    folders[which] = tmp_path
+    result = cli("diff", *folders)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "this is no run folder" in result.stderr
+
+
+def test_one_run_after_the_other_needs_one(cli: Any) -> None:
+    """Wrong usage is exit code 2."""
+    assert cli("diff").exit_code == 2
+    assert cli("diff", "a", "b", "c").exit_code == 2
+
+
+def test_a_pipe_gives_what_patch_reads(trained: tuple[Path, Any], tmp_path: Path) -> None:
+    """The line of the help, by a real pipe: the seed prompt becomes the best one, byte for byte."""
+    if shutil.which("patch") is None:
+        pytest.skip("there is no patch")
+    (tmp_path / "run").symlink_to(trained[0])
+    (tmp_path / "prompt.txt").write_bytes((trained[0] / "seed" / "system.txt").read_bytes())
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHON": sys.executable, "PYTHONIOENCODING": "ascii"}
+    command = '"$PYTHON" -m textgrad_engine diff run | patch -s prompt.txt'
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "prompt.txt").read_bytes() == (trained[0] / "best_prompt.txt").read_bytes()
+
+
+def test_a_run_leaves_its_folder_as_it_was(cli: Any, trained: tuple[Path, Any]) -> None:
+    """Looking changes nothing."""
+    before = sorted((each.name, each.stat().st_mtime_ns) for each in trained[0].iterdir())
+    cli("diff", trained[0])
+    cli("diff", trained[0], trained[0], "--json")
+    assert sorted((each.name, each.stat().st_mtime_ns) for each in trained[0].iterdir()) == before
+
+
+def test_a_run_that_changed_nothing_prints_nothing(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Nothing is also what a tool is to be given; why is said beside it."""
+    cli("train", small(rows=6), "--no-feedback", "--run-dir", tmp_path / "run", "-q")
+    result = cli("diff", tmp_path / "run")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing was changed: no change did better" in result.stderr
+
+
+def test_a_killed_run_is_compared_as_far_as_it_came(cli: Any, trained: tuple[Path, Any], tmp_path: Path) -> None:
+    """With a note beside the patch; against the whole run there is nothing paired to say."""
+    path = killed(trained[0], tmp_path / "killed")
+    result = cli("diff", path)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"--- {path}/seed/system.txt\n")
+    assert "the last line is torn" in result.stderr
+    assert "no result: it was killed, or still runs; 3 steps so far; this is the best prompt so far" in result.stderr
+    result = cli("diff", trained[0], path)
+    assert result.exit_code == 0
+    assert "nothing paired can be said, as B has no best prompt measured on test" in " ".join(result.stdout.split())
+
+
+def test_two_runs_of_one_task(cli: Any, trained: tuple[Path, Any], tmp_path: Path) -> None:
+    """Other settings on the same test set: a paired difference, what differs, and a patch from one to the other."""
+    tickets = Path(__file__).parents[2] / "examples" / "tickets"
+    other = tmp_path / "other"
+    cli("train", tickets, "--no-feedback", "--seed", "3", "--run-dir", other, "-q")
+    result = cli("diff", trained[0], other)
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert "B against A: worse: -0.5" in said
+    assert "on test, 113 examples" in said
+    assert "feedback true false" in said
+    assert "seed 0 3" in said
+    assert f"--- {trained[0]}/best/system.txt +++ {other}/best/system.txt" in said
+    body = json.loads(cli("diff", trained[0], other, "--json").stdout)
+    assert body["pairings"][0]["comparison"]["n"] == 113
+    assert body["settings"] == {"seed": {"a": 0, "b": 3}, "feedback": {"a": True, "b": False}}
+    assert body["parameters"][0]["patch"].startswith("---")
+
+
+def test_json_of_one_run(cli: Any, trained: tuple[Path, Any]) -> None:
+    """The texts and the patch between them."""
+    body = json.loads(cli("diff", trained[0], "--json").stdout)
+    assert body["status"] == "finished"
+    assert body["parameters"]["system"]["patch"] == cli("diff", trained[0]).stdout
+    assert body["parameters"]["system"]["best"] == (trained[0] / "best_prompt.txt").read_text(encoding="utf-8")

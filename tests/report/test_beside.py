@@ -1,0 +1,185 @@
+"""Two runs beside each other, and what a run changed, as people and tools read them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm import Usage
+from textgrad_engine.report import beside_as_json, beside_of, changes_as_json, changes_of, render_beside, render_patches
+from textgrad_engine.train import TrainResult
+
+
+def shown(first: Any, second: Any, **options: Any) -> str:
+    return render_beside(beside_of(first, second, (1, 1)), **options)
+
+
+def test_a_run_that_never_began_has_no_texts(run_of: Any, result: TrainResult) -> None:
+    """The reason is named, and nothing else is said."""
+    nothing = run_of(None, "early", error="AuthenticationFailed: no such key\na note")
+    for ask in (lambda: changes_of(nothing), lambda: beside_of(run_of(result), nothing, (1, 1))):
+        with pytest.raises(RunError, match=r"early: there are no texts, .*\(AuthenticationFailed: no such key\)"):
+            ask()
+
+
+def test_a_run_changed_one_of_two_texts(run_of: Any, result: TrainResult) -> None:
+    """The files are those of the run folder; what stayed is not in the patch."""
+    run = run_of(replace(result, seed={"a b": "x", "system": "y"}, best={"a b": "x", "system": "z"}))
+    found = changes_of(run)
+    patch = render_patches(found, terminal=False)
+    assert patch == (
+        f"--- {run.path}/seed/system.txt\n+++ {run.path}/best/system.txt\n@@ -1 +1 @@\n"
+        "-y\n\\ No newline at end of file\n+z\n\\ No newline at end of file\n"
+    )
+    body = changes_as_json(run, found)
+    assert body["status"] == "finished"
+    assert body["parameters"]["a b"] == {"seed": "x", "best": "x", "patch": ""}
+    assert body["parameters"]["system"]["patch"] == patch
+
+
+def test_a_terminal_gets_no_commands_and_a_pipe_every_byte(run_of: Any, result: TrainResult) -> None:
+    """A prompt may hold what would clear a screen."""
+    hostile = "\x1b[2J\u202ered\r"
+    found = changes_of(run_of(replace(result, best={"system": hostile})))
+    assert hostile in render_patches(found, terminal=False)
+    safe = render_patches(found, terminal=True)
+    assert not {"\x1b", "\u202e", "\r"} & set(safe)
+    assert safe.count("\n") == render_patches(found, terminal=False).count("\n")
+    colored = render_patches(found, terminal=True, color=True)
+    assert "\x1b[32m+" in colored
+    assert "\x1b[2J" not in colored
+
+
+def test_long_lines_stay_lines(run_of: Any, result: TrainResult) -> None:
+    """A line that is broken is no longer the prompt's."""
+    found = changes_of(run_of(replace(result, best={"system": "word " * 100})))
+    assert "+" + "word " * 99 in render_patches(found, terminal=True)
+
+
+def test_both_runs_scores_verdict_and_cost(run_of: Any, result: TrainResult) -> None:
+    """What one wants to know first comes first; all of it fits into 80 columns."""
+    worse = replace(result, best_test=result.seed_test, best={"system": "Other."}, seconds=3.0, usage={})
+    text = shown(run_of(result, "a"), run_of(worse, "b"))
+    said = " ".join(text.split())
+    assert "test, best 0.900 [0.699, 0.972] 0.400 [0.219, 0.613]" in said
+    assert "B against A: worse: -0.500 [-0.698, -0.211], p = 0.002, on test, 20 examples." in said
+    assert "Tried on the validation set: by A 1 changed text and by B 1 changed text." in said
+    assert "Whoever takes the better of the two by it has chosen on it" in said
+    assert "Settings: unknown, as A and B were started from Python" in said
+    assert "all 86 1,234 $0.25 0 0 $0.00 Time: A 1 min 15 s, B 3.0 s." in said
+    table = text.split("Best prompts")[0]
+    assert max(len(line) for line in table.splitlines()[2:]) <= 80
+    assert text.endswith("+Other.\n\\ No newline at end of file\n")
+
+
+def test_large_figures_have_room(run_of: Any, result: TrainResult) -> None:
+    """A run on a large data set, by a dear model, 80 columns wide."""
+    used = {"optimizer": Usage(input_tokens=98_765_432, calls=123_456, dollars=1234.5)}
+    large = run_of(replace(result, usage=used, seconds=7_300.0), "a")
+    text = shown(large, run_of(replace(result, usage=used, best={"system": "x"}), "b")).split("Best prompts")[0]
+    assert text.count("123,456  98,765,432  $1,234.50") == 4
+    assert max(len(line) for line in text.splitlines()[2:]) <= 80
+
+
+def test_the_same_prompt_is_no_difference_to_choose_by(run_of: Any, result: TrainResult) -> None:
+    """Two runs with the same best prompt differ by luck, if they asked the same models; else nobody knows."""
+    one, other = ({"config": {"models": {"forward": name}}} for name in ("small", "large"))
+    said = " ".join(shown(run_of(result, "a", config=one), run_of(result, "b", config=one)).split())
+    assert "Both have the same best prompt, so what differs between their scores is luck." in said
+    assert "Best prompts: the same" in said
+    assert "has chosen on it" not in said
+    for second in (other, None):
+        said = " ".join(shown(run_of(result, "a", config=one), run_of(result, "b", config=second)).split())
+        assert "Both have the same best prompt." in said
+        assert "luck" not in said
+
+
+def test_without_a_test_score_validation_speaks_and_is_doubted(run_of: Any, changed: Any) -> None:
+    """It chose both."""
+    said = " ".join(shown(run_of(changed(best_test=None), "a"), run_of(changed(best={"system": "B"}), "b")).split())
+    assert "B against A on test: nothing paired can be said, as A has no best prompt measured on test." in said
+    assert "on validation only, which chose both, 20 examples." in said
+    assert "Each prompt was chosen on validation, which flatters both" in said
+
+
+def test_settings_that_differ(run_of: Any, result: TrainResult) -> None:
+    """By their names; other data, too, and long texts in short."""
+    one = {
+        "feedback": True,
+        "digests": {"train": "1"},
+        "config": {"seed": 0, "optimizer": {"name": "TGD", "max_edits": 4}, "program": {"system": "x" * 99}},
+    }
+    other = {
+        "feedback": True,
+        "digests": {"train": "2"},
+        "config": {"seed": 0, "optimizer": {"name": "OPRO"}, "program": {"system": "\x1b[31my"}},
+    }
+    first, second = run_of(result, "a", config=one), run_of(result, "b", config=other)
+    text = shown(first, second)
+    said = " ".join(text.split())
+    assert "optimizer.name TGD OPRO" in said
+    assert "optimizer.max_edits 4 not set" in said
+    assert "program.system xxxxxxxxxxxxxxxxxxxx… (99 characters) \ufffd[31my" in said
+    assert "examples.train 1 2" in said
+    assert "\n  seed " not in text
+    assert beside_as_json(beside_of(first, second, (1, 1)))["settings"]["optimizer.max_edits"] == {"a": 4, "b": None}
+    assert "Settings: all the same" in shown(first, run_of(result, "c", config=one))
+
+
+def test_a_damaged_config_is_named(run_of: Any, result: TrainResult) -> None:
+    """It is of no use to compare with."""
+    with pytest.raises(RunError, match=r"config\.json: was damaged, as it holds no config"):
+        shown(run_of(result, "a", config={"config": {}}), run_of(result, "b", config={"config": "x"}))
+
+
+def test_texts_of_other_names_are_compared_where_each_has_one(run_of: Any, result: TrainResult) -> None:
+    """Whatever the parameter is called; of more, nobody knows which belongs to which."""
+    other = replace(result, seed={"instructions": "x"}, best={"instructions": "y"}, origins={})
+    found = beside_of(run_of(result, "a"), run_of(other, "b"), (1, 1))
+    assert [(each.name, each.second) for each in found.texts] == [("instructions", "y")]
+    many = replace(result, seed={"one": "x", "two": "x"}, best={"one": "y", "two": "z"}, origins={})
+    run = run_of(many, "c")
+    found = beside_of(run_of(result, "a"), run, (1, 1))
+    assert [(each.name, each.first is None) for each in found.texts] == [
+        ("system", False),
+        ("one", True),
+        ("two", True),
+    ]
+    text = render_beside(found)
+    assert "system: only A has it" in text
+    assert "one: only B has it" in text
+    assert f"--- /dev/null\n+++ {run.path}/best/one.txt\n@@ -0,0 +1 @@\n+y\n" in text
+
+
+def test_an_unfinished_run_counts_as_far_as_it_came(run_of: Any, result: TrainResult) -> None:
+    """Its best prompt so far, what is on record, and no scores."""
+    usage = {"input_tokens": 5, "output_tokens": 1, "calls": 1, "dollars": 0.5}
+    killed = run_of(None, "killed", seed=result.seed, best=result.best, steps=result.steps)
+    (killed.path / "completions.jsonl").write_text(json.dumps({"purpose": "forward", "usage": usage}) + "\n")
+    said = " ".join(shown(run_of(result, "a"), killed).split())
+    assert "no result: it was killed, or still runs; 2 steps so far" in said
+    assert "nothing paired can be said, as B has no best prompt measured on test" in said
+    assert "Tried on the validation set: by A 1 changed text and by B 1 changed text." in said
+    assert "forward 84 1,234 $0.25 1 6 $0.50" in said
+    assert "Time: A 1 min 15 s, B unknown." in said
+    assert "Best prompts: the same" in said
+
+
+def test_json_says_the_same(run_of: Any, result: TrainResult) -> None:
+    """What was not measured is null, as in the other documents."""
+    other = replace(result, best_test=None, best={"system": "B"}, usage={"forward": Usage(calls=2, dollars=None)})
+    body = beside_as_json(beside_of(run_of(result, "a"), run_of(other, "b"), (3, 1)))
+    json.dumps(body, allow_nan=False)
+    assert body["b"]["test"]["best"] is None
+    assert body["a"]["status"] == "finished"
+    assert body["a"]["test_openings"] == 3
+    assert body["b"]["total"]["dollars"] is None
+    assert [each["on"] for each in body["pairings"]] == ["test", "val"]
+    assert body["pairings"][0]["comparison"] is None
+    assert body["pairings"][1]["comparison"]["verdict"] == "not shown"
+    assert body["settings"] is None
+    assert any("3 times for A and 1 time for B" in remark for remark in body["remarks"])

@@ -1,0 +1,344 @@
+"""A run as one page: whole, the same every time, and with nothing in it that loads or runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import tomllib
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm import Usage
+from textgrad_engine.optim import Edit, Evidence, Origin
+from textgrad_engine.optim.patch import Gone
+from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.report import is_page, page_of
+from textgrad_engine.train import Control, Controls, Evaluation, FrontPoint, TrainResult
+from textgrad_engine.train.events import ParameterChange
+
+MINUS = "\N{MINUS SIGN}"
+VOID = {"meta", "br", "!doctype"}
+
+
+class Page(HTMLParser):
+    """A page that is read strictly: what is opened is closed, and nothing asks for anything."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: dict[str, set[str]] = {}
+        self.words: list[str] = []
+        self.feed(markup)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.setdefault(name, set()).add(value or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words += data.split()
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def page(run: Any, **options: Any) -> Page:
+    return Page(page_of(run, **options))
+
+
+CONFIG: dict[str, Any] = {
+    "version": "0.1.0",
+    "feedback": True,
+    "digests": {"train": "31fa", "val": "0686"},
+    "config": {
+        "seed": 7,
+        "program": {"system": "Sort.\nBe brief.", "user": "{ticket}", "class": None},
+        "data": {"train": "train.jsonl", "val": "val.jsonl"},
+        "models": {"forward": "simulated/tickets", "backward": "large"},
+        "optimizer": {"name": "TGD"},
+    },
+}
+
+
+def test_the_page_of_a_run_that_was_killed_early(run_of: Any) -> None:
+    """There is nothing but that."""
+    text = page(run_of(None, events=({"event": "RunStarted", "train": 3},))).text
+    assert "No result It was killed, or still runs; 0 steps so far" in text
+    assert "What is on record so far." in text
+
+
+def test_an_unfinished_run_is_shown_as_far_as_it_came(run_of: Any, result: TrainResult) -> None:
+    """Its error, its steps, its best prompt so far with who asked for each line, and what is on record."""
+    killed = run_of(
+        None, seed=result.seed, best=result.best, steps=result.steps, error="AuthenticationFailed: <b>no</b> key\nt7"
+    )
+    entry = {"purpose": "forward", "usage": {"input_tokens": 1200, "calls": 1, "dollars": 0.25}}
+    (killed.path / "completions.jsonl").write_text(f"{json.dumps(entry)}\n" * 2)
+    found = page(killed)
+    assert "No result It ended with an error after 2 steps" in found.text
+    assert "AuthenticationFailed: <b>no</b> key t7" in found.text
+    assert "forward 2 2,400 0 $0.50" in found.text
+    assert "nobody knew Feedback that asked for it: t9, t10 Say where gift cards go." in found.text
+    assert "The run ended before both prompts were tested" not in found.text
+
+
+def test_damaged_calls_are_named(run_of: Any, result: TrainResult) -> None:
+    """With file and line."""
+    killed = run_of(None, seed=result.seed, best=result.best)
+    (killed.path / "completions.jsonl").write_text('{"usage": {"calls": "many"}}\n')
+    with pytest.raises(RunError, match=r"completions.jsonl:1: the usage was damaged"):
+        page_of(killed)
+
+
+HOSTILE = (
+    "</script></style></bdi><img src=x onerror=alert(1)><script>alert(2)</script>\"'\u202e\x1b[2J\x00\ud800{{ x }}"
+)
+
+
+def test_nothing_in_a_run_becomes_markup(run_of: Any, result: TrainResult) -> None:
+    """Texts, reasons, feedback, ids, names, problems, errors, settings, the folder's name."""
+    names = HOSTILE.replace("\ud800", "")
+    evidence = Evidence(HOSTILE, (HOSTILE,))
+    edit = Edit("replace", 2, HOSTILE, HOSTILE, (1,), "1.1")
+    change = replace(result.steps[0].changes[0], name=names, after=HOSTILE, edits=(edit,), feedback=(evidence,))
+    dropped = replace(change, problem=HOSTILE)
+    race = RaceRecord("better", (HOSTILE, "b"), (0.0, 0.0), (1.0, None), 0.9, 0.5)
+    steps = tuple(
+        replace(result.steps[0], step=number, kind=names, why=HOSTILE, race=race, changes=(each,), problems=(HOSTILE,))
+        for number, each in ((1, change), (2, dropped))
+    )
+    best = f"Sort the mail.\n{HOSTILE}\nAnswer."
+    control = Control(HOSTILE, {}, None, None, None, None, 1, 0, Usage(), HOSTILE)
+    found = replace(
+        result,
+        seed={names: result.seed["system"]},
+        best={names: best},
+        origins={names: [None, Origin(1, HOSTILE, (evidence,), "1.1"), None]},
+        steps=steps,
+        usage={HOSTILE: Usage(calls=1)},
+        controls=Controls(HOSTILE, 3, Usage(), (control,)),
+        overlaps=(HOSTILE,),
+        untested=HOSTILE,
+    )
+    config = json.loads(json.dumps(CONFIG))
+    config["version"] = HOSTILE
+    config["config"]["models"]["forward"] = HOSTILE
+    config["config"]["program"] = {HOSTILE: HOSTILE}
+    config["digests"][HOSTILE] = HOSTILE
+    run = run_of(found, '<img src="x" onerror=alert(1)>', config=config, notes=(HOSTILE,))
+    markup = page_of(run, remark=HOSTILE)
+    read = Page(markup)
+    assert not {"script", "img", "iframe", "link", "object", "form", "a", "base"} & read.tags
+    assert not [name for name in read.attributes if name.startswith("on") or name in ("src", "href", "style")]
+    assert "<img src=x onerror=alert(1)><script>alert(2)</script>" in read.text
+    assert read.text.count("U+202E") >= 15
+    assert not {"\u202e", "\x1b", "\x00"} & set(markup)
+    markup.encode("utf-8")
+
+
+def test_long_texts_are_cut_and_say_so(run_of: Any, result: TrainResult) -> None:
+    """A page of a megabyte of one letter is of use to nobody."""
+    long = "x" * 1_000_000
+    best = f"Sort the mail.\n{long}"
+    found = replace(
+        result, best={"system": best}, origins={"system": [None, Origin(1, long, (Evidence(long, (long,)),), "1.1")]}
+    )
+    markup = page_of(run_of(found, config={**CONFIG, "config": {"program": {"system": long}}}))
+    assert len(markup) < 200_000
+    assert "… 998,000 more characters" in markup
+    many = replace(result, best={"system": "\n".join(str(number) for number in range(3_000))}, origins={})
+    markup = page_of(run_of(many))
+    assert len(markup) < 1_000_000
+    assert "and 2,003 more lines" in Page(markup).text
+
+
+def test_the_page_is_the_same_for_the_same_folder(
+    run_of: Any, result: TrainResult, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever the time, and however the folder is named."""
+    run = run_of(result, config=CONFIG)
+    first = page_of(run)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    monkeypatch.chdir(run.path)
+    assert page_of(replace(run, path=Path())) == first
+    assert str(tmp_path) not in first
+
+
+def test_a_whole_run(run_of: Any, result: TrainResult) -> None:
+    """Verdict, scores, remarks, lines with who asked for them, steps, cost."""
+    found = page(run_of(result), openings=3)
+    for said in (
+        "Finished after 2 steps.",
+        "Better +0.500 [+0.211, +0.698], p = 0.002, on test",
+        "Test score 0.400 → 0.900",
+        "test, best prompt 0.900 [0.699, 0.972]",
+        "difference on test +0.500 [+0.211, +0.698]",
+        "The test set was opened 3 times, by the run at its end and by evaluations since.",
+        "1 line added, 1 line removed, 2 lines as before.",
+        f"{MINUS} Be brief. brevity hurts Feedback that asked for it: t3 It is too brief. Removed in step 1: kept",
+        "+ Gift cards go to account. Edit 1.2: nobody knew",
+        "nobody knew Feedback that asked for it: t9, t10 Say where gift cards go.",
+        "Accepted in step 1: kept The run folder holds no race for it. It was never tried without this edit.",
+        "1 step kept 2 edits, validation 0.900",
+        "2 step not kept no change: dropped: the new text is empty",
+        "step 2: 1 example of the minibatch had no answer",
+        "all 86 1,200 34 $0.25 It took 1 min 15 s.",
+        "The run was started from Python, so its folder keeps no settings",
+    ):
+        assert said in found.text, said
+
+
+def test_races_and_ablations_are_told(run_of: Any, result: TrainResult) -> None:
+    """On which examples a line did better, what became of the text without it."""
+    race = RaceRecord("better", ("a", "b", "c"), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), 0.97, 0.1)
+    best, seed = result.best["system"], result.seed["system"]
+    without = replace(result.steps[0].changes[0], before=best, after="Sort the mail.\nAnswer.", edits=(), feedback=())
+    steps = (
+        replace(result.steps[0], kind="patch", why="better", race=race),
+        replace(
+            result.steps[1],
+            kind="ablation",
+            why="it is worse without",
+            race=race,
+            changes=(without,),
+            ablated=("1.2",),
+        ),
+    )
+    text = page(run_of(replace(result, steps=steps, seed={"system": seed}))).text
+    told = "Race on 3 examples: difference +0.100, better with probability 0.97. Better on a. Worse on b."
+    assert (
+        f"Accepted in step 1, patch: better {told} Tried without in step 2, ablation: it is worse without {told}"
+        in text
+    )
+    assert f"2 ablation not kept 1 edit, +1 {MINUS}1 of 3: it is worse without" in text
+    assert "Without edit 1.2, made because: nobody knew Feedback that had asked for it: t9, t10" in text
+
+
+def test_lines_with_the_same_story_open_together(run_of: Any, result: TrainResult) -> None:
+    """Of a text that was written as a whole it is told once; each line keeps its number."""
+    wrote = Origin(1, "a whole example", (), "1.1")
+    best = "Sort the mail.\none\ntwo\nthree"
+    origins = {"system": [None, wrote, wrote, replace(wrote, reason="another", edit="1.2")]}
+    markup = page_of(run_of(replace(result, best={"system": best}, origins=origins)))
+    text = Page(markup).text
+    assert "2 + one 3 + two Edit 1.1: a whole example" in text
+    assert "4 + three Edit 1.2: another" in text
+    assert text.count("a whole example") == 1
+
+
+def test_what_stood_beside_a_line_is_told(run_of: Any, result: TrainResult) -> None:
+    """A line that came and went shows nowhere else."""
+    gone = Origin(1, "nobody knew", (), "1.2", gone=(Gone("Short-lived.", None, "2.1"),))
+    removed = ParameterChange("system", f"{result.best['system']}\nShort-lived.", result.best["system"])
+    steps = (result.steps[0], replace(result.steps[1], kept=True, changes=(removed,)))
+    found = replace(result, steps=steps, origins={"system": [None, None, gone]})
+    assert "Beside it stood Short-lived. , until step 2." in page(run_of(found)).text
+
+
+@pytest.mark.parametrize("config", [{}, {"config": []}, {"config": {"models": 3, "data": "x"}, "digests": {"val": 1}}])
+def test_a_config_that_was_damaged_is_shown_as_far_as_it_can(run_of: Any, result: TrainResult, config: Any) -> None:
+    """The result is what counts."""
+    text = page(run_of(result, config=config)).text
+    assert "Finished after 2 steps. Better +0.500" in text
+    assert "None" not in text.split("Better")[0]
+
+
+def test_a_run_that_is_not_better_says_so(run_of: Any, changed: Any, result: TrainResult) -> None:
+    """Without a picture of a difference that there is not."""
+    text = page(run_of(changed(best=result.seed, best_val=result.seed_val, best_test=result.seed_test))).text
+    assert "The best prompt is the seed prompt No change did better" in text
+    assert "What changed in the prompt Nothing." in text
+    assert "difference on" not in text
+    assert "best prompt 0" not in text
+    worse = page_of(run_of(changed(comparison=replace(result.comparison, verdict="worse"))))
+    assert 'class="verdict bad"' in worse
+
+
+def test_scores_that_nobody_knows_the_limits_of(run_of: Any, changed: Any) -> None:
+    """An interval may be infinite, and a scale may be any."""
+    odd = Evaluation(("a", "b"), (250.0, 250.0), ("x", "x"), {})
+    assert odd.interval[1] == float("inf")
+    markup = page_of(run_of(changed(seed_val=odd, best_val=odd)))
+    assert "250.000 [-inf, inf]" in Page(markup).text
+    assert "nan" not in markup
+
+
+def test_controls_and_front(run_of: Any, result: TrainResult) -> None:
+    """Beside what the optimizer found; a front of one text is none."""
+    control = Control(
+        "random edits", result.seed, result.seed_val, result.seed_test, result.comparison, "test", 4, 0, Usage(calls=9)
+    )
+    points = (
+        FrontPoint(result.best, 30, 0.9, 1.5),
+        FrontPoint({"system": "x"}, 20, 0.6),
+        FrontPoint(result.seed, 9, 0.4),
+    )
+    found = replace(result, controls=Controls("TGD", 86, Usage(calls=86), (control,)), front=points)
+    read = page(run_of(found, config=CONFIG))
+    assert "random edits 0.400 0.400 [0.219, 0.613] 9 0 $0.00" in read.text
+    assert "TGD against random edits: better: +0.500" in read.text
+    assert "best prompt 30 0.900 1.50 s" in read.text
+    assert "textgrad-engine train config.toml --controls" in read.text
+    assert "Score against length" not in page(run_of(replace(result, front=points[:1]))).text
+
+
+def test_how_to_run_it_again(run_of: Any, result: TrainResult) -> None:
+    """Version, seed, data by digest, the command, and settings that a config can be made of."""
+    started = ({"event": "RunStarted", "train": 113, "val": 87, "test": 0},)
+    markup = page_of(run_of(result, config={**CONFIG, "feedback": False}, events=started))
+    text = Page(markup).text
+    assert "TGD , simulated/tickets , large . Examples: 113 to train, 87 to validate, none to test." in text
+    assert "The run was made with textgrad_engine 0.1.0 and seed 7." in text
+    assert "textgrad-engine train config.toml --no-feedback" in text
+    assert "train train.jsonl 31fa" in text
+    assert "a simulation inside the package: what it does is no evidence about real models" in text
+    settings = re.search(r"The settings</summary><pre><bdi>(.*?)</bdi>", markup, re.DOTALL)
+    assert settings is not None
+    read = tomllib.loads(settings[1].replace("&#x27;", "'").replace("&quot;", '"'))
+    assert read["program"] == {"system": "Sort.\nBe brief.", "user": "{ticket}"}
+    assert "of a version that the folder does not name" in page(run_of(result, config={"config": {"seed": 1}})).text
+
+
+def test_several_texts_are_shown_each(run_of: Any, result: TrainResult) -> None:
+    """By their names."""
+    found = replace(
+        result,
+        seed={**result.seed, "other": "as it was"},
+        best={**result.best, "other": "as it was"},
+        origins={**result.origins, "other": [None]},
+    )
+    text = page(run_of(found)).text
+    assert "What changed in system 1 line added" in text
+    assert "What changed in other Nothing." in text
+
+
+def test_steps_beyond_many_are_counted(run_of: Any, result: TrainResult) -> None:
+    """A run of a thousand steps still opens."""
+    steps = tuple(replace(result.steps[1], step=number) for number in range(1, 301))
+    assert "and 50 more steps, in events.jsonl" in page(run_of(replace(result, steps=steps))).text
+
+
+def test_a_page_is_known_for_one(run_of: Any, result: TrainResult, tmp_path: Path) -> None:
+    """So that no other file is ever replaced by one."""
+    (tmp_path / "page.html").write_text(page_of(run_of(result)), encoding="utf-8")
+    (tmp_path / "other.html").write_text("<!doctype html>")
+    assert is_page(tmp_path / "page.html")
+    assert not is_page(tmp_path / "other.html")
+    with pytest.raises(RunError, match="cannot be read"):
+        is_page(tmp_path)

@@ -1,0 +1,172 @@
+"""What two runs were measured on alike: nothing is compared that is not the same, and what is said says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from textgrad_engine.report.pairing import pairing_of
+from textgrad_engine.train import Evaluation, TrainResult, compare
+
+IDS = tuple(f"e{number}" for number in range(20))
+
+
+def scored(*scores: float | None, ids: tuple[str, ...] = IDS, **fields: Any) -> Evaluation:
+    return Evaluation(ids[: len(scores)], scores, ("x",) * len(scores), {}, **fields)
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    body = {
+        "digests": {"test": "same", "val": "same"},
+        "rows": {"test": " ".join(f"row{number}" for number in range(20))},
+        "config": {
+            "metric": {"name": "exact_match"},
+            "data": {"target": "queue"},
+            "models": {"forward": "small"},
+            "program": {"user": "{ticket}"},
+        },
+    }
+    return {**body, **changes}
+
+
+def with_config(**sections: Any) -> dict[str, Any]:
+    return config(config={**config()["config"], **sections})
+
+
+LOW, HIGH = scored(*[0.0] * 16, *[1.0] * 4), scored(*[0.0] * 2, *[1.0] * 18)
+
+
+@pytest.fixture
+def pair(run_of: Any, result: TrainResult) -> Any:
+    """Two runs by what their best texts scored on the test set, and their configs."""
+
+    def make(first: Evaluation | None, second: Evaluation | None, one: Any = None, other: Any = None) -> Any:
+        configs = [config() if each is None else each or None for each in (one, other)]
+        found = [
+            run_of(replace(result, best_test=test), name, config=its)
+            for name, test, its in zip("ab", (first, second), configs)
+        ]
+        return pairing_of(found[0], found[1], "test")
+
+    return make
+
+
+def test_a_run_without_a_result_has_nothing_to_compare(run_of: Any, result: TrainResult) -> None:
+    """The one that lacks it is named."""
+    found = pairing_of(run_of(result, "a"), run_of(None, "b"), "test")
+    assert (found.comparison, found.why) == (None, "B has no best prompt measured on test")
+
+
+def test_untested_runs_are_named(pair: Any) -> None:
+    """Both of them; and one where nothing was answered counts as not measured."""
+    assert pair(None, None).why == "A and B have no best prompt measured on test"
+    assert pair(scored(None, None), LOW).why == "A has no best prompt measured on test"
+
+
+def test_the_same_examples_are_compared_pair_by_pair(pair: Any) -> None:
+    """The second against the first."""
+    found = pair(LOW, HIGH)
+    assert found.why == ""
+    assert found.remarks == ()
+    assert found.comparison.verdict == "better"
+    assert found.comparison.difference == pytest.approx(0.7)
+    assert pair(HIGH, LOW).comparison.verdict == "worse"
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"metric": {"name": "judge", "instructions": "Is it kind?"}}, "metric.name and metric.instructions are"),
+        ({"data": {"target": "team"}}, "data.target is"),
+    ],
+)
+def test_scores_that_mean_other_things_are_not_compared(pair: Any, other: Any, named: str) -> None:
+    """Another metric, another answer that is right."""
+    found = pair(LOW, HIGH, None, with_config(**other))
+    assert found.comparison is None
+    assert found.why == f"their scores mean different things, as {named} not the same"
+
+
+def test_judges_are_the_same_where_their_models_are(pair: Any) -> None:
+    """A role that is not named falls back to the forward model."""
+    judge = {"name": "judge", "instructions": "Is it kind?"}
+    one = with_config(metric=judge)
+    assert pair(LOW, HIGH, one, one).comparison is not None
+    other = with_config(metric=judge, models={"forward": "large"})
+    assert "models.judge is not the same" in pair(LOW, HIGH, one, other).why
+    other = with_config(metric=judge, models={"forward": "large", "judge": "small"})
+    found = pair(LOW, HIGH, one, other)
+    assert found.comparison is not None
+    assert any("models.forward is not the same" in remark for remark in found.remarks)
+
+
+def test_scales_that_differ_are_not_compared(run_of: Any, changed: Any) -> None:
+    """From 1 to 5 and from 0 to 1."""
+    five = scored(*[3.0] * 4, scale=(1.0, 5.0))
+    first, second = run_of(changed(best_val=five, best_test=five), "a"), run_of(changed(), "b")
+    assert pairing_of(first, second, "test").why == "their scores are on different scales"
+
+
+def test_a_part_of_the_test_set_is_compared_by_its_examples(pair: Any) -> None:
+    """Where the budget ended one of them early."""
+    few = scored(*[0.0] * 10)
+    found = pair(few, HIGH)
+    assert found.comparison.n == 10
+    assert found.remarks == (
+        "They were measured on 10 and 20 examples, of which 10 are the same; only these count here.",
+    )
+
+
+def test_other_files_are_compared_where_their_rows_are_the_same(pair: Any) -> None:
+    """Whatever their ids and order: the digests of the rows know."""
+    rows = " ".join(f"row{number}" for number in (*range(19, 9, -1), *range(50, 60)))
+    other = config(digests={"test": "other"}, rows={"test": rows})
+    turned = scored(0.0, *[1.0] * 19, ids=tuple(f"z{number}" for number in range(20)))
+    found = pair(LOW, turned, None, other)
+    assert found.comparison.n == 10
+    in_order = scored(*LOW.scores[10:]), scored(*[1.0] * 9, 0.0)
+    assert found.comparison == compare(*in_order)  # six gain and the last one loses, if nothing is mixed up
+    assert "of which 10 are the same" in found.remarks[0]
+
+
+def test_test_sets_without_a_common_example_are_not_compared(pair: Any) -> None:
+    """Equal ids say nothing where the digests differ."""
+    other = config(digests={"test": "other"}, rows={"test": " ".join(f"r{number}" for number in range(20))})
+    assert pair(LOW, HIGH, None, other).why == "no example is in the test sets of both"
+    other = config(digests={"test": "other"}, rows={})
+    assert pair(LOW, HIGH, None, other).why == "their test sets differ, and which rows both have is not on record"
+
+
+def test_equal_rows_are_paired_one_by_one(pair: Any) -> None:
+    """A row that is there twice is there twice."""
+    one = config(digests={"test": "x"}, rows={"test": "r r s"})
+    other = config(digests={"test": "y"}, rows={"test": "s r"})
+    found = pair(scored(1.0, 0.0, 1.0), scored(0.0, 1.0), one, other)
+    assert found.comparison.n == 2
+    assert found.comparison.difference == pytest.approx(-0.5)  # r: 1 -> 1, s: 1 -> 0
+
+
+def test_runs_from_python_are_compared_by_ids_and_it_is_said(pair: Any) -> None:
+    """They keep no digests; nobody knows whether e0 is the same ticket in both."""
+    found = pair(LOW, HIGH, None, {})
+    assert found.comparison.verdict == "better"
+    assert found.remarks[0].startswith("The folder of B keeps no digest of its data: that the examples are the same")
+    assert "B was started from Python" in found.remarks[1]
+    other = scored(*HIGH.scores, ids=tuple(f"z{number}" for number in range(20)))
+    found = pair(LOW, other, {}, {})
+    assert (
+        found.why == "the folders of A and B keep no digest of their data, and the examples of A and B have other ids"
+    )
+
+
+def test_clusters_that_differ_are_not_compared(pair: Any) -> None:
+    """The reason is that of `compare`."""
+    one, other = scored(0.0, 1.0, clusters=("a", "a")), scored(0.0, 1.0, clusters=("a", "b"))
+    assert "clusters" in pair(one, other).why
+
+
+def test_no_example_with_two_scores(pair: Any) -> None:
+    """Each was answered where the other was not."""
+    assert "no example has a score in both" in pair(scored(None, 1.0), scored(1.0, None)).why

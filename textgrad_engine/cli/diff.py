@@ -1,0 +1,70 @@
+"""``textgrad-engine diff``: what a run changed in its prompts, or how two runs differ."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from textgrad_engine import report
+from textgrad_engine.cli import runs
+from textgrad_engine.cli.options import Json, RunPath
+from textgrad_engine.cli.output import checking, colors, command, complain, width, write, write_exactly
+from textgrad_engine.report.view import headline, none_kept
+from textgrad_engine.store import Run, read_run
+
+__all__ = ["diff"]
+
+
+@command
+def diff(
+    run: RunPath,
+    other: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="RUN_B", help="Another run folder, which is compared with the first.", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print what a run changed in its prompts, or compare two runs. What differs does not change the exit code.
+
+    Of one run: the texts in RUN/seed against those in RUN/best as a unified diff, which a pipe gives byte for byte, as
+    in `diff RUN | patch prompt.txt`. Nothing is printed where nothing was changed. `show RUN` says who asked for each
+    line.
+
+    Of two: their scores, the paired difference of their best prompts on the examples that both were tested on or why
+    nothing paired can be said, the settings in which they differ, what they cost, and their best prompts as a unified
+    diff. Of a run without a result, the best prompt so far counts.
+    """
+    with checking():
+        found = [read_run(path) for path in (run, other) if path is not None]
+        for each in found:
+            for note in each.notes:
+                complain(f"note: {each.path}: {note}")
+        texts = report.changes_of(found[0])
+        if len(found) == 2:
+            beside = report.beside_of(found[0], found[1], (runs.openings(found[0]), runs.openings(found[1])))
+    if len(found) == 2:
+        if as_json:
+            write(json.dumps(report.beside_as_json(beside), ensure_ascii=False, indent=2))
+        else:
+            terminal = sys.stdout.isatty()
+            write_exactly(report.render_beside(beside, width=width(), terminal=terminal, color=colors()))
+        return
+    if as_json:
+        write(json.dumps(report.changes_as_json(found[0], texts), ensure_ascii=False, indent=2))
+        return
+    if found[0].result is None:
+        complain(f"note: {run}: {headline(found[0])}; this is the best prompt so far")
+    if patches := report.render_patches(texts, terminal=sys.stdout.isatty(), color=colors()):
+        write_exactly(patches)
+    else:
+        complain(f"{run}: nothing was changed{_why(found[0])}")
+
+
+def _why(run: Run) -> str:
+    return "" if run.result is None else f": {none_kept(run.result)}"

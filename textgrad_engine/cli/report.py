@@ -1,0 +1,78 @@
+"""``textgrad-engine report``: a run as one HTML page that can be sent to somebody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from textgrad_engine.cli import runs
+from textgrad_engine.cli.options import RunPath
+from textgrad_engine.cli.output import checking, command, complain, write_exactly
+from textgrad_engine.errors import RunError
+from textgrad_engine.report import is_page, page_of
+from textgrad_engine.store import read_run, write_atomically
+
+__all__ = ["report"]
+
+
+@command
+def report(
+    run: RunPath,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Where to write the page; - for standard output. Default: RUN/report.html. A report that is there is "
+            "replaced, any other file is not.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Write one HTML page about a run, to be sent to a colleague: it loads nothing, runs nothing, and prints well.
+
+    It holds the verdict and the scores with their intervals, what changed in the prompts and for each line who asked
+    for it and the races that decided, the steps in order, controls, cost, every remark that `show` prints, and how to
+    run it again. Prompts, feedback and the ids of examples are in it: read it before it leaves the house. Of a run
+    without a result it holds what is known so far. The same folder gives the same bytes.
+    """
+    with checking():
+        found = read_run(run)
+        for note in found.notes:
+            complain(f"note: {note}")
+        place = None if out == Path("-") else _place(out or found.path / "report.html")
+        remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
+        page = page_of(found, runs.openings(found), remark)
+    if place is None:
+        write_exactly(page)
+        return
+    try:
+        write_atomically(place.resolve(), page.encode("utf-8"))
+    except OSError as error:
+        raise _unwritable(place, error) from None
+    complain(f"The report is in {place}")
+
+
+def _place(out: Path) -> Path:
+    """Where the page goes.
+
+    Raises:
+        RunError: there is something else.
+    """
+    try:
+        if out.is_dir():
+            raise RunError(f"{out}: this is a folder; name a file in it, such as {out / 'report.html'}")
+        if not out.resolve().parent.is_dir():
+            raise RunError(f"{out}: there is no folder {out.parent}; make it, or name another place")
+        if out.exists() and not (out.is_file() and is_page(out)):
+            raise RunError(f"{out}: this is there already and no report, so it is left as it is; name another file")
+    except OSError as error:
+        raise _unwritable(out, error) from None
+    return out
+
+
+def _unwritable(place: Path, error: OSError) -> RunError:
+    reason = (error.strerror or str(error)).lower()
+    return RunError(f"{place}: the report cannot be written: {reason}; name another place with --out")

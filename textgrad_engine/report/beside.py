@@ -1,0 +1,302 @@
+"""Two runs beside each other, as plain values: scores, what may be said about them, settings, cost, and the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
+from textgrad_engine.report.pairing import Pairing, pairing_of, same_conditions, setting
+from textgrad_engine.report.unfinished import so_far
+from textgrad_engine.report.unified import NOWHERE, unified
+from textgrad_engine.report.view import headline
+from textgrad_engine.report.words import plural
+from textgrad_engine.store import Run, file_name
+from textgrad_engine.train import Evaluation
+
+__all__ = ["Beside", "Changed", "Side", "Texts", "beside_as_json", "beside_of", "changes_as_json", "changes_of"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two runs.
+
+    Attributes:
+        name: its folder, as it was named.
+        status: how it ended, as `train.TrainResult` has it; None for a run without a result.
+        headline: how it ended.
+        seed_val: its seed texts on the validation set; None where that is not known, as of the others.
+        best_val: its best texts on the validation set.
+        seed_test: its seed texts on the test set.
+        best_test: its best texts on the test set.
+        candidates: how many changed texts it tried on the validation set.
+        openings: how often its test split was looked at.
+        usage: what it used, by the purpose of the calls.
+        total: the sum.
+        seconds: how long it took; None where that is not known.
+    """
+
+    name: str
+    status: str | None
+    headline: str
+    seed_val: Evaluation | None
+    best_val: Evaluation | None
+    seed_test: Evaluation | None
+    best_test: Evaluation | None
+    candidates: int
+    openings: int
+    usage: dict[str, Usage]
+    total: Usage
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A setting in which two runs differ; None where it is not set, or one of the runs has no such setting."""
+
+    name: str
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A text of one run beside that of another, or the seed text beside the best one.
+
+    Attributes:
+        name: the parameter's dotted name; where they differ, that of the second run.
+        first: the text before, or of the first run; None where it has none.
+        second: the other one.
+        patch: the unified diff between them; "" where they are equal.
+    """
+
+    name: str
+    first: str | None
+    second: str | None
+    patch: str
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Two runs beside each other.
+
+    Attributes:
+        sides: the runs, A and B.
+        pairings: what the same examples say about their best texts: on the test set, and where that says nothing and
+            the validation set does, there.
+        settings: in what their configs differ.
+        unknown: why nothing is known about their settings; "" where they are.
+        texts: their best texts.
+        remarks: what a reader must know to judge all of it.
+    """
+
+    sides: tuple[Side, Side]
+    pairings: tuple[Pairing, ...]
+    settings: tuple[Changed, ...]
+    unknown: str
+    texts: tuple[Texts, ...]
+    remarks: tuple[str, ...]
+
+
+def changes_of(run: Run) -> tuple[Texts, ...]:
+    """What a run made of its seed texts.
+
+    Raises:
+        RunError: the run ended before it had texts.
+    """
+    _check_begun(run)
+    return tuple(
+        Texts(
+            name,
+            seed,
+            run.best[name],
+            unified(seed, run.best[name], _file(run, "seed", name), _file(run, "best", name)),
+        )
+        for name, seed in run.seed.items()
+    )
+
+
+def changes_as_json(run: Run, texts: tuple[Texts, ...]) -> dict[str, Any]:
+    """The same as plain JSON values."""
+    return {
+        "run": str(run.path),
+        "status": None if run.result is None else run.result.status,
+        "parameters": {each.name: {"seed": each.first, "best": each.second, "patch": each.patch} for each in texts},
+    }
+
+
+def beside_of(first: Run, second: Run, openings: tuple[int, int]) -> Beside:
+    """Two runs beside each other.
+
+    Args:
+        first: a run, A.
+        second: what it is compared with, B.
+        openings: how often the test split of each was looked at, evaluations since the run included.
+
+    Raises:
+        RunError: one of them ended before it had texts, or its record of calls is damaged.
+    """
+    for run in (first, second):
+        _check_begun(run)
+    sides = _side(first, openings[0]), _side(second, openings[1])
+    test = pairing_of(first, second, "test")
+    pairings: tuple[Pairing, ...] = (test,)
+    if test.comparison is None and (val := pairing_of(first, second, "val")).comparison is not None:
+        pairings = (test, val)
+    unknown = [name for name, run in zip("AB", (first, second)) if run.config is None]
+    return Beside(
+        sides=sides,
+        pairings=pairings,
+        settings=tuple(_settings(first, second)) if not unknown else (),
+        unknown=_unknown(unknown),
+        texts=tuple(_texts(first, second)),
+        remarks=tuple(_remarks(first, second, sides, pairings)),
+    )
+
+
+def _unknown(names: list[str]) -> str:
+    if not names:
+        return ""
+    return f"{' and '.join(names)} {'were' if len(names) > 1 else 'was'} started from Python, which keeps none"
+
+
+def beside_as_json(found: Beside) -> dict[str, Any]:
+    """The same as plain JSON values; what was not measured, or is infinite, is null."""
+    return {
+        **{name: _side_as_json(side) for name, side in zip("ab", found.sides)},
+        "pairings": [
+            {
+                "on": each.on,
+                "comparison": None if each.comparison is None else finite(asdict(each.comparison)),
+                "why": each.why or None,
+                "remarks": list(each.remarks),
+            }
+            for each in found.pairings
+        ],
+        "settings": None
+        if found.unknown
+        else {each.name: {"a": each.first, "b": each.second} for each in found.settings},
+        "parameters": [
+            {"name": each.name, "a": each.first, "b": each.second, "patch": each.patch} for each in found.texts
+        ],
+        "remarks": list(found.remarks),
+    }
+
+
+def _side_as_json(side: Side) -> dict[str, Any]:
+    return {
+        "run": side.name,
+        "status": side.status,
+        "headline": side.headline,
+        "val": {"seed": evaluation_as_json(side.seed_val), "best": evaluation_as_json(side.best_val)},
+        "test": {"seed": evaluation_as_json(side.seed_test), "best": evaluation_as_json(side.best_test)},
+        "candidates": side.candidates,
+        "test_openings": side.openings,
+        "usage": {purpose: usage_as_json(usage) for purpose, usage in side.usage.items()},
+        "total": usage_as_json(side.total),
+        "seconds": None if side.seconds is None else round(side.seconds, 3),
+    }
+
+
+def _side(run: Run, openings: int) -> Side:
+    found = run.result or so_far(run)
+    return Side(
+        name=str(run.path),
+        status=None if run.result is None else found.status,
+        headline=headline(run),
+        seed_val=found.seed_val,
+        best_val=found.best_val,
+        seed_test=found.seed_test,
+        best_test=found.best_test,
+        candidates=found.candidates,
+        openings=max(openings, found.openings),
+        usage=found.usage,
+        total=found.total,
+        seconds=None if run.result is None else found.seconds,
+    )
+
+
+def _settings(first: Run, second: Run) -> Iterator[Changed]:
+    pairs = [_flat(run) for run in (first, second)]
+    if None not in (versions := [setting(run, "version") for run in (first, second)]):  # older folders keep none
+        pairs = [{**pair, "version": version} for pair, version in zip(pairs, versions)]
+    for name in {**pairs[0], **pairs[1]}:
+        one, other = (each.get(name) for each in pairs)
+        if one != other:
+            yield Changed(name, one, other)
+
+
+def _flat(run: Run) -> dict[str, Any]:
+    """Every setting by its dotted name, and what tells whether the data is the same."""
+    config = setting(run, "config")
+    if not isinstance(config, Mapping):
+        raise RunError(f"{run.path / 'config.json'}: was damaged, as it holds no config; restore it")
+    found = dict(_leaves(config))
+    found["feedback"] = setting(run, "feedback")
+    for split in ("train", "val", "test"):
+        found[f"examples.{split}"] = setting(run, "digests", split)
+    return found
+
+
+def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        name = f"{above}{key}"
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def _texts(first: Run, second: Run) -> Iterator[Texts]:
+    """The best texts by name; where each run has one that the other lacks, these two."""
+    names = [(name, name) for name in first.best if name in second.best]
+    alone = [name for name in first.best if name not in second.best], [n for n in second.best if n not in first.best]
+    if len(alone[0]) == len(alone[1]) == 1:
+        names.append((alone[0][0], alone[1][0]))
+        alone = [], []
+    for old, new in names:
+        before, after = first.best[old], second.best[new]
+        yield Texts(new, before, after, unified(before, after, _file(first, "best", old), _file(second, "best", new)))
+    for name in alone[0]:
+        yield Texts(name, first.best[name], None, unified(first.best[name], "", _file(first, "best", name), NOWHERE))
+    for name in alone[1]:
+        yield Texts(name, None, second.best[name], unified("", second.best[name], NOWHERE, _file(second, "best", name)))
+
+
+def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[Pairing, ...]) -> Iterator[str]:
+    tried = " and ".join(f"by {name} {plural(side.candidates, 'changed text')}" for name, side in zip("AB", sides))
+    yield f"Tried on the validation set: {tried}."
+    if first.best == second.best:
+        luck = same_conditions(first, second)
+        yield f"Both have the same best prompt{', so what differs between their scores is luck' if luck else ''}."
+    elif pairings[0].comparison is not None:
+        yield (
+            "The test set chose neither prompt. Whoever takes the better of the two by it has chosen on it: the more "
+            "runs one compares like this, the more the winner's score there flatters it."
+        )
+    if pairings[-1].on == "val" and pairings[-1].comparison is not None:
+        yield "Each prompt was chosen on validation, which flatters both, and more so the one with more tries."
+    if max(side.openings for side in sides) > 1:
+        looked = " and ".join(f"{plural(side.openings, 'time')} for {name}" for name, side in zip("AB", sides))
+        yield f"The test split was opened {looked}, evaluations since included."
+    for name, run in zip("AB", (first, second)):
+        if run.result is not None and run.result.controls is not None:
+            yield f"What {name} cost includes its controls."
+    for name, run in zip("AB", (first, second)):
+        if run.result is not None:
+            yield from (f"{name}: {sentence}." for sentence in run.result.overlaps)
+            if run.result.untested:
+                yield f"{name}: {run.result.untested}."
+
+
+def _check_begun(run: Run) -> None:
+    if not run.seed:
+        how = run.error.split("\n")[0] if run.error else "it was killed, or has just begun"
+        raise RunError(f"{run.path}: there are no texts, as the run came not so far ({how})")
+
+
+def _file(run: Run, folder: str, name: str) -> str:
+    return (run.path / folder / f"{file_name(name)}.txt").as_posix()

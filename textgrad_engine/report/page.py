@@ -1,0 +1,330 @@
+"""A run as one page that can be sent: nothing in it is loaded from elsewhere, and nothing in it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.report.figures import Axis, axis_row, interval_row, scatter
+from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
+from textgrad_engine.report.page_texts import SHOWN_ITEMS, capital, changes, name_of, said, steps
+from textgrad_engine.report.pairing import setting
+from textgrad_engine.report.toml import as_toml
+from textgrad_engine.report.unfinished import so_far
+from textgrad_engine.report.view import ParameterView, View, headline, view_of
+from textgrad_engine.report.words import count, duration, money, plural, score
+from textgrad_engine.store import Run
+from textgrad_engine.train import Evaluation, TrainResult
+
+__all__ = ["is_page", "page_of"]
+
+SHOWN_CONFIG = 20_000
+"""Characters of the config."""
+
+
+def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
+    """The page about a run, the same for the same folder, whatever the time and wherever it is.
+
+    Args:
+        run: the run folder; one without a result is shown as far as it came.
+        openings: how often the test split was looked at, evaluations since the run included; None for the run's own.
+        remark: what was special about it, e.g. that it is a control.
+
+    Raises:
+        RunError: the record of calls is damaged.
+    """
+    name = run.path.resolve().name
+    result = run.result or so_far(run)
+    view = view_of(result, openings)
+    ended = headline(run)
+    style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
+    body = [
+        element("header", *_header(run, name, remark, view, result)),
+        element(
+            "main",
+            *_error(run),
+            *_section("Scores", _scores(result)),
+            *_section("What to know when reading this", _notes(run, view)),
+            *(each for parameter in view.parameters for each in _changes(result, parameter)),
+            *_section("Steps", steps(result)),
+            *_section("Beside controls", _controls(result, view)),
+            *_section("Score against length", _front(result)),
+            *_section("Cost", _cost(view, run.result is not None)),
+            *_section("How to run it again", _again(run, result)),
+        ),
+        element(
+            "footer", "Made by ", element("code", "textgrad-engine report"), " from the run folder ", name_of(name)
+        ),
+    ]
+    return document(f"{name}: {view.verdict if run.result else ended}", style, body)
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that `page_of` made.
+
+    Raises:
+        RunError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return GENERATOR.encode() in file.read(2_000)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def _changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
+    what: Inside = "the prompt" if len(result.best) == 1 else element("code", name_of(parameter.name))
+    yield from _section(joined("What changed in ", what), changes(result, parameter))
+
+
+def _section(title: Inside, inside: Iterable[Inside]) -> Iterator[Markup]:
+    parts = list(inside)
+    if parts:
+        yield joined("\n", element("section", element("h2", title), *parts))
+
+
+def _header(run: Run, name: str, remark: str, view: View, result: TrainResult) -> Iterator[Inside]:
+    yield element("p", "Report on a prompt optimization", class_="kind")
+    yield element("h1", name_of(name))
+    ended = [each for each in (headline(run) if run.result is not None else "", remark) if each]
+    yield element("p", f"{capital('; '.join(ended))}. " if ended else "", *_setup(run), class_="lead")
+    verdict, _, rest = (view.verdict if run.result is not None else headline(run)).partition(": ")
+    yield element(
+        "p", element("strong", capital(verdict)), f" {capital(rest)}" if rest else "", class_=f"verdict {view.tone}"
+    )
+    yield element("dl", *_figures(result, view), class_="tiles")
+
+
+def _setup(run: Run) -> Iterator[Inside]:
+    """Which optimizer worked with which models on how many examples, as far as the folder tells."""
+    optimizer = setting(run, "config", "optimizer", "name")
+    roles = (setting(run, "config", "models", role) for role in ("forward", "backward", "optimizer", "judge"))
+    models = dict.fromkeys(name for name in roles if isinstance(name, str))
+    started = next((event for event in run.events if event.get("event") == "RunStarted"), {})
+    sizes = [f"{started[key] or 'none'} to {word}" for key, word in _SETS.items() if isinstance(started.get(key), int)]
+    names = [*([optimizer] if isinstance(optimizer, str) else []), *models]
+    if names:
+        yield joined(*[each for name in names for each in (", ", name_of(name))][1:], ". ")
+    if sizes:
+        yield f"Examples: {', '.join(sizes)}."
+
+
+_SETS = {"train": "train", "val": "validate", "test": "test"}
+
+
+def _figures(result: TrainResult, view: View) -> Iterator[Markup]:
+    for label, seed, best in (
+        ("Test score", result.seed_test, result.best_test),
+        ("Validation score", result.seed_val, result.best_val),
+    ):
+        if seed is not None and best is not None and result.seed != result.best:
+            yield _tile(label, f"{score(seed.mean)} \N{RIGHTWARDS ARROW} {score(best.mean)}")
+        elif seed is not None:
+            yield _tile(f"{label}, seed", score(seed.mean))
+    changed = [sum(each.number_of(op) for each in view.parameters) for op in ("added", "removed")]
+    yield _tile("Lines of the prompt", f"+{changed[0]} \N{MINUS SIGN}{changed[1]}")
+    yield _tile("Cost", money(result.total.dollars))
+    yield _tile("Calls", count(result.total.calls))
+    if result.seconds:
+        yield _tile("Time", duration(result.seconds))
+
+
+def _tile(label: str, value: str) -> Markup:
+    return element("div", element("dt", label), element("dd", value))
+
+
+def _error(run: Run) -> Iterator[Markup]:
+    if run.result is None and run.error:
+        yield joined(*_section("The error it ended with", [element("pre", said(run.error))]))
+
+
+def _scores(result: TrainResult) -> Iterator[Markup]:
+    rows = [
+        (name, kind, found)
+        for name, kind, found in (
+            ("validation, seed prompt", "seed", result.seed_val),
+            ("validation, best prompt", "best", result.best_val),
+            ("test, seed prompt", "seed", result.seed_test),
+            ("test, best prompt", "best", result.best_test),
+        )
+        if found is not None and (kind == "seed" or result.seed != result.best)
+    ]
+    if not rows:
+        return
+    ends = [end for _, _, found in rows for end in (found.mean, *found.interval)]
+    axis = Axis.around(ends, limits=_limits([found for _, _, found in rows]))
+    shown = [
+        _row(name, interval_row(axis, found.mean, found.interval, kind), score(found.mean), found.interval, False)
+        for name, kind, found in rows
+    ]
+    yield element("ul", *shown, _axis(axis), class_="plot")
+    sizes = dict.fromkeys(f"{name.split(',')[0]}: {plural(len(found), 'example')}" for name, _, found in rows)
+    yield element("p", f"Mean scores with their 95% intervals. {capital('; '.join(sizes))}.", class_="hint")
+    compared = result.comparison
+    if compared is None or result.seed == result.best:
+        return
+    kind = {"better": "good", "worse": "bad"}.get(compared.verdict, "best") if result.compared_on == "test" else "best"
+    axis = Axis.around([0.0, compared.difference, *compared.interval])
+    picture = interval_row(axis, compared.difference, compared.interval, kind, mark=0.0)
+    on = {"test": "test", "val": "validation", None: ""}[result.compared_on]
+    row = _row(f"difference on {on}", picture, score(compared.difference, True), compared.interval, True)
+    yield element("ul", row, _axis(axis), class_="plot")
+    yield element(
+        "p",
+        f"Best minus seed, pair by pair on {plural(compared.n, 'example')}. Left of 0 the best prompt is worse, right "
+        "of it better; an interval that holds 0 shows no difference.",
+        class_="hint",
+    )
+
+
+def _row(label: str, picture: Markup, value: str, interval: tuple[float, float], signed: bool) -> Markup:
+    low, high = (score(end, signed) for end in interval)
+    return element(
+        "li",
+        element("span", label, class_="label"),
+        element("span", picture, class_="picture"),
+        element("span", element("b", value), f" [{low}, {high}]", class_="value"),
+    )
+
+
+def _axis(axis: Axis) -> Markup:
+    return element("li", element("span", axis_row(axis), class_="picture"), class_="axis", aria_hidden="true")
+
+
+def _limits(found: Sequence[Evaluation]) -> tuple[float, float] | None:
+    limits = [each.limits for each in found]
+    known = [each for each in limits if each is not None]
+    if len(known) < len(limits):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _notes(run: Run, view: View) -> Iterator[Markup]:
+    notes: list[Inside] = [said(note) for note in view.notes]
+    if str(setting(run, "config", "models", "forward")).startswith("simulated/"):
+        notes.append("The model is a simulation inside the package: what it does is no evidence about real models.")
+    notes += [said(note) for note in run.notes]
+    if notes:
+        yield element("ul", *(element("li", note) for note in notes))
+    if view.problems:
+        yield element("h3", "Not everything went well")
+        shown = [element("li", said(problem)) for problem in view.problems[:SHOWN_ITEMS]]
+        if (more := len(view.problems) - SHOWN_ITEMS) > 0:
+            shown.append(element("li", f"and {more} more, in events.jsonl"))
+        yield element("ul", *shown)
+
+
+def _controls(result: TrainResult, view: View) -> Iterator[Markup]:
+    if result.controls is None:
+        return
+    yield element(
+        "p",
+        f"Each control got no feedback and up to {plural(result.controls.calls, 'call')}; what the optimizer does "
+        "better than they is what its feedback is worth.",
+        class_="hint",
+    )
+    rows = []
+    for row in view.controls:
+        used = row.usage
+        rows.append(
+            [row.name, row.val, row.test]
+            + (["", "", ""] if used is None else [count(used.calls), count(used.total_tokens), money(used.dollars)])
+        )
+    yield _table(
+        "The prompts beside each other",
+        ["", "validation", "test", "calls", "tokens", "cost"],
+        rows,
+        strong=len(rows) - 1,
+    )
+    yield element("ul", *(element("li", said(sentence)) for sentence in view.against))
+
+
+def _front(result: TrainResult) -> Iterator[Markup]:
+    if len(result.front) < 2:
+        return
+    known = {"best prompt": result.best, "seed prompt": result.seed}
+    named = [
+        next((name for name, texts in known.items() if texts.items() >= point.texts.items()), "")
+        for point in result.front
+    ]
+    kinds = {"best prompt": "best", "seed prompt": "seed", "": "other"}
+    yield scatter(
+        [(point.tokens, point.score, kinds[name]) for point, name in zip(result.front, named)],
+        "Tokens of the prompt from left to right, validation score from bottom to top",
+    )
+    yield element(
+        "p",
+        "Tokens of the prompt from left to right, validation score from bottom to top, of what was run on the whole "
+        "validation set and beaten in neither.",
+        class_="hint",
+    )
+    timed = any(point.latency is not None for point in result.front)
+    rows = []
+    for point, name in zip(result.front, named):
+        took = [] if not timed else ["" if point.latency is None else f"{point.latency:.2f} s"]
+        rows.append([name, count(point.tokens), score(point.score), *took])
+    strong = named.index("best prompt") if "best prompt" in named else -1
+    yield _table(
+        "Texts by their tokens", ["", "tokens", "validation", *(["time"] if timed else [])], rows, strong=strong
+    )
+
+
+def _cost(view: View, whole: bool) -> Iterator[Markup]:
+    rows = [
+        [
+            row.purpose,
+            count(row.usage.calls),
+            count(row.usage.input_tokens),
+            count(row.usage.output_tokens),
+            money(row.usage.dollars),
+        ]
+        for row in view.usage
+    ]
+    yield _table("Cost by purpose", ["purpose", "calls", "tokens in", "tokens out", "cost"], rows, strong=len(rows) - 1)
+    yield element("p", f"It took {duration(view.seconds)}." if whole else "What is on record so far.", class_="hint")
+
+
+def _table(label: str, heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int) -> Markup:
+    head = element("tr", *(element("th", each, scope="col") for each in heads))
+    made = []
+    for number, row in enumerate(rows):
+        cells = [element("th", name_of(row[0]), scope="row"), *(element("td", cell) for cell in row[1:])]
+        made.append(element("tr", *cells, class_="strong" if number == strong else None))
+    table = element("table", element("thead", head), element("tbody", *made))
+    return element("div", table, class_="wide", tabindex=0, role="region", aria_label=label)
+
+
+def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
+    config = setting(run, "config")
+    if not isinstance(config, Mapping):
+        yield element(
+            "p",
+            "The run was started from Python, so its folder keeps no settings: run the program that started it. Every "
+            "request, and the event of each step, is in the run folder.",
+        )
+        return
+    version = setting(run, "version")
+    made = f"textgrad_engine {version}" if version else "textgrad_engine, of a version that the folder does not name"
+    flags = ["--no-feedback"] if setting(run, "feedback") is False else []
+    flags += ["--controls"] if result.controls is not None else []
+    seed = config.get("seed")
+    yield element(
+        "p",
+        "Save the settings below as ",
+        element("code", "config.toml"),
+        " beside the data and run the command. The run was made with ",
+        name_of(made),
+        f" and seed {seed}. A model that answers at random answers otherwise the next time.",
+    )
+    yield element("pre", " ".join(["textgrad-engine train config.toml", *flags]), class_="command")
+    digests = setting(run, "digests")
+    if isinstance(digests, Mapping) and digests:
+        rows = [[split, str(setting(run, "config", "data", split)), str(digest)] for split, digest in digests.items()]
+        yield _table("The data", ["split", "file", "digest of the examples"], rows, strong=-1)
+    yield element(
+        "details",
+        element("summary", "The settings"),
+        element("pre", data(as_toml(config), SHOWN_CONFIG)),
+    )

@@ -1,0 +1,290 @@
+"""The parts of a report's page about texts: what changed in them, who asked for it, and what each step tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from textgrad_engine.optim import Evidence
+from textgrad_engine.report.difference import DiffLine
+from textgrad_engine.report.evidence import in_words, merged
+from textgrad_engine.report.figures import gains, stairs
+from textgrad_engine.report.html import Markup, data, element, joined
+from textgrad_engine.report.lineage import EditLineage, Trial, lineage_of, step_of
+from textgrad_engine.report.view import ParameterView
+from textgrad_engine.report.words import plural, score
+from textgrad_engine.train import TrainResult
+from textgrad_engine.train.events import StepEnded
+
+__all__ = ["SHOWN_ITEMS", "capital", "changes", "name_of", "said", "steps"]
+
+SHOWN_LINE = 2_000
+SHOWN_FEEDBACK = 1_000
+SHOWN_NAME = 80
+"""Characters of a line of a prompt, of a piece of feedback, and of a name."""
+
+SHOWN_ITEMS = 12
+SHOWN_LINES = 1_000
+SHOWN_EDIT = 30
+SHOWN_STEPS = 250
+"""Pieces of feedback at one line, lines of a prompt, lines of one edit of a step, and steps."""
+
+NEAR = 3
+"""Lines that stayed are shown up to so far from a changed one; the others are folded away."""
+
+
+def name_of(text: str) -> Markup:
+    """A name that others gave."""
+    return data(text, SHOWN_NAME)
+
+
+def said(text: str) -> Markup:
+    """What a critic, an optimizer or an error says."""
+    return data(text, SHOWN_FEEDBACK)
+
+
+def capital(text: str) -> str:
+    """A text that begins like a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
+    """The lines of a text, each changed one with who asked for it and what decided.
+
+    Args:
+        result: of the run.
+        parameter: the text.
+    """
+    if not parameter.changed:
+        yield element("p", "Nothing.")
+        return
+    counts = (("added", "added"), ("removed", "removed"), ("same", "as before"))
+    numbers = [(parameter.number_of(op), word) for op, word in counts]  # type: ignore[arg-type]
+    in_all = ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)
+    yield element("p", f"{in_all}. Open a changed line to see who asked for it, and what decided.", class_="hint")
+    yield element("ol", *_lines(result, parameter), class_="diff")
+    whole = element("pre", data(result.best[parameter.name], SHOWN_LINE * 10))
+    yield element("details", element("summary", "The best prompt as a whole"), whole)
+
+
+def _lines(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
+    """The lines of a diff; those that stayed and are far from a change are folded."""
+    changed = [place for place, line in enumerate(parameter.lines) if line.op != "same"]
+    near = {at for place in changed for at in range(place - NEAR, place + NEAR + 1)}
+    numbered = list(_numbered(parameter.lines))
+    shown = numbered[:SHOWN_LINES]
+    for apart, group in groupby(enumerate(shown), lambda each: each[0] not in near):
+        lines = [line for _, line in group]
+        made = list(_blocks(result, parameter.name, lines))
+        if apart and len(made) > 1:
+            summary = element("summary", f"{plural(len(made), 'line')} as before")
+            yield element("li", element("details", summary, element("ol", *made, class_="diff")), class_="folded")
+        else:
+            yield from made
+    if (more := len(numbered) - SHOWN_LINES) > 0:
+        yield element("li", f"and {plural(more, 'more line')}", class_="folded more")
+
+
+def _numbered(lines: Sequence[DiffLine]) -> Iterator[tuple[int | None, DiffLine]]:
+    number = 0
+    for line in lines:
+        if line.op == "removed":
+            yield None, line
+        else:
+            number += 1
+            yield number, line
+
+
+def _blocks(result: TrainResult, parameter: str, lines: Sequence[tuple[int | None, DiffLine]]) -> Iterator[Markup]:
+    """Lines with what is told about them; changed ones beside each other with the same to tell open together."""
+    told = [(number, line, joined(*_why(result, parameter, number, line))) for number, line in lines]
+    for (op, _), group in groupby(told, lambda each: (each[1].op, each[2].text)):
+        block = list(group)
+        shown = [_shown(number, line) for number, line, _ in block]
+        if op == "same":
+            yield from (element("li", line, class_=op) for line in shown)
+        else:
+            why = element("div", block[0][2], class_="why")
+            yield element("li", element("details", element("summary", *shown), why), class_=op)
+
+
+def _shown(number: int | None, line: DiffLine) -> Markup:
+    mark = {"same": " ", "added": "+", "removed": "\N{MINUS SIGN}"}[line.op]
+    return element(
+        "span",
+        element("span", "" if number is None else str(number), class_="number"),
+        element("span", mark, class_="mark"),
+        element("span", data(line.text, SHOWN_LINE), class_="text"),
+        class_="line",
+    )
+
+
+def _why(result: TrainResult, parameter: str, number: int | None, line: DiffLine) -> Iterator[Markup]:
+    if line.op == "removed":
+        yield from _why_removed(result, parameter, line)
+    elif line.op == "added" and number is not None:
+        yield from _why_added(result, parameter, number)
+
+
+def _why_added(result: TrainResult, parameter: str, number: int) -> Iterator[Markup]:
+    found = lineage_of(result, number, parameter)
+    if not found.edit:
+        yield element("p", "Nobody noted who wrote this line.")
+        return
+    yield element("p", f"Edit {found.edit}: ", said(found.reason or "no reason given"))
+    yield from _feedback(found.evidence)
+    for gone in found.replaced:
+        yield element("p", "It stands for: ", element("code", data(gone.text, SHOWN_LINE)))
+        if gone.origin is not None and gone.origin.evidence:
+            yield from _feedback(gone.origin.evidence)
+    if found.accepted is None:
+        yield element("p", "No step of this run brought it in; an earlier one did.")
+    else:
+        yield from _trial("Accepted", found.accepted)
+    for ablation in found.ablations:
+        yield from _trial("Tried without", ablation)
+    if not found.ablations:
+        yield element("p", "It was never tried without this edit.")
+    for each in found.beside:
+        since = "" if each.step is None else f", until step {each.step}"
+        yield element("p", "Beside it stood ", element("code", data(each.text, SHOWN_LINE)), f"{since}.")
+
+
+def _why_removed(result: TrainResult, parameter: str, line: DiffLine) -> Iterator[Markup]:
+    if line.step is None:
+        yield element("p", "Nobody noted what removed this line.")
+        return
+    yield element("p", said(line.reason or "no reason given"))
+    yield from _feedback(line.evidence)
+    found = step_of(result, line.step, parameter)
+    yield from _trial("Removed", found.trial)
+    for edit in found.edits:
+        if line.text in edit.removed:
+            for ablation in edit.ablations:
+                yield from _trial("Tried with it", ablation)
+
+
+def _feedback(evidence: Iterable[Evidence], asked: str = "Feedback that asked for it") -> Iterator[Markup]:
+    items = merged(evidence)
+    if not items:
+        yield element("p", "It cites no feedback.")
+        return
+    shown = [
+        element(
+            "li", element("span", data(in_words(item.examples), SHOWN_FEEDBACK), class_="ids"), " ", said(item.text)
+        )
+        for item in items[:SHOWN_ITEMS]
+    ]
+    if (more := len(items) - SHOWN_ITEMS) > 0:
+        shown.append(element("li", f"and {plural(more, 'more piece')} of feedback"))
+    yield element("p", f"{asked}:")
+    yield element("ul", *shown, class_="feedback")
+
+
+def _trial(word: str, trial: Trial) -> Iterator[Markup]:
+    kind = f", {trial.kind}" if trial.kind else ""
+    why = trial.why or ("kept" if trial.kept else "not kept")
+    yield element("p", f"{word} in step {trial.step}{kind}: ", said(why))
+    yield from _race(trial)
+
+
+def _race(trial: Trial) -> Iterator[Markup]:
+    if (race := trial.race) is None:
+        yield element("p", "The run folder holds no race for it.", class_="hint")
+        return
+    better, worse, all_ = len(race.gained), len(race.lost), len(race.examples)
+    run = f"Race on {plural(all_, 'example')}: difference {score(race.difference, True)}"
+    told = [f"{run}, better with probability {race.probability:.2f}."]
+    for word, names in (("Better", race.gained), ("Worse", race.lost)):
+        told.append(f"{word} on {in_words(names)}." if names else f"{word} on none.")
+    yield element(
+        "div",
+        gains(better, worse, all_ - better - worse),
+        *(element("p", data(sentence, SHOWN_LINE)) for sentence in told),
+        class_="race",
+    )
+
+
+def steps(result: TrainResult) -> Iterator[Markup]:
+    """What each step tried, in order, and what became of it.
+
+    Args:
+        result: of the run.
+    """
+    if not result.steps:
+        return
+    if result.seed_val is not None:
+        values = [result.seed_val.mean, *(step.best_val for step in result.steps)]
+        yield stairs(values, [True, *(step.kept for step in result.steps)], "The best validation score, step by step")
+        yield element(
+            "p",
+            "The best validation score as far as it is known after each step, beginning with the seed prompt; a dot is "
+            "a step that was kept.",
+            class_="hint",
+        )
+    shown = [_step(result, step) for step in result.steps[:SHOWN_STEPS]]
+    yield element("ol", *shown, class_="steps")
+    if (more := len(result.steps) - SHOWN_STEPS) > 0:
+        yield element("p", f"and {plural(more, 'more step')}, in events.jsonl")
+
+
+def _step(result: TrainResult, step: StepEnded) -> Markup:
+    edits = sum(len(change.edits) or change.after != change.before for change in step.changes)
+    inside = (
+        element("span", str(step.step), class_="number"),
+        element("span", step.kind or "step", class_="what"),
+        element("span", "kept" if step.kept else "not kept", class_="kept" if step.kept else "dropped"),
+        element("span", _outcome(step, edits), class_="outcome"),
+    )
+    return element(
+        "li", element("details", element("summary", *inside), element("div", *_told(result, step), class_="why"))
+    )
+
+
+def _outcome(step: StepEnded, edits: int) -> Markup:
+    parts = [plural(edits, "edit") if edits else "no change"]
+    if (race := step.race) is not None:
+        parts.append(f"+{len(race.gained)} \N{MINUS SIGN}{len(race.lost)} of {len(race.examples)}")
+    if step.val_mean is not None:
+        parts.append(f"validation {score(step.val_mean)}")
+    problem = next((change.problem for change in step.changes if change.problem), "")
+    why = step.why or (f"dropped: {problem}" if problem else "")
+    return joined(", ".join(parts), *((": ", data(why, SHOWN_NAME * 2)) if why else ()))
+
+
+def _told(result: TrainResult, step: StepEnded) -> Iterator[Markup]:
+    found = step_of(result, step.step)
+    heard = []
+    if step.train_mean is not None:
+        heard.append(f"{plural(len(step.examples), 'example')} with a mean score of {score(step.train_mean)}")
+    if step.feedback:
+        heard.append(f"{plural(step.feedback, 'piece')} of feedback")
+    if step.unanswered:
+        heard.append(f"{plural(step.unanswered, 'example')} without an answer")
+    if heard:
+        yield element("p", f"{capital(', '.join(heard))}.")
+    if found.edits:
+        yield from _race(found.trial)
+    for change in step.changes:
+        if change.problem:
+            yield element("p", "The proposal for ", name_of(change.name), " was dropped: ", said(change.problem))
+    for problem in step.problems:
+        yield element("p", said(problem))
+    for edit in found.edits:
+        yield from _edit(edit, found.trial.kind == "ablation", many=len(result.best) > 1)
+    if not found.edits:
+        yield element("p", "It changed nothing.")
+
+
+def _edit(edit: EditLineage, ablation: bool, many: bool) -> Iterator[Markup]:
+    lines = [DiffLine("removed", text) for text in edit.removed] + [DiffLine("added", text) for text in edit.added]
+    if many:
+        yield element("p", name_of(edit.parameter), ":")
+    shown = [element("li", _shown(None, line), class_=line.op) for line in lines[:SHOWN_EDIT]]
+    if (more := len(lines) - SHOWN_EDIT) > 0:
+        shown.append(element("li", f"and {plural(more, 'more line')}", class_="folded more"))
+    yield element("ol", *shown, class_="diff bare")
+    if edit.edit:
+        mark = f"Without edit {edit.edit}, made because: " if ablation else f"Edit {edit.edit}: "
+        yield element("p", mark, said(edit.reason or "no reason given"))
+    yield from _feedback(edit.evidence, "Feedback that had asked for it" if ablation else "Feedback that asked for it")

@@ -1,0 +1,206 @@
+"""What two runs were measured on alike, and what may be said about their best texts from that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from textgrad_engine.store import Run
+from textgrad_engine.train import Comparison, Evaluation, compare
+
+__all__ = ["Pairing", "Split", "pairing_of", "same_conditions", "setting"]
+
+Split = Literal["test", "val"]
+
+_WORDS: dict[Split, str] = {"test": "test", "val": "validation"}
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """What the examples of one split say about two runs.
+
+    Attributes:
+        on: the split.
+        comparison: the best texts of the second run against those of the first; None where nothing paired can be said.
+        why: why nothing can be said; "" where there is a comparison.
+        remarks: what a reader must know to judge the comparison.
+    """
+
+    on: Split
+    comparison: Comparison | None
+    why: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
+    """Compare the best texts of two runs on the examples of a split that both were run on.
+
+    Examples are the same where the data has the same digest and they have the same id, or where their rows have the
+    same digest. Of runs without digests only the ids are known.
+
+    Args:
+        first: a run.
+        second: the one that is compared with it.
+        on: the split.
+    """
+    found = [_measured(run, on) for run in (first, second)]
+    without = [name for name, evaluation in zip("AB", found) if evaluation is None]
+    if without:
+        return Pairing(
+            on, None, f"{_and(without)} {'have' if len(without) > 1 else 'has'} no best prompt measured on {_WORDS[on]}"
+        )
+    before, after = found
+    assert before is not None
+    assert after is not None
+    if why := _other_scores(first, second):
+        return Pairing(on, None, why)
+    names = _keys(first, on, before), _keys(second, on, after)
+    remarks = []
+    digests = [setting(run, "digests", on) for run in (first, second)]
+    if None in digests:
+        names = {each: each for each in before.ids}, {each: each for each in after.ids}
+        lacking = [name for name, digest in zip("AB", digests) if digest is None]
+        said = f"the folder of {lacking[0]} keeps no digest of its data"
+        if len(lacking) > 1:
+            said = "the folders of A and B keep no digest of their data"
+        if set(before.ids) != set(after.ids):
+            return Pairing(on, None, f"{said}, and the examples of A and B have other ids")
+        remarks.append(f"{said[:1].upper()}{said[1:]}: that the examples are the same is taken from their ids.")
+    elif digests[0] == digests[1]:
+        names = {each: each for each in before.ids}, {each: each for each in after.ids}
+    elif not names[0] or not names[1]:
+        return Pairing(on, None, f"their {_WORDS[on]} sets differ, and which rows both have is not on record")
+    pairs = [(names[0][key], names[1][key]) for key in names[0] if key in names[1]]
+    if not pairs:
+        return Pairing(on, None, f"no example is in the {_WORDS[on]} sets of both")
+    if len(pairs) < max(len(before), len(after)):
+        sizes = f"{len(before):,} and {len(after):,}"
+        remarks.append(
+            f"They were measured on {sizes} examples, of which {len(pairs):,} are the same; only these count here."
+        )
+    left, right = _only(before, [pair[0] for pair in pairs]), _only(after, [pair[1] for pair in pairs])
+    try:
+        compared = compare(left, _renamed(right, left.ids))
+    except ValueError as error:
+        return Pairing(on, None, str(error))
+    return Pairing(on, compared, "", (*remarks, *_other_answers(first, second)))
+
+
+def same_conditions(first: Run, second: Run) -> bool:
+    """Whether two runs are known to ask the same models in the same way, and to score alike."""
+    known = first.config is not None and second.config is not None
+    return known and not _other_scores(first, second) and not _differing(first, second, _ANSWERED_BY)
+
+
+def setting(run: Run, *keys: str) -> Any:
+    """What ``config.json`` says at these keys; None where it says nothing, or there is none."""
+    found: Any = run.config
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _measured(run: Run, on: Split) -> Evaluation | None:
+    if run.result is None:
+        return None
+    found = run.result.best_test if on == "test" else run.result.best_val
+    return found if found is not None and found.answered else None
+
+
+def _keys(run: Run, on: Split, evaluation: Evaluation) -> dict[str, str]:
+    """The examples by their content, equal ones numbered; empty where the folder does not tell."""
+    kept = setting(run, "rows", on)
+    rows = kept.split() if isinstance(kept, str) else []
+    if len(rows) != len(evaluation):  # measured on a part, and which one is not on record
+        return {}
+    seen: dict[str, int] = {}
+    keys = {}
+    for digest, name in zip(rows, evaluation.ids):
+        seen[digest] = seen.get(digest, 0) + 1
+        keys[f"{digest} {seen[digest]}"] = name
+    return keys
+
+
+def _only(evaluation: Evaluation, ids: list[str]) -> Evaluation:
+    at = {name: position for position, name in enumerate(evaluation.ids)}
+    kept = [at[name] for name in ids]
+    return Evaluation(
+        ids=tuple(ids),
+        scores=tuple(evaluation.scores[position] for position in kept),
+        predictions=(None,) * len(kept),
+        failures={name: evaluation.failures[name] for name in ids if name in evaluation.failures},
+        samples=tuple(evaluation.samples[position] for position in kept) if evaluation.samples else (),
+        clusters=tuple(evaluation.clusters[position] for position in kept) if evaluation.clusters else (),
+        scale=evaluation.scale,
+    )
+
+
+def _renamed(evaluation: Evaluation, ids: tuple[str, ...]) -> Evaluation:
+    """The evaluation with the ids that the other run gave the same examples."""
+    new = dict(zip(evaluation.ids, ids))
+    return Evaluation(
+        ids=ids,
+        scores=evaluation.scores,
+        predictions=evaluation.predictions,
+        failures={new[name]: error for name, error in evaluation.failures.items()},
+        samples=evaluation.samples,
+        clusters=evaluation.clusters,
+        scale=evaluation.scale,
+    )
+
+
+_SCORED_BY = (("metric", "name"), ("metric", "function"), ("metric", "instructions"), ("data", "target"))
+_ANSWERED_BY = (
+    ("models", "forward"),
+    ("models", "base_url"),
+    ("models", "api"),
+    ("models", "config"),
+    ("program", "user"),
+    ("program", "class"),
+)
+
+
+def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> list[str]:
+    if first.config is None or second.config is None:
+        return []
+    return [".".join(each) for each in keys if setting(first, "config", *each) != setting(second, "config", *each)]
+
+
+def _other_scores(first: Run, second: Run) -> str:
+    """Why a score of one run means something else than one of the other; "" where it means the same."""
+    differing = _differing(first, second, _SCORED_BY)
+    if first.config is not None and second.config is not None and setting(first, "config", "metric", "name") == "judge":
+        judges = [
+            setting(run, "config", "models", "judge") or setting(run, "config", "models", "forward")
+            for run in (first, second)
+        ]
+        differing += ["models.judge"] if judges[0] != judges[1] else []
+    if differing:
+        return f"their scores mean different things, as {_and(differing)} {_is(differing)} not the same"
+    scales = {run.result.best_val.scale for run in (first, second) if run.result and run.result.best_val}
+    return "their scores are on different scales" if len(scales) > 1 else ""
+
+
+def _other_answers(first: Run, second: Run) -> Iterator[str]:
+    if first.config is None or second.config is None:
+        from_python = [name for name, run in zip("AB", (first, second)) if run.config is None]
+        many = "were" if len(from_python) > 1 else "was"
+        yield (
+            f"{_and(from_python)} {many} started from Python, so whether program, metric and models are the same is "
+            "not on record."
+        )
+    if differing := _differing(first, second, _ANSWERED_BY):
+        yield (
+            f"The difference is not that of the prompts alone: {_and(differing)} {_is(differing)} not the same in A "
+            "and B."
+        )
+
+
+def _and(names: list[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _is(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"

@@ -1,0 +1,58 @@
+"""The settings of a run as the ``config.toml`` that they could have come from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["as_toml"]
+
+
+def as_toml(values: Mapping[str, Any]) -> str:
+    r"""TOML of plain JSON values; what is null is left out, as TOML has no such value, and so are empty tables.
+
+    Example:
+        >>> print(as_toml({"seed": 0, "program": {"system": "Sort.\nBe brief.", "user": None}}))
+        seed = 0
+        <BLANKLINE>
+        [program]
+        system = '''
+        Sort.
+        Be brief.'''
+        >>> as_toml({"a": {"b": {"c d": [1, "x"]}}})
+        '[a.b]\n"c d" = [1, "x"]'
+    """
+    return "\n".join(_table(values, ())).strip("\n")
+
+
+def _table(values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    own = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
+    if path and own:
+        yield f"\n[{'.'.join(map(_key, path))}]"
+    yield from (f"{_key(key)} = {_value(value)}" for key, value in own.items())
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _table(value, (*path, key))
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _text(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        plain = "'''" not in value and not value.endswith("'") and all(c in "\n\t" or c.isprintable() for c in value)
+        return f"'''\n{value}'''" if "\n" in value and plain else _text(value)
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items() if each is not None)
+        return f"{{ {inside} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return json.dumps(value)
+
+
+def _text(text: str) -> str:
+    """A text in one line; its escapes are those of JSON, but for one character that only TOML escapes."""
+    return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
