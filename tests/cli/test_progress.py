@@ -136,6 +136,21 @@ def test_time_left_is_steps_and_tests() -> None:
     assert tally.left == 0
 
 
+def test_the_status_says_what_is_done_before_the_first_step_and_after_the_last() -> None:
+    """Before the first event splits are compared, which takes seconds where they are large."""
+    bars = Bars(Console(file=io.StringIO(), force_terminal=True, width=80))
+    assert bars.status() == "checking the data"
+    bars.on_event(STARTED)
+    assert bars.status().startswith("step 1 of 4, ")
+    for event in (PhaseStarted(1, "validate", 0, 10), PhaseEnded(1), Evaluated(1, "validate", 0, HALF)):
+        bars.on_event(event)
+    bars.on_event(PhaseStarted(2, "test", 4, 20))
+    assert bars.status().startswith("testing, best 0.500, ")
+    bars.on_event(PhaseEnded(2))
+    bars.on_event(Evaluated(2, "test", 4, HALF))
+    assert bars.status().startswith("testing, best 0.500, ")
+
+
 def test_bars_show_every_phase_and_the_status() -> None:
     """One bar for each phase with done/total; below it calls, tokens, cost, best score and time left."""
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=25, color_system=None)
