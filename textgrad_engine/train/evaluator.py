@@ -11,6 +11,7 @@ from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.llm.cachekey import repeat
+from textgrad_engine.llm.stop import stopped_by_errors
 from textgrad_engine.nn.trained import watched
 from textgrad_engine.train.calling import (
     check_examples,
@@ -176,7 +177,7 @@ def attempt(
 
     tell = None if on_score is None else lambda number: on_score(number % len(given))
     found = []
-    with watched(program, "evaluate"):
+    with watched(program, "evaluate"), stopped_by_errors():
         results = run_scored(start, len(given) * repeats, concurrency, tell)
         for number, ((prediction, watch), value) in enumerate(results):
             position = number % len(given)
