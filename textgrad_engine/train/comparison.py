@@ -99,6 +99,9 @@ class Comparison:
         said = f"{self.verdict}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}], {chance}, n = {self.n}"
         return f"{said}; {self.remark}" if self.remark else said
 
+    def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
+        return f"Comparison({self})"
+
 
 def compare(
     before: Evaluation,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -130,6 +131,12 @@ class Trainer:
         self.controls = controls
         self.run_dir = None if run_dir is None else Path(run_dir)
         self.callbacks = _checked(callbacks)
+
+    def __repr__(self) -> str:
+        usual = {name: setting.default for name, setting in inspect.signature(Trainer).parameters.items()}
+        settings = [(name, getattr(self, name), default) for name, default in usual.items()]
+        given = [f"{name}={value!r}" for name, value, default in settings if value != default]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     def fit(
         self,
