@@ -77,7 +77,6 @@ _STEPS = {"max_epochs": 100, "batch_size": 16, "feedback_batch_size": 8, "patien
 OPTIMIZERS: dict[str, Entry] = {
     "PatchSearch": Entry(lambda params, seed: optim.PatchSearch(params, seed=seed)),
     "PatchSearch, 1 lane": Entry(lambda params, seed: optim.PatchSearch(params, lanes=1, seed=seed)),
-    "PatchSearch, 8 lanes": Entry(lambda params, seed: optim.PatchSearch(params, lanes=8, seed=seed)),
     "TGD": Entry(lambda params, seed: optim.TGD(params, momentum=4, max_edits=12), _STEPS),
     "ParetoSearch": Entry(lambda params, seed: optim.ParetoSearch(params, seed=seed)),
     "ParetoSearch, batches of 16": Entry(lambda params, seed: optim.ParetoSearch(params, batch_size=16, seed=seed)),

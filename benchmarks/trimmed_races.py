@@ -33,6 +33,7 @@ from textgrad_engine.optim.patch import Edit, apply_patch, stamped
 from textgrad_engine.optim.patch_search import FEWEST_FAILING
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.objective import FeedbackOn, Texts
 from textgrad_engine.optim.search.work import Workshop
 
@@ -159,9 +160,7 @@ def tried(kind: Kind, seed: int, *, trimming: bool = True) -> Tried:
     known: Any = Known(kind, seed)
     settings = {"constraints": (), "max_tokens": 2000, "max_feedback_tokens": 8000, "transforms": None}
     shop = Workshop(
-        variables=known.parameters,
-        groups=(settings,),
-        model=None,
+        desk=Desk(known.parameters, (settings,), None),
         proposer=Lines(kind.edits),
         momentum=0,
         feedback_batch_size=8,

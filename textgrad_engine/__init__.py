@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from textgrad_engine.autograd import (
         Function,
         Variable,
+        abackward,
         backward,
         enable_grad,
         is_grad_enabled,
@@ -33,6 +34,7 @@ __all__ = [
     "TrainResult",
     "Trainer",
     "Variable",
+    "abackward",
     "aevaluate",
     "autograd",
     "backward",
@@ -61,7 +63,16 @@ __version__ = "0.1.0"
 
 _MODULES = frozenset({"autograd", "data", "errors", "func", "llm", "nn", "ops", "optim", "store", "testing", "train"})
 _HOMES = {
-    "autograd": ("Function", "Variable", "backward", "enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled"),
+    "autograd": (
+        "Function",
+        "Variable",
+        "abackward",
+        "backward",
+        "enable_grad",
+        "is_grad_enabled",
+        "no_grad",
+        "set_grad_enabled",
+    ),
     "llm": ("budget", "set_models", "use_models"),
     "train": ("Comparison", "Evaluation", "TrainResult", "Trainer", "aevaluate", "compare", "evaluate"),
 }

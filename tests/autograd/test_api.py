@@ -417,6 +417,20 @@ def test_abackward_does_not_block_the_users_loop():
     assert texts(other.grad) == ["top(two)"]
 
 
+def test_one_awaited_pass_goes_through_several_results():
+    """With a gradient for each, as backward does; agrad gives what grad gives, and writes nothing."""
+    prompt = leaf()
+    one, two = Ask.apply("one", prompt), Ask.apply("two", prompt)
+
+    async def main():
+        await tg.abackward([one, two], ["a", "b"], retain_graph=True)
+        return await tg.autograd.agrad([one, two], [prompt], ["c", "d"], allow_unused=True)
+
+    (found,) = asyncio.run(main())
+    assert texts(prompt.grad) == ["one(a)", "two(b)"]
+    assert texts(found) == ["one(c)", "two(d)"]
+
+
 @pytest.mark.parametrize("again", ["at once", "later"])
 def test_an_abackward_whose_wait_is_cancelled_leaves_nothing_behind(again):
     """Its calls are cancelled; the next one counts once, whether the first has noticed by then or not."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import copy
 import threading
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import Variable, func, nn, no_grad, ops
+from textgrad_engine.errors import EmptyResponse
 from textgrad_engine.llm import Completion, Request, resolve
 from textgrad_engine.testing import FunctionModel
 
@@ -461,3 +463,73 @@ def test_a_deep_copy_goes_by_the_state_that_a_module_gives_of_itself() -> None:
     assert other[0] is other[1]
     assert other[0].lock is not first.lock
     assert other("!").data == "texttext!"
+
+
+class Waiting(nn.Module):
+    """Looks at its first answer to decide what to do next."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{text}", system=nn.Parameter("say", role="system prompt"), model=model)
+
+    def forward(self, text: str) -> dict[str, Any]:
+        first = self.chat(text=text)
+        return {"first": first, "all": [self.chat(text=first.data + "!")]}
+
+
+def test_aforward_does_not_block_the_loop() -> None:
+    """Two programs that wait for answers in the middle go on together, and what they give is there."""
+    both = threading.Barrier(2, timeout=60)
+
+    def answer(request: Request) -> str:
+        return request.messages[-1].text.upper()
+
+    def meet(module: nn.Module, args: Any) -> None:
+        both.wait()
+
+    async def main() -> list[Any]:
+        program = Waiting(FunctionModel(answer))
+        program.register_forward_pre_hook(meet)
+        return await asyncio.gather(program.aforward("a"), program.aforward("b"))
+
+    found = asyncio.run(main())
+    assert [(each["first"].done(), each["all"][0].done()) for each in found] == [(True, True)] * 2
+    assert [(each["first"].data, each["all"][0].data) for each in found] == [("A", "A!"), ("B", "B!")]
+
+
+def test_aforward_raises_what_the_answer_raised() -> None:
+    """Also where it is the last one, which nothing in forward waits for."""
+
+    def failing(request: Request) -> str:
+        if request.messages[-1].text.endswith("!"):
+            raise EmptyResponse("nothing")
+        return request.messages[-1].text
+
+    with pytest.raises(EmptyResponse, match="nothing"):
+        asyncio.run(Waiting(FunctionModel(failing)).aforward("a"))
+
+
+def test_an_aforward_whose_wait_is_cancelled_asks_nothing_more() -> None:
+    """Its call is cancelled, too."""
+    begun, ended = threading.Event(), threading.Event()
+
+    class Held:
+        name = "held"
+
+        async def complete(self, request: Request) -> Completion:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            raise AssertionError
+
+    async def main() -> None:
+        waiting = asyncio.ensure_future(Waiting(Held()).aforward("a"))
+        assert await asyncio.to_thread(begun.wait, 60)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(main())
+    assert ended.wait(60)

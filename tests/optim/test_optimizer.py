@@ -109,10 +109,32 @@ def test_groups_have_settings_of_their_own() -> None:
     ]
 
 
+def test_what_it_does_not_train_has_no_group() -> None:
+    """An equal text is another parameter; and one that is added later is found."""
+    first, second, other = parameter(), parameter(), parameter(role="other prompt")
+    optimizer = TGD([{"params": [first]}, {"params": [second], "max_edits": 1}])
+    with pytest.raises(ValueError, match=r"'other prompt' is in no group of this TGD; add_param_group\(\) would"):
+        optimizer.group_of(other)
+    optimizer.add_param_group({"params": [other], "max_edits": 7})
+    assert [optimizer.group_of(each)["max_edits"] for each in (second, other)] == [1, 7]
+    assert [*map(id, optimizer.variables())] == [*map(id, (first, second, other))]
+    optimizer.group_of(first)["max_edits"] = 9
+    assert optimizer.param_groups[0]["max_edits"] == 9
+
+
 def test_the_base_class_cannot_step() -> None:
     """A subclass without `_step` says so."""
     with pytest.raises(NotImplementedError, match="Optimizer needs a `_step`"):
         Optimizer([parameter()], {}).step()
+
+
+def test_what_is_no_closure_is_refused() -> None:
+    """Nothing has happened then, so hooks are not told of a step."""
+    optimizer = Optimizer([parameter()], {})
+    optimizer.register_step_pre_hook(lambda *_: pytest.fail("no step is begun"))
+    with pytest.raises(TypeError, match=r"Optimizer calls what step\(\) is given, a function .*; got float 0.5"):
+        optimizer.step(0.5)  # type: ignore[arg-type]
+    assert optimizer.steps == 0
 
 
 def test_zero_grad_forgets_all_feedback() -> None:

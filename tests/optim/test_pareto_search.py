@@ -66,11 +66,21 @@ def test_a_lost_answer_of_the_optimizer_is_noted_and_passed_over(world: Any) -> 
 
 def test_a_text_that_breaks_its_contract_is_dropped(world: Any) -> None:
     """It is asked for once more, with the problem; nothing is scored with it."""
-    here = world("")
-    (decided,) = here.steps(search(here, proposals=1))
+    here = world("word " * 60)
+    (decided,) = here.steps(search(here, proposals=1, max_tokens=40))
     assert decided.why.startswith("dropped: ")
     assert decided.changes[0].problem
     assert len(here.asked("optimizer")) == 2
+    assert len(here.asked("forward")) == 8 + 3
+
+
+def test_a_text_that_is_to_stay_is_no_proposal(world: Any) -> None:
+    """It is asked for once, and nothing is scored."""
+    here = world("")
+    (decided,) = here.steps(search(here, proposals=1))
+    assert (decided.kept, decided.why) == (False, "nothing was proposed")
+    assert (decided.changes[0].problem, decided.changes[0].after) == ("", "Repeat.")
+    assert len(here.asked("optimizer")) == 1
     assert len(here.asked("forward")) == 8 + 3
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +11,13 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, templates
 from textgrad_engine.autograd import Source
 from textgrad_engine.errors import AuthenticationFailed, ContextOverflow, MalformedResponse
-from textgrad_engine.llm import Request, RetryPolicy, resolve
+from textgrad_engine.llm import OpenAIModel, Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.optim import TGD
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.transforms import Gathered, cap, dedupe, momentum, newest_first
 from textgrad_engine.optim.transforms.base import Stateless
-from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel
 
 
 def prompt(text: str = "Sort the mail.\nBe polite.", *feedback: str, role: str = "system prompt") -> Variable:
@@ -413,6 +414,9 @@ def test_a_rewrite_keeps_origins_of_lines_that_stay() -> None:
         ("patch", patch()),
         ("patch", patch(edit("replace", 1, "Sort."))),
         ("rewrite", {"text": "Sort.", "reason": "fine as it is"}),
+        ("rewrite", {"text": "", "reason": "fine as it is"}),
+        ("rewrite", {"text": " \n", "reason": ""}),
+        ("rewrite", {"text": "```\n\n```", "reason": ""}),
     ],
 )
 def test_a_proposal_of_no_change_changes_nothing(mode: Any, answer: dict[str, Any]) -> None:
@@ -424,6 +428,32 @@ def test_a_proposal_of_no_change_changes_nothing(mode: Any, answer: dict[str, An
     optimizer.record_outcome("kept")
     (change,) = optimizer.changes
     assert (text.data, text._version, change.problem, optimizer.state) == ("Sort.\n", version, "", {})
+
+
+@pytest.mark.parametrize("inside", ["", "\n", "\n\n"])
+def test_a_rewrite_of_no_change_is_between_tags_where_there_is_no_structured_output(inside: str) -> None:
+    """With nothing between those of the text; it is asked for once, and nothing is sent back."""
+
+    def answer(request: Request) -> str:
+        *_, one, other = re.findall(r"^<((?:text|reason)-[0-9a-f]{8})>$", request.messages[-1].text, re.MULTILINE)
+        return f"<{one}>{inside}</{one}>\n<{other}>No change needed.</{other}>"
+
+    refused = Fault(400, body={"error": {"message": "response_format is not supported"}})
+    text = prompt("Sort.", "wrong")
+    with LoopbackServer(FunctionModel(answer), script=[refused]) as server:
+        optimizer = TGD([text], model=OpenAIModel("m", base_url=server.base_url), mode="rewrite")
+        optimizer.step()
+        assert server.requests == 2
+    (change,) = optimizer.changes
+    assert (text.data, change.after, change.problem) == ("Sort.", "Sort.", "")
+
+
+def test_several_rewrites_of_no_change_are_no_candidates() -> None:
+    """What one of them proposes is chosen without a race against nothing."""
+    text = prompt("Sort.", "wrong")
+    model = ScriptedModel([{"text": said, "reason": ""} for said in ("", "Sort it.", "")])
+    TGD([text], model=model, mode="rewrite", candidates=3).step(lambda: pytest.fail("there is nothing to choose"))
+    assert text.data == "Sort it."
 
 
 def test_a_step_changes_no_call_already_made() -> None:

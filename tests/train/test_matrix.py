@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.llm.usage import CallRecord, observe
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective, evaluate
+from textgrad_engine.train import objective as module
 
 ROWS = [{"id": name, "word": name, "target": name.upper()} for name in ("ant", "bee", "cat", "dog")]
 CANDIDATES = [("SHOUT",), ("HALF",), ("say",)]
@@ -27,18 +29,42 @@ def answer(request: Request) -> Any:
     return word.upper() if "SHOUT" in system or ("HALF" in system and word < "c") else word
 
 
+@pytest.fixture
+def grids(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many candidates each nested vmap had that was run."""
+    found: list[int] = []
+
+    def run(program: Any, loss: Any, candidates: Sequence[Any], rows: Any) -> Any:
+        found.append(len(candidates))
+        return original(program, loss, candidates, rows)
+
+    original = module.run_grid
+    monkeypatch.setattr(module, "run_grid", run)
+    return found
+
+
 class Seen:
     """What was scored, and what was asked for it."""
 
-    def __init__(self, program: nn.Module, loss: Any = None, model: Any = answer, *, together: bool = True) -> None:
+    def __init__(
+        self,
+        program: nn.Module,
+        loss: Any = None,
+        model: Any = answer,
+        *,
+        together: bool = True,
+        rows: Any = ROWS,
+        candidates: Sequence[tuple[str, ...]] = CANDIDATES,
+        **settings: Any,
+    ) -> None:
         self.calls: Counter[Any] = Counter()
-        objective = Objective(program, loss or nn.ExactMatch(), ROWS)
-        candidates = [texts * len(objective.names) for texts in CANDIDATES]
+        objective = Objective(program, loss or nn.ExactMatch(), rows, **settings)
+        texts = [each * len(objective.names) for each in candidates]
         with use_models(forward=FunctionModel(model)), observe(self.on_call):
             if together:
-                self.scores = objective.matrix(candidates, range(4))
+                self.scores = objective.matrix(texts, range(4))
             else:
-                self.scores = [objective.scores(texts, range(4)) for texts in candidates]
+                self.scores = [objective.scores(each, range(4)) for each in texts]
 
     def on_call(self, record: CallRecord) -> None:
         said = None if record.completion is None else record.completion.text
@@ -145,9 +171,40 @@ class Agent(nn.Module):
         return Rollout.apply(self.prompt, word)
 
 
+def chat(**config: Any) -> nn.ChatCompletion:
+    """The library's own module."""
+    return nn.ChatCompletion("{word}", system=nn.Parameter("say", role="system prompt"), **config)
+
+
+def chain() -> nn.Sequential:
+    """Two of them, the second with the answer of the first."""
+    return nn.Sequential(chat(), chat())
+
+
+def begun_the_same() -> nn.Sequential:
+    """Two of them, of which the first is not trained."""
+    return nn.Sequential(nn.ChatCompletion("{word}", system="say"), chat())
+
+
+def template() -> nn.ChatCompletion:
+    """One whose user message is trained."""
+    return nn.ChatCompletion(nn.Parameter("{word}", role="user template"), system="SHOUT")
+
+
 def comparing(prediction: Variable, target: Any) -> Variable:
     """A loss that treats one target in a way of its own."""
     return Variable(0.5) if target == "CAT" else nn.ExactMatch()(prediction, target)
+
+
+def alike(prediction: str, target: str) -> tuple[float, str]:
+    """A metric's function that looks at what it gets."""
+    assert type(prediction) is type(target) is str
+    return (1.0, "") if prediction == target else (0.5 if target == "CAT" else 0.0, f"{prediction} is not {target}")
+
+
+def as_long(prediction: str, target: int) -> float:
+    """A metric's function of a number."""
+    return float(len(prediction) == target and prediction.isupper())
 
 
 def reading(prediction: Variable, target: str) -> Variable:
@@ -157,12 +214,12 @@ def reading(prediction: Variable, target: str) -> Variable:
 
 @pytest.mark.parametrize(
     "loss",
-    [nn.ExactMatch(), comparing, reading, nn.Judge("Is it loud?")],
-    ids=["exact match", "comparing", "reading", "judge"],
+    [nn.ExactMatch(), comparing, reading, nn.Judge("Is it loud?"), nn.Metric(alike, purpose="whether they are alike")],
+    ids=["exact match", "comparing", "reading", "judge", "metric"],
 )
 @pytest.mark.parametrize(
     "make",
-    [Plain, Table, Equal, Typed, Reading, ReadingLate, ReadingTexts, Chain, Agent],
+    [Plain, Table, Equal, Typed, Reading, ReadingLate, ReadingTexts, Chain, Agent, chat, chain],
     ids=lambda c: c.__name__,
 )
 def test_many_candidates_get_the_scores_that_each_gets_alone(make: Any, loss: Any) -> None:
@@ -176,6 +233,107 @@ def test_many_candidates_get_the_scores_that_each_gets_alone(make: Any, loss: An
             parameter.data = texts[0]
         with use_models(forward=FunctionModel(answer)):
             assert list(evaluate(program, ROWS, loss).scores) == row
+
+
+@pytest.mark.parametrize("make", [chat, chain, begun_the_same])
+@pytest.mark.parametrize("loss", [nn.ExactMatch(), nn.Judge("Is it loud?"), nn.Metric(alike, purpose="alike")])
+def test_programs_of_the_library_s_modules_go_through_nested_vmap(make: Any, loss: Any, grids: list[int]) -> None:
+    """All candidates in one."""
+    Seen(make(), loss)
+    assert grids == [3]
+
+
+def hooked() -> nn.Module:
+    """With code of somebody's own around the library's."""
+    made = chat()
+    made.register_forward_pre_hook(lambda _, args: None)
+    return made
+
+
+def hooked_inside() -> nn.Module:
+    """With such code behind its first part."""
+    made = chain()
+    made[0].register_forward_hook(lambda _, args, result: None)
+    return made
+
+
+def replaced() -> nn.Module:
+    """With another forward."""
+    made = chat()
+    made.forward = lambda word: Variable("ANT" if word == "ant" else word, role="answer")  # type: ignore[method-assign]
+    return made
+
+
+class OwnChat(nn.ChatCompletion):
+    """A subclass may do anything."""
+
+    def forward(self, word: Any) -> Any:
+        return Variable("BEE", role="answer") if word == "bee" else super().forward(word=word)
+
+
+def own() -> nn.Module:
+    """One of these."""
+    return OwnChat("{word}", system=nn.Parameter("say", role="system prompt"))
+
+
+def own_inside() -> nn.Module:
+    """One of these as a part."""
+    return nn.Sequential(chat(), own())
+
+
+class OwnMatch(nn.ExactMatch):
+    """A subclass of a loss."""
+
+
+@pytest.mark.parametrize("make", [hooked, hooked_inside, replaced, own, own_inside, Plain])
+def test_other_code_is_run_with_each_example_by_itself(make: Any, grids: list[int]) -> None:
+    """Nobody can tell beforehand what it looks at."""
+    together, alone = Seen(make()), Seen(make(), together=False)
+    assert (together.scores, together.calls, grids) == (alone.scores, alone.calls, [])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"loss": OwnMatch()},
+        {"loss": comparing},
+        {"rows": [{**row, "target": len(row["word"])} for row in ROWS], "loss": nn.Metric(as_long, purpose="length")},
+        {"rows": [row if row["word"] != "cat" else {**row, "word": 7} for row in ROWS]},
+        {"concurrency": 2},
+        {"latency_weight": 0.0},
+        {"candidates": [("SHOUT",), ("HALF {word}",), ("say",)]},
+    ],
+    ids=["own loss", "loss function", "targets", "fields", "concurrency", "latency", "slots"],
+)
+def test_what_one_batch_cannot_stand_for_is_run_by_itself(given: dict[str, Any], grids: list[int]) -> None:
+    """Fields and targets that are no texts, slots that only some candidates have, and what is limited or noted."""
+    together, alone = Seen(chat(), **given), Seen(chat(), together=False, **given)
+    assert (together.scores, together.calls, grids) == (alone.scores, alone.calls, [])
+
+
+def test_what_no_candidate_changes_is_asked_for_once() -> None:
+    """The answers of a first prompt that is not trained are the same for all."""
+    together, alone = Seen(begun_the_same()), Seen(begun_the_same(), together=False)
+    assert together.scores == alone.scores
+    assert (together.calls.total(), alone.calls.total()) == (4 + 12, 12 + 12)
+    assert together.calls.keys() == alone.calls.keys()
+
+
+def test_trained_templates_have_the_slots_of_each_example() -> None:
+    """Each candidate's text around each example's field."""
+    candidates = [("{word}",), ("a {word}",), ("{word}",)]
+    together, alone = Seen(template(), candidates=candidates), Seen(template(), together=False, candidates=candidates)
+    assert (together.scores, together.calls) == (alone.scores, alone.calls)
+    assert together.scores[:2] == [[1.0] * 4, [0.0] * 4]
+
+
+def test_a_sampled_answer_is_the_same_for_all_that_ask_the_same() -> None:
+    """As in a cache: candidates that ask different things get samples of their own, each asked for once."""
+    said = iter(range(100))
+    seen = Seen(
+        chat(temperature=1.0), nn.Metric(lambda said, _: float(said), purpose="number"), lambda _: str(next(said))
+    )
+    assert sorted(str(score) for row in seen.scores for score in row) == sorted(f"{n}.0" for n in range(12))
 
 
 def test_a_branch_on_a_field_sees_the_text() -> None:
@@ -212,21 +370,27 @@ def test_a_lost_answer_costs_one_score() -> None:
             raise EmptyResponse("nothing")
         return answer(request)
 
-    seen = Seen(Plain(), model=failing)
+    for program in (Plain(), chat()):
+        lost_one(Seen(program, model=failing))
+
+
+def lost_one(seen: Seen) -> None:
+    """What is seen where a candidate has no answer for an example."""
     assert seen.scores == [[1.0, None, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0], [0.0] * 4]
     assert seen.calls.total() == 12
 
 
 def test_what_is_known_is_not_asked_for_again() -> None:
     """Neither of a candidate of which some examples are known, nor of one of which all are."""
-    objective = Objective(Plain(), nn.ExactMatch(), ROWS)
-    model = FunctionModel(answer)
-    with use_models(forward=model):
-        objective.scores(("SHOUT",), [0, 1])
-        found = objective.matrix(CANDIDATES, range(4))
-        again = objective.matrix(CANDIDATES, range(4))
-    assert found == again == [[1.0] * 4, [1.0, 1.0, 0.0, 0.0], [0.0] * 4]
-    assert len(model.requests) == 12
+    for program in (Plain(), chat()):
+        objective = Objective(program, nn.ExactMatch(), ROWS)
+        model = FunctionModel(answer)
+        with use_models(forward=model):
+            objective.scores(("SHOUT",), [0, 1])
+            found = objective.matrix(CANDIDATES, range(4))
+            again = objective.matrix(CANDIDATES, range(4))
+        assert found == again == [[1.0] * 4, [1.0, 1.0, 0.0, 0.0], [0.0] * 4]
+        assert len(model.requests) == 12
 
 
 def test_a_program_that_fails_says_so_in_its_own_words() -> None:

@@ -193,7 +193,7 @@ def test_a_shorter_text_is_spared_too() -> None:
 
     class Remove(Optimizer):
         def _step(self) -> None:
-            (variable,) = self._variables()
+            (variable,) = self.variables()
             before, edits = str(variable.data), [Edit("remove", n, "", "") for n in (2, 3)]
             self.changes = [Change(variable, before, "Repeat.", tuple(edits), (), 0, "")]
             with no_grad():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.optim.contracts import Requires
 from textgrad_engine.report.shrunk import render_shrunk
 from textgrad_engine.testing import FunctionModel, simulated_task
-from textgrad_engine.train import Guards, ShrinkResult, shrink
+from textgrad_engine.train import Guards, ShrinkResult, ashrink, shrink
 
 PROMPT = "Repeat.\nBe kind.\nShout odd words.\nBe good.\nWhisper w40."
 
@@ -184,3 +186,37 @@ def test_on_a_task_with_a_known_optimum() -> None:
     shown = render_shrunk(result, title="runs/x-1")
     assert max(map(len, shown.split("\n"))) <= 80
     assert "Score against length, of all that was raced" in shown
+
+
+def test_an_awaited_shrink_finds_the_same() -> None:
+    """As `shrink`, in a thread."""
+    made, again = program(), program()
+    awaited = asyncio.run(ashrink(made, nn.ExactMatch(), rows()))
+    assert awaited.after == shrink(again, nn.ExactMatch(), rows()).after
+    assert made.system.data == again.system.data
+
+
+def test_a_shrink_whose_wait_is_cancelled_keeps_the_texts() -> None:
+    """And sends nothing more; the wait is over when that is so."""
+    begun, cancelled = threading.Event(), threading.Event()
+    asked: list[str] = []
+
+    def slow(request: Request) -> Any:
+        asked.append(request.messages[-1].text)
+        begun.set()
+        assert cancelled.wait(60)
+        return answer(request)
+
+    async def main() -> Any:
+        made = program(model=slow)
+        waiting = asyncio.ensure_future(ashrink(made, nn.ExactMatch(), rows(), concurrency=2))
+        assert await asyncio.to_thread(begun.wait, 60)
+        waiting.cancel()
+        await asyncio.to_thread(cancelled.set)
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return made
+
+    made = asyncio.run(main())
+    assert made.system.data == PROMPT
+    assert len(asked) < len(rows())

@@ -13,11 +13,12 @@ from textgrad_engine.data import DataLoader, load
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.simulated import TicketsModel
-from textgrad_engine.optim import TGD, PatchSearch
+from textgrad_engine.optim import TGD, Optimizer, PatchSearch
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.search.race import AT_THE_END, AT_THE_END_LONGER
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, TrainResult
+from textgrad_engine.train.estimate import estimate
 from textgrad_engine.train.events import (
     CallEnded,
     Evaluated,
@@ -181,6 +182,28 @@ def test_several_candidates_are_chosen_among_by_training_examples(world: Any, ro
     assert asked.count(("optimize", "optimizer")) == 3
     assert asked.count(("optimize", "forward")) == 3 * 3
     assert here.asked("forward", "cat") == 3  # the seed, once more for the noise, the one that was chosen
+
+
+def test_an_optimizer_of_ones_own_is_given_what_scores_its_candidates(world: Any, rows: Any) -> None:
+    """Where it says that it chooses among several texts, and only there; estimates count its candidates, too."""
+
+    class Choosing(Optimizer):
+        def step(self, *closures: Any) -> None:
+            self.given = closures
+
+    here = world()
+    here.optimizer = Choosing(here.program.parameters(), {})
+    train, val = rows("ant", "bee", "dog"), rows("cat", "eel")
+    here.fit(train, val)
+    assert here.optimizer.given == ()
+    alone = estimate(Trainer(), here.program, nn.ExactMatch(), here.optimizer, train, val).calls["forward"]
+    here.optimizer.candidates = 2
+    here.fit(train, val)
+    (objective,) = here.optimizer.given
+    with tg.use_models(forward=here.model):
+        assert objective.scores(("SHOUT",), [0], "train") == [1.0]
+    both = estimate(Trainer(), here.program, nn.ExactMatch(), here.optimizer, train, val).calls["forward"]
+    assert (both.low, both.high) == (alone.low, alone.high + 2 * len(train))
 
 
 def test_feedback_is_asked_for_failures_only(world: Any, rows: Any) -> None:

@@ -1,6 +1,6 @@
 """Autograd for text: variables, functions, the graph, and the backward pass."""
 
-from textgrad_engine.autograd.api import backward, get_gradient_edge, grad
+from textgrad_engine.autograd.api import abackward, agrad, backward, get_gradient_edge, grad
 from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.examples import example
 from textgrad_engine.autograd.function import Function
@@ -23,6 +23,8 @@ __all__ = [
     "Node",
     "Source",
     "Variable",
+    "abackward",
+    "agrad",
     "backward",
     "enable_grad",
     "example",

@@ -9,11 +9,13 @@ from textgrad_engine.autograd.engine import run_backward
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
 from textgrad_engine.autograd.gradient import Items, as_items, entered, in_words, start, texts_for
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
+from textgrad_engine.dispatch import aside
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["backward", "begins_at", "first_data", "get_gradient_edge", "grad", "starting_items"]
+__all__ = ["abackward", "agrad", "backward", "begins_at", "first_data", "get_gradient_edge", "grad", "starting_items"]
 
 Gradient: TypeAlias = str | Variable | list[Variable] | None
 Target: TypeAlias = Variable | GradientEdge
@@ -60,6 +62,27 @@ def backward(
         captures = [_leaf_edge(target) for target in targets]
     retain = create_graph if retain_graph is None else retain_graph
     run_backward(roots, retain_graph=retain, create_graph=create_graph, captures=captures, accumulate=True)
+
+
+async def abackward(
+    variables: Variable | Sequence[Variable],
+    grad_variables: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Target | Sequence[Target] | None = None,
+) -> None:
+    """`backward` for code that has an event loop of its own; the loop is not blocked.
+
+    When the wait for it is cancelled, so are its calls, and it leaves no feedback behind.
+
+    Example:
+        >>> import asyncio
+        >>> draft = Variable("hello", role="draft", requires_grad=True)
+        >>> asyncio.run(abackward([draft + "!", draft + "?"], ["shorter, please", "why?"]))
+        >>> [item.data for item in draft.grad]
+        ['shorter, please', 'why?']
+    """
+    await aside(lambda: backward(variables, grad_variables, retain_graph, create_graph, inputs))
 
 
 def grad(
@@ -109,6 +132,28 @@ def grad(
         return tuple([[entered(item) for item in found[edge]] if edge in behind else None for edge in edges])
 
 
+async def agrad(
+    outputs: Variable | Sequence[Variable],
+    inputs: Target | Sequence[Target],
+    grad_outputs: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[list[Variable] | None, ...]:
+    """`grad` for code that has an event loop of its own; the loop is not blocked.
+
+    When the wait for it is cancelled, so are its calls.
+
+    Example:
+        >>> import asyncio
+        >>> draft = Variable("hello", role="draft", requires_grad=True)
+        >>> (feedback,) = asyncio.run(agrad(draft + "!", draft, "shorter, please"))
+        >>> feedback[0].data
+        'shorter, please'
+    """
+    return await aside(lambda: grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused))
+
+
 def get_gradient_edge(variable: Variable) -> GradientEdge:
     """The edge along which feedback on a variable flows: its node and output number.
 
@@ -116,7 +161,7 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
         AutogradError: the variable does not require grad.
     """
     if not variable.requires_grad:
-        raise AutogradError(f"{variable._name()} does not require grad, so no gradient flows into it")
+        raise AutogradError(f"{label_of(variable)} does not require grad, so no gradient flows into it")
     return variable._gradient_edge()
 
 
@@ -136,12 +181,12 @@ def _roots(variables: Any, gradients: Any) -> Roots:
             raise TypeError(f"backward goes through Variables, got {type(root).__name__} at position {position}")
         if isinstance(root._inner, list):
             raise AutogradError(
-                f"{root._name()} is a value inside vmap, where no pass begins. Return it and call backward on the "
+                f"{label_of(root)} is a value inside vmap, where no pass begins. Return it and call backward on the "
                 "batch that vmap gives, or use func.grad inside."
             )
         if not root._requires_grad:
             raise AutogradError(
-                f"{root._name()} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
+                f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
                 "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad()."
             )
         found.add(root, starting_items(root, "the caller", gradient))
@@ -187,7 +232,7 @@ def _check_starts_by_itself(root: Variable) -> None:
         return
     if isinstance(_sample(root), str):
         raise AutogradError(
-            f"{root._name()} is text: a backward pass from it needs feedback to begin with. "
+            f"{label_of(root)} is text: a backward pass from it needs feedback to begin with. "
             'Pass it in words, v.backward("too long"), or compute a loss from it first (nn.ExactMatch, nn.Judge, …).'
         )
 
@@ -273,7 +318,7 @@ def _behind(edges: Sequence[GradientEdge]) -> set[GradientEdge]:
 
 def _described(target: Target) -> str:
     if isinstance(target, Variable):
-        return target._name()
+        return label_of(target)
     node = target.node
     return f"output {target.output_nr} of {node.name()}" if isinstance(node, FunctionNode) else repr(node)
 

@@ -13,6 +13,7 @@ from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.forward import Forward, named_roles, run_forward
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
@@ -105,7 +106,7 @@ def plain_value(leaf: Any) -> Any:
     while isinstance(leaf, Variable) and leaf._layer is not None:
         if isinstance(leaf._inner, list):
             raise AutogradError(
-                f"{leaf._name()} is a value inside vmap and was kept beyond it; return it from the function instead"
+                f"{label_of(leaf)} is a value inside vmap and was kept beyond it; return it from the function instead"
             )
         leaf = leaf._primal()
     return leaf

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from textgrad_engine.autograd.arguments import one_of
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
-from textgrad_engine.autograd.value import shape_of
+from textgrad_engine.autograd.value import label_of, shape_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
@@ -343,7 +343,7 @@ def _refuse_edit(saved: Variable, version: int) -> None:
 def _refuse_change(variable: Variable, version: int) -> None:
     if variable._version != version:
         raise AutogradError(
-            f"{variable._name()} was changed after it was used (version {variable._version}, used at version "
+            f"{label_of(variable)} was changed after it was used (version {variable._version}, used at version "
             f"{version}): feedback on the old value does not fit the new one. Call backward before the change."
         )
 
@@ -351,6 +351,6 @@ def _refuse_change(variable: Variable, version: int) -> None:
 def _refuse_other_entries(batch: Variable, entries: list[Any]) -> None:
     if batch._data != entries:
         raise AutogradError(
-            f"the list of {batch._name()} was edited after it was used: feedback on the old entries does not fit the "
+            f"the list of {label_of(batch)} was edited after it was used: feedback on the old entries does not fit the "
             "new ones. Assign a new list, v.data = [...], after backward."
         )

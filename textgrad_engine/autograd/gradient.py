@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import Source
-from textgrad_engine.autograd.value import Start, shape_of
+from textgrad_engine.autograd.value import Start, label_of, shape_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
 
@@ -292,7 +292,7 @@ def texts_for(data: Any, texts: Any, root: Variable) -> Any:
     if not isinstance(data, list) or len(texts) != len(data):
         size = f"a batch of {len(data)} entries" if isinstance(data, list) else "a single value"
         raise AutogradError(
-            f"feedback on {root._name()}: it has {size} where a list of {len(texts)} texts was given: {texts!r:.60}. "
+            f"feedback on {label_of(root)}: it has {size} where a list of {len(texts)} texts was given: {texts!r:.60}. "
             'Give one text for each entry, "" where there is nothing to say, or one text for all.'
         )
     return [texts_for(entry, part, root) for entry, part in zip(data, texts)]

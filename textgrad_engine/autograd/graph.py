@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class AccumulateGrad(Node):
 
     def register_prehook(self, hook: Callable[..., Any]) -> Handle:
         """Have ``hook((gradient,))`` called when the feedback on the leaf is complete; it may return another."""
-        name = self.variable._name()  # the leaf holds what is made here, which must not hold the leaf
+        name = label_of(self.variable)  # the leaf holds what is made here, which must not hold the leaf
 
         def adapted(gradient: Variable) -> Any:
             changed = hook((gradient,))

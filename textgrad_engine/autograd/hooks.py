@@ -49,6 +49,7 @@ from textgrad_engine.autograd.graph import (
     add_hook,
 )
 from textgrad_engine.autograd.rules import Rule, Split, gathered_items, run_rule
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import Variable, hooks_at
 from textgrad_engine.errors import AutogradError
 
@@ -194,7 +195,7 @@ def register_multi_grad_hook(
         raise ValueError("register_multi_grad_hook: there are no variables to wait for")
     for variable in variables:
         if not variable.requires_grad:
-            raise AutogradError(f"{variable._name()} does not require grad: no feedback will come by")
+            raise AutogradError(f"{label_of(variable)} does not require grad: no feedback will come by")
     edges = tuple([variable._gradient_edge() for variable in variables])
     hook = MultiGradHook(edges, mode == "any", fn)
     return Handles([add_hook(hooks_at(edge), hook) for edge in dict.fromkeys(edges)])
@@ -310,7 +311,7 @@ def after_accumulation(leaves: list[tuple[Variable, Items]]) -> None:
                 else:
                     hook(variable)
             except Exception as error:  # raised below: other leaves' hooks must not depend on this one's
-                error.add_note(f"in a hook that runs after feedback was written to {variable._name()}")
+                error.add_note(f"in a hook that runs after feedback was written to {label_of(variable)}")
                 errors.append(error)
     if errors:
         for other in errors[1:]:

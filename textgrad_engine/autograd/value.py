@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["LoneEntry", "Scalar", "Start", "Value", "checked", "checked_entries", "shape_of"]
+__all__ = ["LoneEntry", "Scalar", "Start", "Value", "checked", "checked_entries", "label_of", "shape_of"]
 
 Scalar: TypeAlias = str | int | float
 
@@ -69,8 +69,8 @@ class Value:
     def data(self, value: Any) -> None:
         if self._layer is not None:
             raise AutogradError(
-                f"the data of {self._name()} cannot be set inside a transform of func, where the value belongs to one "
-                "of its levels. Compute a new value, or take one over with v.copy_(other)."
+                f"the data of {label_of(self)} cannot be set inside a transform of func, where the value belongs to "
+                "one of its levels. Compute a new value, or take one over with v.copy_(other)."
             )
         if isinstance(value, Value):
             value = value.data
@@ -137,7 +137,7 @@ class Value:
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
-            f"{self._name()} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph"
+            f"{label_of(self)} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph"
         )
 
     def _pending(self, edits: bool = True) -> list[Call]:
@@ -173,9 +173,17 @@ class Value:
         assert isinstance(inner, Value)
         return inner
 
-    def _name(self) -> str:
-        role = self._role
-        return f"{type(self).__name__} {role!r}" if role else f"a {type(self).__name__} without a role"
+
+def label_of(value: Value) -> str:
+    """How messages name a value: its class, and its role where it has one.
+
+    Example:
+        >>> from textgrad_engine import Variable
+        >>> label_of(Variable("Sort.", role="system prompt")), label_of(Variable("Sort."))
+        ("Variable 'system prompt'", 'a Variable without a role')
+    """
+    role = value._role
+    return f"{type(value).__name__} {role!r}" if role else f"a {type(value).__name__} without a role"
 
 
 def checked(data: Any) -> Any:

@@ -23,7 +23,7 @@ from textgrad_engine.autograd.graph import (
     Source,
     add_hook,
 )
-from textgrad_engine.autograd.value import Scalar, Value, checked, checked_entries
+from textgrad_engine.autograd.value import Scalar, Value, checked, checked_entries, label_of
 from textgrad_engine.dispatch import Call, aside
 from textgrad_engine.errors import AutogradError
 
@@ -114,7 +114,7 @@ class Variable(Value):
         """
         if not self.is_leaf and not requires_grad:
             raise AutogradError(
-                f"{self._name()} is a result: requires_grad can be changed on leaves only. "
+                f"{label_of(self)} is a result: requires_grad can be changed on leaves only. "
                 "Use v.detach() to go on without it."
             )
         self._requires_grad = requires_grad
@@ -161,7 +161,7 @@ class Variable(Value):
             AutogradError: the variable does not require grad.
         """
         if not self.requires_grad:
-            raise AutogradError(f"{self._name()} does not require grad, so there will be none to retain")
+            raise AutogradError(f"{label_of(self)} does not require grad, so there will be none to retain")
         self._refuse_of_each("retain_grad")
         if self._grad_fn is not None:
             self._grad_fn.retain(self)
@@ -183,7 +183,7 @@ class Variable(Value):
             AutogradError: the variable does not require grad.
         """
         if not self.requires_grad:
-            raise AutogradError(f"{self._name()} does not require grad: no feedback will come by")
+            raise AutogradError(f"{label_of(self)} does not require grad: no feedback will come by")
         if isinstance(self._inner, list):
             return Handles([entry.register_hook(hook) for entry in self._parts() if entry.requires_grad])
         return add_hook(hooks_at(self._gradient_edge()), hook)
@@ -207,11 +207,11 @@ class Variable(Value):
             1
         """
         if not self.requires_grad:
-            raise AutogradError(f"{self._name()} does not require grad: no feedback will be written to it")
+            raise AutogradError(f"{label_of(self)} does not require grad: no feedback will be written to it")
         self._refuse_of_each("register_post_accumulate_grad_hook")
         if self._grad_fn is not None:
             raise AutogradError(
-                f"{self._name()} is a result, and feedback is written to leaves only. Use register_hook, which sees "
+                f"{label_of(self)} is a result, and feedback is written to leaves only. Use register_hook, which sees "
                 "the feedback on a result as it comes by."
             )
         if self._post_hooks is None:
@@ -292,7 +292,7 @@ class Variable(Value):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:  # what `copy` and `pickle` make a new leaf of
         if self._grad_fn is not None or self._layer is not None:
             raise AutogradError(
-                f"{self._name()} is a result, and its graph is not copied: only leaves are copied or pickled. "
+                f"{label_of(self)} is a result, and its graph is not copied: only leaves are copied or pickled. "
                 "v.detach() is the value alone, v.clone() a copy that sends feedback back here."
             )
         made_of = (type(self), self.data, self.role, self._requires_grad)
@@ -382,7 +382,7 @@ class Variable(Value):
     def _refuse_of_each(self, what: str) -> None:
         if isinstance(self._inner, list):
             raise AutogradError(
-                f"{what} on {self._name()}, which inside vmap is a value for each example, with a place in the graph "
+                f"{what} on {label_of(self)}, which inside vmap is a value for each example, with a place in the graph "
                 "for each. Return it from the function that vmap runs, and do it with what vmap gives; "
                 "register_hook works inside, too, and its hook is called for each example."
             )
@@ -418,8 +418,8 @@ class Variable(Value):
     def _refuse_in_place(self, what: str) -> None:
         if self._grad_fn is None and self._requires_grad and GRAD_ENABLED.get():
             raise AutogradError(
-                f"{what} on {self._name()}: a leaf that requires grad cannot be changed in place while operations are "
-                "recorded. Do it inside `with tg.no_grad():`, or make a new variable from it."
+                f"{what} on {label_of(self)}: a leaf that requires grad cannot be changed in place while operations "
+                "are recorded. Do it inside `with tg.no_grad():`, or make a new variable from it."
             )
 
     def _become(self, other: Variable) -> Variable:

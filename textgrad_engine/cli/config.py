@@ -33,7 +33,7 @@ from textgrad_engine.cli.settings import (
 from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, syntax_error
 from textgrad_engine.data.dataset import Dataset, suggest
 from textgrad_engine.data.load import load, missing_file, read_text
-from textgrad_engine.data.split import overlaps
+from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.templates import SLOT_NAMES, not_slots, slots_of
@@ -270,7 +270,7 @@ def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
         _check_braces(config, splits[key])
         check_columns(config, splits[key])
         for earlier in list(splits)[:-1]:
-            found = overlaps(splits[earlier], splits[key], config.input_columns())
+            found = examples_in_both(splits[earlier], splits[key], config.input_columns())
             if found:
                 config.fail(
                     f"[data] {key} and {earlier} overlap: {found[0]}"

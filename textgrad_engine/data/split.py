@@ -10,7 +10,7 @@ from typing import TypeVar
 from textgrad_engine.data.dataset import Dataset, Subset
 from textgrad_engine.data.sampler import RandomSampler
 
-__all__ = ["overlaps", "random_split"]
+__all__ = ["examples_in_both", "random_split"]
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def random_split(dataset: Sequence[T], fractions: Sequence[float], seed: int) ->
     return parts
 
 
-def overlaps(first: Dataset, second: Dataset, columns: Sequence[str]) -> list[str]:
+def examples_in_both(first: Dataset, second: Dataset, columns: Sequence[str]) -> list[str]:
     """Say which examples of one dataset are in another, too: by an id of their own, or by equal inputs.
 
     Args:
@@ -54,7 +54,7 @@ def overlaps(first: Dataset, second: Dataset, columns: Sequence[str]) -> list[st
         One sentence per example of `second` that is in `first`, with both places.
 
     Example:
-        >>> overlaps(Dataset([{"q": "1 + 1?"}]), Dataset([{"q": "2 + 2?"}, {"q": "1 + 1?"}]), ["q"])
+        >>> examples_in_both(Dataset([{"q": "1 + 1?"}]), Dataset([{"q": "2 + 2?"}, {"q": "1 + 1?"}]), ["q"])
         ["example 1 has the same 'q' as example 0"]
     """
     ids: dict[str, int] = {}

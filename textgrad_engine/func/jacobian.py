@@ -14,6 +14,7 @@ from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.api import begins_at, first_data
 from textgrad_engine.autograd.gradient import START, Items, start
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import keys_of, made_of, unbound
 from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
@@ -99,7 +100,7 @@ def _starts(layer: GradLayer, root: Any, feedback: str | None, call: str) -> Any
         return _at_each(root, shape, START, start) if apart else _Start(root, [start()])
     if feedback is None:
         raise AutogradError(
-            f"{call}: {root._name()} is text, and a pass from text begins with words. Pass them, "
+            f"{call}: {label_of(root)} is text, and a pass from text begins with words. Pass them, "
             "jacrev(f, feedback='too long'), or return a loss (nn.ExactMatch, nn.Judge, …)."
         )
     return _at_each(root, shape, str(feedback), lambda data: Variable(data, role="feedback"))

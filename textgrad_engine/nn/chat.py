@@ -9,14 +9,14 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
-from textgrad_engine.nn.module import Module
+from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.chat_completion import complete, config_from
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 
 __all__ = ["ChatCompletion"]
 
 
-class ChatCompletion(Module):
+class ChatCompletion(OneVariable):
     """Asks a model: `system` and `user` are texts, Variables or Parameters with ``{slots}``; call it with their values.
 
     Values have the names of their slots; where only one slot is left, its value may come without a name.

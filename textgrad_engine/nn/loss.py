@@ -7,14 +7,14 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
-from textgrad_engine.nn.module import Module
+from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator, exact_match_evaluator
 from textgrad_engine.ops.judges import judge, text_loss
 
 __all__ = ["ExactMatch", "Judge", "Metric", "TextLoss"]
 
 
-class ExactMatch(Module):
+class ExactMatch(OneVariable):
     """1 where the prediction is the target's text, else 0 (white space at the ends aside); see
     `ops.exact_match_evaluator`.
 
@@ -28,7 +28,7 @@ class ExactMatch(Module):
         return exact_match_evaluator(prediction, target)[0]
 
 
-class Metric(Module):
+class Metric(OneVariable):
     """A score from a Python function; see `ops.deterministic_evaluator`.
 
     Args:
@@ -61,7 +61,7 @@ class Metric(Module):
         return deterministic_evaluator(prediction, target, self.fn, self.purpose, self.success_fn, scale=self.scale)[0]
 
 
-class Judge(Module):
+class Judge(OneVariable):
     """A score that a model gives by criteria in words; see `ops.judge`.
 
     The Trainer and `evaluate` show it the prediction, the target if there is one, and the fields of the example that
@@ -105,7 +105,7 @@ class Judge(Module):
         )[0]
 
 
-class TextLoss(Module):
+class TextLoss(OneVariable):
     """What a model finds wrong with a prediction, in words; "" for nothing. It is no score; see `ops.text_loss`.
 
     Args:

@@ -7,17 +7,18 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.autograd.graph import Handle, add_hook
+from textgrad_engine.dispatch import aside
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.trained import TRAINED, WATCHED, check_known, notice, watched
 from textgrad_engine.ops.pass_on import Compute
 
-__all__ = ["IncompatibleKeys", "Module", "check_name"]
+__all__ = ["IncompatibleKeys", "Module", "OneVariable", "check_name"]
 
 
 class IncompatibleKeys(NamedTuple):
@@ -92,6 +93,34 @@ class Module:
             if changed is not None:
                 result = changed
         return result
+
+    async def aforward(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the module from code that has an event loop of its own; the loop is not blocked.
+
+        The module is called in a thread, so its forward may wait for answers, and what it gives is there: Variables in
+        it, also in tuples, lists and dicts, are computed. When the wait for it is cancelled, so are its calls. A module
+        whose forward does not wait may also be called as it is; ``await`` its Variable then.
+
+        Raises:
+            ModelError: an answer that the result depends on is not to be had.
+
+        Example:
+            >>> import asyncio
+            >>> class Shout(Module):
+            ...     def forward(self, text):
+            ...         return Variable(text.upper(), role="shout")
+            >>> asyncio.run(Shout().aforward("hello")).data
+            'HELLO'
+        """
+
+        def call() -> Any:
+            result = self(*args, **kwargs)
+            for leaf in pytree.leaves(result):
+                if isinstance(leaf, Variable):
+                    _ = leaf.data  # waits, and raises what its computation raised
+            return result
+
+        return await aside(call)
 
     # attributes
 
@@ -395,6 +424,21 @@ class Module:
         lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
         inside = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
         return f"{type(self).__name__}({inside}\n)" if inside else f"{type(self).__name__}()"
+
+
+if TYPE_CHECKING:
+
+    class OneVariable(Module):
+        """A module that gives one Variable, as type checkers see it; others may give anything."""
+
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Variable:
+            """See `Module`."""
+
+        async def aforward(self, /, *args: Any, **kwargs: Any) -> Variable:
+            """See `Module.aforward`."""
+
+else:
+    OneVariable = Module
 
 
 _REPLACED: ContextVar[Mapping[tuple[int, str], tuple[Module, Variable]]] = ContextVar(

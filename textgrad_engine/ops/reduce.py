@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, no_grad
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.context import room_of
 from textgrad_engine.llm.model import Model
@@ -91,7 +92,7 @@ def reduce(
     pieces = [Variable(piece, role="feedback") if isinstance(piece, str) else piece for piece in feedbacks]
     for position, piece in enumerate(pieces):
         if isinstance(piece.data, list):
-            raise TypeError(f"reduce: piece {position} ({piece._name()}) is a batch; give its entries one by one")
+            raise TypeError(f"reduce: piece {position} ({label_of(piece)}) is a batch; give its entries one by one")
     pieces = [piece for piece in pieces if str(piece.data).strip()]
     if len(pieces) <= max_items:
         return pieces

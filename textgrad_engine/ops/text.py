@@ -139,8 +139,8 @@ def _joined(texts: list[Any]) -> str:
     return separator.join(parts)
 
 
-def join(values: Sequence[Value], separator: Value = "") -> Variable:
-    """The texts of `values` with `separator` in between; with batches among them, entry by entry.
+def join(values: Sequence[Value], sep: Value = "") -> Variable:
+    """The texts of `values` with `sep` in between; with batches among them, entry by entry.
 
     Raises:
         ValueError: batches differ in size.
@@ -151,7 +151,7 @@ def join(values: Sequence[Value], separator: Value = "") -> Variable:
         >>> join([Variable(["a", "b"]), "c"], "-").data
         ['a-c', 'b-c']
     """
-    return sized(_Join.apply(list(values), separator), [*values, separator])
+    return sized(_Join.apply(list(values), sep), [*values, sep])
 
 
 class _Split(Function):
@@ -190,7 +190,7 @@ class _Split(Function):
         return tuple([share_of_edit(edit, f"part {number} of {ctx.count}") for number in range(1, ctx.count + 1)])
 
 
-def split(value: Variable | str, separator: str | None = None, maxsplit: int = -1) -> list[Variable]:
+def split(value: Variable | str, sep: str | None = None, maxsplit: int = -1) -> list[Variable]:
     """The pieces of a text, as `str.split` makes them; waits for the text, since their number depends on it.
 
     Raises:
@@ -200,7 +200,7 @@ def split(value: Variable | str, separator: str | None = None, maxsplit: int = -
         >>> [part.data for part in split(Variable("a, b"), ", ")]
         ['a', 'b']
     """
-    return list(_Split.apply(Variable(value) if isinstance(value, str) else value, separator, maxsplit))
+    return list(_Split.apply(Variable(value) if isinstance(value, str) else value, sep, maxsplit))
 
 
 class _Format(Entrywise):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.search.objective import Objective, worths
@@ -68,7 +69,7 @@ def _by_objective(
         for variable in candidate:
             if id(variable) not in known:
                 raise ValueError(
-                    f"the objective is not about {variable._name()}, which the optimizer trains; make both with "
+                    f"the objective is not about {label_of(variable)}, which the optimizer trains; make both with "
                     "program.parameters()"
                 )
     texts = [

@@ -12,15 +12,18 @@ from typing import Any, ClassVar, TypeAlias
 from pydantic import TypeAdapter
 
 from textgrad_engine import dispatch
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle, add_hook
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import named, shared
+from textgrad_engine.optim.texts import write_texts
 
 __all__ = ["Optimizer", "check_step_cancelled"]
 
-Closure = Callable[[], Any]
+Closure: TypeAlias = "Callable[[], Any] | Objective"
 StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], None]"
 
 
@@ -41,8 +44,11 @@ class Optimizer:
         state: what the optimizer remembers of each parameter.
         steps: how many steps it has begun.
         changes: what the last step did to each parameter that had feedback.
+        candidates: how many texts a step takes the best of. Where it is more than one, `step` is given what scores
+            them: an `Objective`, which runs each on a few training examples.
     """
 
+    candidates: int = 1
     _has_solved: ClassVar[bool] = False
     """Whether it has solved examples for a proposer to show."""
     _several: ClassVar[str] = ""
@@ -74,8 +80,8 @@ class Optimizer:
             if not isinstance(variable, Variable):
                 raise TypeError(f"an optimizer trains Variables, got {type(variable).__name__}")
             if not variable.is_leaf:
-                raise TypeError(f"{variable._name()} is a result, not a leaf: it cannot be trained")
-        known = {id(v) for other in self.param_groups for v in other["params"]}
+                raise TypeError(f"{label_of(variable)} is a result, not a leaf: it cannot be trained")
+        known = {id(v) for v in self.variables()}
         if len({id(v) for v in variables}) < len(variables) or any(id(v) in known for v in variables):
             raise ValueError("a parameter comes twice; each may be in one group, once")
         if unknown := [name for name in group if name != "params" and name not in self.defaults]:
@@ -84,6 +90,33 @@ class Optimizer:
         with named(where):
             own = self._checked({name: value for name, value in group.items() if name != "params"})
         self.param_groups.append({**self.defaults, **own, "params": variables})
+
+    def variables(self) -> list[Variable]:
+        """All parameters, in the order of the groups.
+
+        Example:
+            >>> from textgrad_engine import optim
+            >>> system, style = (Variable(text, requires_grad=True) for text in ("Sort.", "Be kind."))
+            >>> optimizer = optim.TGD([{"params": [system]}, {"params": [style], "max_edits": 1}])
+            >>> [variable.data for variable in optimizer.variables()]
+            ['Sort.', 'Be kind.']
+            >>> optimizer.group_of(style)["max_edits"]
+            1
+        """
+        return [variable for group in self.param_groups for variable in group["params"]]
+
+    def group_of(self, variable: Variable) -> dict[str, Any]:
+        """The group that a parameter is in; what is set in it counts from the next step on.
+
+        Raises:
+            ValueError: it is none of this optimizer's.
+        """
+        for group in self.param_groups:
+            if any(each is variable for each in group["params"]):
+                return group
+        raise ValueError(
+            f"{label_of(variable)} is in no group of this {type(self).__name__}; add_param_group() would train it, too"
+        )
 
     @property
     def reads_feedback(self) -> bool:
@@ -104,16 +137,24 @@ class Optimizer:
 
     def zero_grad(self) -> None:
         """Forget the feedback on all parameters."""
-        for group in self.param_groups:
-            for variable in group["params"]:
-                variable.grad = None
+        for variable in self.variables():
+            variable.grad = None
 
     def step(self, closure: Closure | None = None) -> Any:
         """Change the parameters once, all of them or none.
 
         Args:
-            closure: computes losses and calls backward again; its result is returned.
+            closure: computes losses and calls backward again; its result is returned. An `Objective` is for those that
+                choose among texts.
+
+        Raises:
+            TypeError: it is none that is called.
         """
+        if closure is not None and not callable(closure):
+            raise TypeError(
+                f"{type(self).__name__} calls what step() is given, a function that computes losses and goes backward; "
+                f"got {_told(closure)}"
+            )
         with self._hooked(closure):
             result = closure() if closure is not None else None
             self._forgets_last_step()
@@ -151,6 +192,11 @@ class Optimizer:
             return list(held[1])
         return [None] * len(text.split("\n"))
 
+    def _note_origins(self, written: Iterable[tuple[Variable, str, Sequence[Origin | None]]]) -> None:
+        """Remember for `origins` why the lines of texts read as they do."""
+        for variable, text, origins in written:
+            self.state.setdefault(variable, {})["origins"] = (text, list(origins))
+
     def amend(
         self,
         changes: Sequence[Change],
@@ -168,11 +214,8 @@ class Optimizer:
             self.changes = list(undone)
             self.record_outcome(why)
         self.changes = list(changes)
-        with no_grad():
-            for variable, (text, origins) in written.items():
-                if variable.data != text:
-                    variable.data = text
-                self.state.setdefault(variable, {})["origins"] = (text, list(origins))
+        write_texts(written, [text for text, _ in written.values()])
+        self._note_origins((variable, *each) for variable, each in written.items())
 
     def record_outcome(self, outcome: str) -> None:
         """Be told in words what became of the last step; an optimizer without memory does nothing with it."""
@@ -207,7 +250,7 @@ class Optimizer:
         JSON can hold it, and give it back to `load_state_dict`, unless a group's settings have objects of your own
         (contracts, transforms, a proposer).
         """
-        numbers = {id(v): n for n, v in enumerate(self._variables())}
+        numbers = {id(v): n for n, v in enumerate(self.variables())}
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(v)] for v in group["params"]]}
             for group in self.param_groups
@@ -267,7 +310,7 @@ class Optimizer:
                 if strange := [name for name in other if name not in ("params", *self.defaults)]:
                     raise ValueError(f"{type(self).__name__} has no setting {strange[0]!r}")
                 settings.append(self._checked({name: value for name, value in other.items() if name != "params"}))
-        variables = dict(enumerate(self._variables()))
+        variables = dict(enumerate(self.variables()))
         steps = int(state["steps"])
         if strange := [number for number in state["state"] if int(number) not in variables]:
             raise ValueError(
@@ -281,9 +324,6 @@ class Optimizer:
             self.steps, self.state = steps, held
 
         return take
-
-    def _variables(self) -> list[Variable]:
-        return [variable for group in self.param_groups for variable in group["params"]]
 
 
 def check_step_cancelled() -> None:
@@ -335,7 +375,7 @@ def _trained(group: Mapping[str, Any], where: str) -> list[Any]:
 
 
 def _told(value: object) -> str:
-    return value._name() if isinstance(value, Variable) else f"{type(value).__name__} {value!r:.60}"
+    return label_of(value) if isinstance(value, Variable) else f"{type(value).__name__} {value!r:.60}"
 
 
 def _shape(state: Mapping[str, Any]) -> list[str]:

@@ -23,6 +23,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.proposers import Patch, Proposer
 from textgrad_engine.optim.search.agenda import company, due
+from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.hearing import Hearing
 from textgrad_engine.optim.search.lanes import Lanes
@@ -137,7 +138,7 @@ class PatchSearch(BoardSearcher):
         params: Iterable[Variable] | Iterable[dict[str, Any]],
         model: str | Model | None = None,
         *,
-        lanes: int = 4,
+        lanes: int = 8,
         batch_size: int = 48,
         max_edits: int = 8,
         constraints: Iterable[Contract | str] = (),
@@ -187,12 +188,8 @@ class PatchSearch(BoardSearcher):
 
     def _begin(self, objective: Objective) -> None:
         super()._begin(objective)
-        variables = self._variables()
-        groups = [next(g for g in self.param_groups if any(v is own for own in g["params"])) for v in variables]
         self._workshop = Workshop(
-            variables=tuple(variables),
-            groups=tuple(groups),
-            model=self.model,
+            desk=Desk.of(self, self.model),
             proposer=self.proposer,
             momentum=self.momentum,
             feedback_batch_size=self.feedback_batch_size,
@@ -308,9 +305,7 @@ class PatchSearch(BoardSearcher):
             return self._tidy(objective)
         while board.rivals:
             rival = board.rivals.pop(0)
-            there, _ = moved(
-                challenger(rival, number, self._variables()), self._variables(), board.texts, board.origins
-            )
+            there, _ = moved(challenger(rival, number, self.variables()), self.variables(), board.texts, board.origins)
             if there.texts != board.texts:
                 first = [self._positions[name] for name in rival.gained]
                 board.begin(rival=rival)
@@ -355,8 +350,7 @@ class PatchSearch(BoardSearcher):
         board = self.board
         decided = Settling(board, self._workshop, objective, self._positions).settle(found)
         if decided.kept:
-            for variable, text, own in zip(self._variables(), board.texts, board.origins):
-                self.state.setdefault(variable, {})["origins"] = (text, list(own))
+            self._note_origins(zip(self.variables(), board.texts, board.origins))
             if (found.kind in SHORTER or ties(found)) and self._base == found.base:
                 self._base = board.texts  # what is under way is hardly the worse for a line less
         if found.number > self._round:

@@ -18,8 +18,8 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import Contract
-from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
+from textgrad_engine.optim.proposers.base import patched
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.drafts import Desk, Draft, Job
@@ -77,10 +77,7 @@ class RandomEdits:
             else:
                 lines = _shaken(lines, rng)
         edits, _ = edits_between(brief.text, "\n".join(lines))
-        reason = "at random"
-        made = stamped([replace(edit, reason=reason) for edit in edits], brief.step)
-        text, origins = apply_patch(brief.text, brief.origins, made, (), brief.step)
-        return Proposal(text, tuple(origins), tuple(made))
+        return patched(brief, [replace(edit, reason="at random") for edit in edits])
 
 
 def _shaken(parts: list[str], rng: random.Random) -> list[str]:
@@ -260,7 +257,7 @@ class RandomSearch(BoardSearcher):
         number = board.begun
         parameter = number % len(board.texts)
         best = Candidate(board.texts, board.origins)
-        roles = [variable.role for variable in self._variables()]
+        roles = [variable.role for variable in self.variables()]
         brief = self._desk.brief(
             best,
             parameter,
@@ -313,8 +310,7 @@ class RandomSearch(BoardSearcher):
         board.texts, board.origins = draft.candidate.texts, draft.candidate.origins
         board.kept += 1
         objective.adopt(board.texts)
-        for variable, text, own in zip(self._variables(), board.texts, board.origins):
-            self.state.setdefault(variable, {})["origins"] = (text, list(own))
+        self._note_origins(zip(self.variables(), board.texts, board.origins))
         board.settle(race, {name: n for n, name in enumerate(objective.val)}, exact=True)
 
     def _remember(self, draft: Draft, outcome: str) -> None:

@@ -94,9 +94,9 @@ class TGD(Optimizer):
         self,
         params: Iterable[Variable] | Iterable[dict[str, Any]],
         model: str | Model | None = None,
-        *,
         constraints: Iterable[Contract | str] = (),
         momentum: int = 0,
+        *,
         mode: Mode = "patch",
         max_edits: int = 4,
         max_tokens: int = 2000,
@@ -184,11 +184,10 @@ class TGD(Optimizer):
             >>> "- added 'Be brief.' — taken back: 0.7 -> 0.6" in model.requests[-1].messages[-1].text
             True
         """
-        groups = {id(variable): group for group in self.param_groups for variable in group["params"]}
         self._settled = True
         for change in self.changes:
             if change.after != change.before:
-                group = groups[id(change.variable)]
+                group = self.group_of(change.variable)
                 if not group["use_feedback"]:
                     self._note_tried(change)
                 transforms = _transforms_of(group)
@@ -236,14 +235,13 @@ class TGD(Optimizer):
     def _step(self) -> None:
         self._best = None
         work = [
-            (variable, group)
-            for group in self.param_groups
-            for variable in group["params"]
-            if variable.requires_grad and (variable.grad or not group["use_feedback"])
+            variable
+            for variable in self.variables()
+            if variable.requires_grad and (variable.grad or not self.group_of(variable)["use_feedback"])
         ]
 
         async def propose_all() -> list[_Found]:
-            return await asyncio.gather(*(self._propose(variable, group) for variable, group in work))
+            return await asyncio.gather(*(self._propose(variable) for variable in work))
 
         self.changes = []
         found = dispatch.run(propose_all, label="an optimizer step") if work else []
@@ -254,14 +252,15 @@ class TGD(Optimizer):
                 self._remember(change.variable, each.transforms, each.state)
                 if change.after != change.before:
                     change.variable.data = change.after
-                    self.state.setdefault(change.variable, {})["origins"] = (change.after, list(made.origins))
+                    self._note_origins([(change.variable, change.after, made.origins)])
                 elif not each.told:
                     self._note_tried(change)
         self.changes = [change for change, _ in chosen]
         self._settled = False
 
-    async def _propose(self, variable: Variable, group: dict[str, Any]) -> _Found:
+    async def _propose(self, variable: Variable) -> _Found:
         """The proposals for a parameter; without feedback a single one that changes nothing."""
+        group = self.group_of(variable)
         before, origins = str(variable.data), tuple(self.origins(variable))
         model, transforms = LateModel(self.model), _transforms_of(group)
         state = self._remembered(variable, transforms)

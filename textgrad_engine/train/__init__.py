@@ -6,7 +6,7 @@ from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.result import TrainResult
-from textgrad_engine.train.shrinking import ShrinkResult, shrink
+from textgrad_engine.train.shrinking import ShrinkResult, ashrink, shrink
 from textgrad_engine.train.trainer import Trainer
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "TrainResult",
     "Trainer",
     "aevaluate",
+    "ashrink",
     "compare",
     "evaluate",
     "shrink",

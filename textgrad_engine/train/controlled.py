@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from textgrad_engine.train.controls import Control, objective_for, proposers_of, search_without_feedback
-from textgrad_engine.train.evaluator import Evaluation, compare, evaluate
+from textgrad_engine.train.controls import Control, proposers_of, search_without_feedback
+from textgrad_engine.train.evaluator import Evaluation, compare
 
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run
@@ -25,21 +25,11 @@ def run_controls(run: Run) -> None:
     """
     assert run.seed_val is not None
     assert run.controls is not None
+    given = {id(variable) for variable in run.optimizer.variables()}
+    own = [parameter for parameter in run.trained.values() if id(parameter) in given]
     for name, proposer in proposers_of(run.trainer.seed).items():
         run.load(run.seed)
-        objective = objective_for(
-            run.program,
-            run.loss,
-            run.optimizer,
-            run.loader.dataset,
-            run.val,
-            target=run.trainer.target,
-            concurrency=run.trainer.concurrency,
-            guards=run.trainer.guards,
-            clusters=run.trainer.clusters,
-            tokens_weight=run.trainer.tokens_weight,
-            latency_weight=run.trainer.latency_weight,
-        )
+        objective = run.new_objective(own)  # a new one, so that nothing that others paid for is used
         with run.phase("control", len(run.steps), 0):
             found = search_without_feedback(
                 objective, proposer, run.optimizer, run.seed_val, calls=run.controls.calls, seed=run.trainer.seed
@@ -66,17 +56,7 @@ def _tested(run: Run, each: tuple[Control, ...]) -> dict[frozenset[tuple[str, st
         if _key(made.best) in tested:
             continue
         run.load(made.best)
-        with run.phase("control", len(run.steps), len(rows)) as advance:
-            tested[_key(made.best)] = evaluate(
-                run.program,
-                rows,
-                run.loss,
-                run.trainer.concurrency,
-                target=run.trainer.target,
-                clusters=run.trainer.clusters,
-                timed=run.trainer.latency_weight is not None,
-                on_score=lambda _, advance=advance: advance(),  # type: ignore[misc]
-            )
+        tested[_key(made.best)] = run.score_texts("control", rows, len(run.steps))
     return tested
 
 

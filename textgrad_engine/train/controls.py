@@ -7,22 +7,20 @@ by the model, one changes it at random. Both keep what the same paired race show
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
 from textgrad_engine.llm.budget import budget
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
-from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer, RandomEdits, RandomSearch
 from textgrad_engine.optim.proposers import Proposer, Unaided
 from textgrad_engine.optim.search.objective import Texts, handicap_of
+from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.latency import latency_change
 from textgrad_engine.train.objective import Objective
 
@@ -32,7 +30,6 @@ __all__ = [
     "Controls",
     "Searched",
     "does_better",
-    "objective_for",
     "proposers_of",
     "search_without_feedback",
 ]
@@ -145,7 +142,7 @@ def search_without_feedback(
         BudgetExceeded: a limit around the run is reached.
         ModelError: the models cannot be asked at all.
     """
-    start = tuple(str(parameter.data) for parameter in objective.parameters)
+    start = texts_now(objective.parameters)
     search = RandomSearch(
         [_group_of(parameter, optimizer) for parameter in objective.parameters],
         proposer,
@@ -169,9 +166,7 @@ def search_without_feedback(
                 problem = f"{type(error).__name__}: {error}"
             finally:
                 search.close()
-                with no_grad():
-                    for parameter, text in zip(objective.parameters, start):
-                        parameter.data = text
+                write_texts(objective.parameters, start)
         searched = used.total
     if texts == start:
         return Searched(start, seed_val, tried, kept, searched, problem)
@@ -205,56 +200,8 @@ def does_better(best: Evaluation, seed: Evaluation, handicap: float = 0.0, laten
     return sum(changes) > len(changes) * handicap
 
 
-def objective_for(
-    program: Module,
-    loss: Callable[..., Variable],
-    optimizer: Optimizer,
-    train: Sequence[dict[str, Any]],
-    val: Sequence[dict[str, Any]],
-    *,
-    target: str,
-    concurrency: int | None,
-    guards: Guards | None,
-    clusters: str | None = None,
-    tokens_weight: float,
-    latency_weight: float | None = None,
-) -> Objective:
-    """A new objective of what an optimizer trains, in the program's order.
-
-    Args:
-        program: the module.
-        loss: its loss.
-        optimizer: whose parameters it is about.
-        train: the training examples.
-        val: the validation examples.
-        target: the field that holds an example's target.
-        concurrency: at most so many examples at once.
-        guards: what no new texts may break.
-        clusters: the field that says which validation examples belong together.
-        tokens_weight: what 1000 tokens of the texts cost, in units of the score.
-        latency_weight: what a second of an example's answers costs; None where it is not noted.
-    """
-    trained = {id(variable) for group in optimizer.param_groups for variable in group["params"]}
-    own = [parameter for parameter in program.parameters() if parameter.requires_grad and id(parameter) in trained]
-    return Objective(
-        program,
-        loss,
-        train,
-        val,
-        target=target,
-        concurrency=concurrency,
-        parameters=own,
-        guards=guards,
-        clusters=clusters,
-        tokens_weight=tokens_weight,
-        latency_weight=latency_weight,
-    )
-
-
 def _group_of(parameter: Variable, optimizer: Optimizer) -> dict[str, Any]:
     """The parameter as a group, with the contracts that the optimizer keeps for it."""
-    found: Mapping[str, Any] = next(
-        group for group in optimizer.param_groups if any(each is parameter for each in group["params"])
-    )
-    settings = {name: found[name] for name in ("constraints", "max_tokens") if name in found}
+    found = optimizer.group_of(parameter)
+    settings = {name: value for name, value in found.items() if name in ("constraints", "max_tokens")}
     return {"params": [parameter], **settings}

@@ -21,7 +21,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
-from textgrad_engine.optim import TGD, Optimizer
+from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.choose import GLANCE as CHOSEN_ON
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.noise import MEASURED
@@ -173,7 +173,7 @@ class _Plan:
             if guarded:  # of a step that is refused the edits are run by themselves, and what is left is raced
                 trimmed += 2 * edits * guarded + len(val) + trimmed
             validated += most * trimmed
-        if isinstance(optimizer, TGD) and optimizer.candidates > 1:  # each is run on a few training examples
+        if optimizer.candidates > 1:  # each is run on a few training examples
             validated += most * optimizer.candidates * min(CHOSEN_ON, loader.examples)
         examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests)
         return cls(batch, Range(fewest, most), trained, examples)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine import ops
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable
 from textgrad_engine.data import examples_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
@@ -21,6 +21,7 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.estimated import (
     ANSWER_TOKENS,
     SHRINK,
@@ -67,7 +68,7 @@ def estimate_search(
         DataError: as `fit`.
         TypeError: the search does not say how much it will do.
     """
-    variables = [variable for group in optimizer.param_groups for variable in group["params"]]
+    variables = optimizer.variables()
     guarded = 0 if trainer.guards is None else len(trainer.guards.on(val).positions)
     sizes = Sizes(len(train), len(val), guarded, len(variables), trainer.max_steps, trainer.patience)
     volume = optimizer.volume(sizes)
@@ -170,7 +171,7 @@ def _rehearsal(
 ) -> dict[str, Usage]:
     """Usage by purpose: of some examples that go forward and backward by themselves, and of one step's requests."""
     held = optimizer.state_dict()
-    variables = [variable for group in optimizer.param_groups for variable in group["params"]]
+    variables = optimizer.variables()
     before = [variable.data for variable in variables]
     placeholder = Placeholder(lowest_score)
 
@@ -182,9 +183,8 @@ def _rehearsal(
     found: dict[str, Usage] = {}
     try:
         with use_models(placeholder, placeholder, placeholder, placeholder):
-            texts = tuple(str(variable.data) for variable in variables)
             with meter() as used, ops.feedback_batch_size(1):
-                objective().feedback(texts, range(min(SAMPLE, len(train))))
+                objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose
             with meter() as used:
                 optimizer.step(objective())
@@ -192,7 +192,5 @@ def _rehearsal(
             found |= {purpose: usage for purpose, usage in used.by_purpose.items() if purpose == "optimizer"}
     finally:
         optimizer.load_state_dict(held)
-        with no_grad():
-            for variable, text in zip(variables, before):
-                variable.data = text
+        write_texts(variables, before)
     return found

@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Node, Variable, backward, example, no_grad
 from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.autograd.hooks import call_hooks_of
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, AutogradError, DataError
 from textgrad_engine.func import functional_call
@@ -34,12 +35,13 @@ from textgrad_engine.train.evaluator import (
     scored,
 )
 from textgrad_engine.train.events import current_phase
+from textgrad_engine.train.grid import is_uniform, run_grid, same_shape, same_slots
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.splits import clusters_of_equals
 
-__all__ = ["Objective"]
+__all__ = ["Objective", "Phases"]
 
 Rows = Sequence[dict[str, Any]]
 
@@ -48,7 +50,8 @@ _Key = tuple[Texts, Split, int, int]
 _Begun = tuple[Any, Variable, Stopwatch | None]
 """The prediction and the loss of an example, and what times it."""
 
-Phases = Callable[[int], contextlib.AbstractContextManager[None]]
+Phases: TypeAlias = Callable[[int], contextlib.AbstractContextManager[None]]
+"""Makes the context in which a proposal's calls are made, from its number."""
 
 _proposal: ContextVar[tuple[int, int]] = ContextVar("textgrad_engine_proposal", default=(0, sys.maxsize))
 """The number of the proposal that code works on, and how many texts had been adopted when it was begun; captured when a
@@ -118,6 +121,7 @@ class Objective:
         self.parameters: tuple[Variable, ...] = tuple(named.values())
         read = inputs_and_target(program, loss, target)
         self._refuse = refusing_batches(loss)
+        self._loss = loss
         self._rows: dict[Split, list[tuple[str, dict[str, Any], Any]]] = {}
         digest = hashlib.sha256(target.encode("utf-8", "backslashreplace"))
         for split, rows in (("train", train), ("val", train if val is None else val)):
@@ -158,8 +162,10 @@ class Objective:
     ) -> list[list[float | None]]:
         """The scores of every candidate on every example, those that are not known yet bought all at once.
 
-        Each candidate is run on each example by itself, as `evaluate` does it, so that a program that branches on a
-        field, and a loss that compares a target, see the same values in both.
+        They are those that each candidate gets alone. Several go through nested `vmap` where the program and its loss
+        are made of the library's modules alone, fields and targets are texts, and nothing is noted or limited by
+        example (`timed`, `concurrency`). Otherwise each is run on each example by itself, as `evaluate` does it, so
+        that a forward that branches on a field, and a loss that compares a target, see the same values as there.
         """
         wanted: list[list[_Key]] = [[(texts, split, n, repeat) for n in positions] for texts in candidates]
         return [[found.score for found in row] for row in self._results(wanted)]
@@ -411,11 +417,14 @@ class Objective:
     def _buy(self, missing: dict[_Key, Future[Scored]], on_score: Callable[[int], None] | None) -> None:
         keys = list(missing)
         try:
+            apart = on_score is not None or self._room is not None or self.timed
+            started: dict[_Key, _Begun] = {} if apart else self._started_together(keys)
+            alone = [key for key in keys if key not in started]
+            started |= zip(alone, self._started(alone, on_score))
             failures: list[Exception] = []
-            # Each by itself: what was answered stays known when others could not be asked.
-            for key, begun in zip(keys, self._started(keys, on_score)):
+            for key in keys:  # each by itself: what was answered stays known when others could not be asked
                 try:
-                    missing[key].set_result(self._scored(key[1], key[2], *begun))
+                    missing[key].set_result(self._scored(key[1], key[2], *started[key]))
                 except Exception as error:
                     failures.append(error)
             if failures:
@@ -448,6 +457,30 @@ class Objective:
 
         results = run_scored(start, len(keys), self._concurrency, on_score, self._room)
         return [(prediction, loss, watch) for (prediction, watch), loss in results]
+
+    def _started_together(self, keys: list[_Key]) -> dict[_Key, _Begun]:
+        """Those of candidates that miss the same examples, by nested `vmap` where that does the same."""
+        if not is_uniform(self._program, self._loss):
+            return {}
+        missing: dict[tuple[Texts, Split, int], list[int]] = {}
+        for texts, split, position, index in keys:
+            missing.setdefault((texts, split, index), []).append(position)
+        blocks: dict[tuple[Split, int, int, tuple[int, ...]], list[Texts]] = {}
+        for (texts, split, index), positions in missing.items():
+            shared = self._phase_shared(texts)
+            phase = current_phase.get() if shared is None else shared  # a block's calls all belong to one
+            blocks.setdefault((split, index, phase, tuple(positions)), []).append(texts)
+        started: dict[_Key, _Begun] = {}
+        for (split, index, _, some), candidates in blocks.items():
+            rows = [self._rows[split][position] for position in some]
+            if len(candidates) == 1 or not same_shape(rows) or not same_slots(candidates):
+                continue
+            leaves = [self._leaves(texts) for texts in candidates]
+            with no_grad(), sampling(index), self._phase_of(candidates[0]):
+                grid = run_grid(self._program, self._score, leaves, rows)
+            for texts, pairs in zip(candidates, grid):
+                started |= {(texts, split, position, index): (*pair, None) for position, pair in zip(some, pairs)}
+        return started
 
     @contextlib.contextmanager
     def _watching(self) -> Iterator[Stopwatch | None]:
@@ -499,7 +532,7 @@ def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str
         for parameter in parameters:
             if id(parameter) not in names:
                 raise ValueError(
-                    f"{parameter._name()} is no parameter of the program, which has {', '.join(own) or 'none'}"
+                    f"{label_of(parameter)} is no parameter of the program, which has {', '.join(own) or 'none'}"
                 )
         found = {names[id(parameter)]: parameter for parameter in parameters}
     if not found:

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.change import Change
-from textgrad_engine.optim.contracts import broken, contracts_for
-from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.optim.patch import Origin, stamped
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.search.board import Board
+from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.proving import proven
 from textgrad_engine.optim.search.race import GLANCE, LosesAnswers, Race, answered, balance, first_batch, run_race
-from textgrad_engine.optim.search.work import in_edits, is_shorter, support_of
+from textgrad_engine.optim.search.work import in_edits, is_shorter, support_of_all
 
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run
@@ -57,13 +56,14 @@ def prove(run: Run, number: int, positions: Sequence[int]) -> Found:
     """
     step = _found(run)
     objective, variables = run.objective, run.objective.parameters
+    desk = Desk.of(run.optimizer, None, variables)
     board = _board(run, step.base)
-    support = [n for change in step.changes for edit in change.edits for n in support_of(objective, change, edit)]
+    support = support_of_all(objective, step)
     first, then = (objective.near(support or positions, part)[:GLANCE] for part in (board.failing, board.right))
     rng = f"{run.trainer.seed}/{number}"
 
     def race(found: Found, changed: Sequence[int]) -> Found:
-        if found is not step and _breaks_contract(run.optimizer, variables, found.base, found.texts):
+        if found is not step and desk.problem(found.base, found.texts):
             return found
         shorter = is_shorter(found.base, found.texts)
         begins = changed or ([*then, *board.right] if shorter else first)
@@ -131,14 +131,3 @@ def _in_edits(change: Change, before: tuple[Origin | None, ...], after: tuple[Or
         return replace(change, edits=tuple(stamped(change.edits, step)))
     brief = Brief(change.variable.role, change.before, before, change.items, step=step)
     return replace(change, edits=in_edits(Proposal(change.after, after), brief).edits)
-
-
-def _breaks_contract(optimizer: Optimizer, variables: Sequence[object], before: Texts, after: Texts) -> bool:
-    """Whether part of a step breaks a contract that the whole step keeps."""
-    groups = {id(variable): group for group in optimizer.param_groups for variable in group["params"]}
-    checked = (
-        (contracts_for(group["constraints"], group["max_tokens"]), old, new)
-        for variable, old, new in zip(variables, before, after)
-        if old != new and {"constraints", "max_tokens"} <= (group := groups.get(id(variable), {})).keys()
-    )
-    return any(broken(contracts, old, new) is not None for contracts, old, new in checked)

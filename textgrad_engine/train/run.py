@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from textgrad_engine.autograd import Variable, backward, example, no_grad
+from textgrad_engine.autograd import Variable, backward, example
 from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.data import DataLoader, Subset, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, ModelError, Stopped
@@ -19,10 +19,11 @@ from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
-from textgrad_engine.optim import TGD, Optimizer, Origin
+from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.sparing import spared_in_words
+from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.calling import inputs_and_target, run_on, run_scored, with_fields
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
@@ -47,7 +48,7 @@ from textgrad_engine.train.events import (
 )
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
-from textgrad_engine.train.objective import Objective, note_lost, refuse_if_cut_off
+from textgrad_engine.train.objective import Objective, Phases, note_lost, refuse_if_cut_off
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
@@ -94,20 +95,7 @@ class Run:
         self.train_ids = ids_of(loader.dataset)
         self.read = inputs_and_target(program, loss, trainer.target)
         self.trained = {name: p for name, p in program.named_parameters() if p.requires_grad}
-        self.objective = Objective(
-            program,
-            loss,
-            loader.dataset,
-            val,
-            target=trainer.target,
-            concurrency=trainer.concurrency,
-            parameters=self.searched(),
-            phases=self.proposal_phase,
-            guards=trainer.guards,
-            clusters=trainer.clusters,
-            tokens_weight=trainer.tokens_weight,
-            latency_weight=trainer.latency_weight,
-        )
+        self.objective = self.new_objective(self.searched(), self.proposal_phase)
         self.seed = self.texts()
         self.best = dict(self.seed)
         self.origins = self.origins_now()
@@ -127,14 +115,36 @@ class Run:
         self.left_out: list[LeftOut] = []
         self.audience = Audience(callbacks)
 
+    def new_objective(self, parameters: Sequence[Variable], phases: Phases | None = None) -> Objective:
+        """The program as a function of some of its texts, by the trainer's settings; nothing is known of it yet.
+
+        Args:
+            parameters: these texts.
+            phases: makes the context of a proposal's calls, for the journal.
+        """
+        return Objective(
+            self.program,
+            self.loss,
+            self.loader.dataset,
+            self.val,
+            target=self.trainer.target,
+            concurrency=self.trainer.concurrency,
+            parameters=parameters,
+            phases=phases,
+            guards=self.trainer.guards,
+            clusters=self.trainer.clusters,
+            tokens_weight=self.trainer.tokens_weight,
+            latency_weight=self.trainer.latency_weight,
+        )
+
     def searched(self) -> tuple[Variable, ...]:
         """What the objective is a function of."""
         return tuple(self.trained.values())
 
     def stepped(self) -> list[Variable]:
         """What a step reads the feedback on; feedback on other texts would be paid for and used by nobody."""
-        groups = [group for group in self.optimizer.param_groups if group.get("use_feedback", True)]
-        return [variable for group in groups for variable in group["params"] if variable.requires_grad]
+        wanted = (variable for variable in self.optimizer.variables() if variable.requires_grad)
+        return [each for each in wanted if self.optimizer.group_of(each).get("use_feedback", True)]
 
     def texts(self) -> dict[str, str]:
         """The trained texts as they are now."""
@@ -146,10 +156,7 @@ class Run:
 
     def load(self, texts: dict[str, str]) -> None:
         """Put texts into the program."""
-        with no_grad():
-            for name, text in texts.items():
-                if self.trained[name].data != text:
-                    self.trained[name].data = text
+        write_texts([self.trained[name] for name in texts], texts.values())
 
     def emit(self, event: Event) -> None:
         """Tell everybody, one event at a time."""
@@ -327,7 +334,7 @@ class Run:
 
     def propose(self) -> None:
         """Have the optimizer change the texts; it chooses among several candidates by the training examples."""
-        if isinstance(self.optimizer, TGD) and self.optimizer.candidates > 1:
+        if self.optimizer.candidates > 1:
             self.optimizer.step(self.objective)
         else:
             self.optimizer.step()
@@ -518,9 +525,15 @@ class Run:
             current_phase.reset(token)
 
     def evaluate(self, phase: Phase, rows: Examples, step: int) -> Evaluation:
-        """Score the texts of now."""
+        """Score the texts of now, and tell it."""
+        found = self.score_texts(phase, rows, step)
+        self.emit(Evaluated(self.phases, phase, step, found))
+        return found
+
+    def score_texts(self, phase: Phase, rows: Examples, step: int) -> Evaluation:
+        """Score the texts of now, as a phase of the run."""
         with self.phase(phase, step, len(rows)) as advance:
-            found = evaluate(
+            return evaluate(
                 self.program,
                 rows,
                 self.loss,
@@ -530,8 +543,6 @@ class Run:
                 timed=self.trainer.latency_weight is not None,
                 on_score=lambda _: advance(),
             )
-        self.emit(Evaluated(self.phases, phase, step, found))
-        return found
 
     @contextlib.contextmanager
     def phase(self, phase: Phase, step: int, total: int) -> Iterator[Callable[[], None]]:

@@ -20,7 +20,7 @@ class SearchRun(Run):
 
     def searched(self) -> tuple[Variable, ...]:
         """The optimizer's parameters, in its order: it may be given some of the program's only."""
-        return tuple(variable for group in self.optimizer.param_groups for variable in group["params"])
+        return tuple(self.optimizer.variables())
 
     def most_steps(self) -> int | None:
         """How many decisions there will be at most; a search ends by itself when nothing is left to try."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from textgrad_engine import dispatch
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
@@ -21,14 +21,16 @@ from textgrad_engine.optim.search.objective import Texts, tokens_of
 from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, answered, run_race
 from textgrad_engine.optim.shrink import Point, pareto
 from textgrad_engine.optim.shrink import shrink as leave_out
+from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import MOST_UNANSWERED
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
+from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.objective import Objective
 
-__all__ = ["ShrinkResult", "shrink"]
+__all__ = ["ShrinkResult", "ashrink", "shrink"]
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def shrink(
         guards=guards,
         clusters=clusters,
     )
-    start = tuple(str(parameter.data) for parameter in objective.parameters)
+    start = texts_now(objective.parameters)
     objective.adopt(start)
     with meter() as used:
         before = objective.evaluation(start, on_score)
@@ -156,9 +158,7 @@ def shrink(
             now, removed[name] = put(found.text), found.removed
             finished = finished and found.finished
         after = races.evaluation(now)
-    with no_grad():
-        for parameter, text in zip(objective.parameters, now):
-            parameter.data = text
+    write_texts(objective.parameters, now)
     return ShrinkResult(
         before=dict(zip(objective.names, start)),
         after=dict(zip(objective.names, now)),
@@ -172,6 +172,31 @@ def shrink(
         ended="budget" if races.spent else "finished" if finished else "tries",
         usage=used.total,
     )
+
+
+async def ashrink(*args: Any, **kwargs: Any) -> ShrinkResult:
+    r"""`shrink` for code that has an event loop of its own; the loop is not blocked.
+
+    When the wait for it is cancelled, nothing more is sent, the program keeps its texts, and the wait is over when that
+    is so.
+
+    Example:
+        >>> import asyncio
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import FunctionModel
+        >>> system = nn.Parameter("Repeat.\nBe kind.", role="system prompt")
+        >>> model = FunctionModel(lambda request: request.messages[-1].text)
+        >>> program = nn.ChatCompletion("{word}", system=system, model=model)
+        >>> rows = [{"word": word, "target": word} for word in ("one", "two", "three", "four")]
+        >>> asyncio.run(ashrink(program, nn.ExactMatch(), rows)).removed
+        {'system': (1,)}
+    """
+
+    def work() -> ShrinkResult:
+        with stopping_on_interrupt():
+            return shrink(*args, **kwargs)
+
+    return await interruptible(work)
 
 
 def _put(texts: Texts, number: int, text: str) -> Texts:

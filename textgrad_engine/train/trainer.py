@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.data import DataLoader, examples_of, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.nn import Module, TextLoss
@@ -207,16 +208,16 @@ class Trainer:
             if isinstance(value, type) or not is_one:
                 raise TypeError(f"fit: {name} should be {wanted}; got {_kind_of(value)}")
         own = {id(parameter) for parameter in program.parameters()}
-        given = [variable for group in optimizer.param_groups for variable in group["params"]]
+        given = optimizer.variables()
         for variable in given:
             if id(variable) not in own:
                 raise ValueError(
-                    f"the optimizer trains {variable._name()}, which is no parameter of the program; "
+                    f"the optimizer trains {label_of(variable)}, which is no parameter of the program; "
                     "make it with program.parameters(), after the program's texts are nn.Parameters"
                 )
             if isinstance(optimizer, Searcher) and not variable.requires_grad:
                 raise ValueError(
-                    f"{variable._name()} does not require grad, and a search changes all of its parameters; "
+                    f"{label_of(variable)} does not require grad, and a search changes all of its parameters; "
                     "leave it out of the optimizer"
                 )
         if not any(variable.requires_grad for variable in given):

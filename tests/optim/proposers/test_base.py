@@ -14,6 +14,9 @@ from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Rewrite, propose
 from textgrad_engine.optim.proposers.base import LateModel, second_parent
+from textgrad_engine.optim.proposers.unaided import Unaided
+from textgrad_engine.optim.search.by_scores import ByScores
+from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.showing import numbered
 from textgrad_engine.templates import fence, nonce_for
 from textgrad_engine.testing import ScriptedModel
@@ -124,6 +127,16 @@ def test_a_rewrite_with_numbers_of_lines_or_a_lone_tag_is_asked_for_once_more() 
     assert "the text has `1| `" in model.requests[1].messages[-1].text
     counted = replace(BRIEF, text="1| Sort.", origins=(None,))
     assert asyncio.run(propose(Rewrite(), counted, ScriptedModel(script[:1]))).text == "1| Sort it."
+
+
+@pytest.mark.parametrize("proposer", [Unaided(), Paraphrase(), ByScores()])
+def test_who_asks_for_another_text_in_any_case_does_not_take_an_empty_one(
+    proposer: Unaided | Paraphrase | ByScores,
+) -> None:
+    """A control that may leave all as it is would be none."""
+    model = ScriptedModel([{"text": "", "reason": "fine as it is"}, {"text": "Sort it.", "reason": ""}])
+    assert asyncio.run(propose(proposer, BRIEF, model)).text == "Sort it."
+    assert "Your last proposal could not be used: the new text is empty" in model.requests[1].messages[-1].text
 
 
 def test_a_patch_of_which_no_edit_keeps_a_contract_is_dropped() -> None:

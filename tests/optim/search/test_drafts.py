@@ -10,7 +10,7 @@ import pytest
 from textgrad_engine import Variable, optim, templates, use_models
 from textgrad_engine.errors import AuthenticationFailed, ContentFiltered
 from textgrad_engine.llm import Request, tokens
-from textgrad_engine.optim import MaxTokens
+from textgrad_engine.optim import MaxTokens, Optimizer
 from textgrad_engine.optim.proposers import Rewrite
 from textgrad_engine.optim.search.by_scores import ByScores, shown_scores
 from textgrad_engine.optim.search.drafts import Desk, Draft, Job
@@ -46,6 +46,16 @@ def test_each_parameter_has_the_contracts_of_its_group() -> None:
     assert MaxTokens(5).describe("x") in words[1]
     assert desk().problem(("Sort.", "Check."), ("Sort.", "one two three four five six seven")) != ""
     assert desk().problem(("Sort.", "Check."), ("one two three four five six seven", "Check.")) == ""
+
+
+def test_what_an_optimizer_has_no_settings_for_keeps_nothing() -> None:
+    """A program has texts that its optimizer does not train, and an optimizer of one's own need not know contracts."""
+    frozen, trained = (Variable(text, requires_grad=True) for text in ("Be kind.", "Sort."))
+    mixed = Desk.of(optim.TGD([trained], max_tokens=5), None, [frozen, trained])
+    long = "one two three four five six seven"
+    assert mixed.problem(("Be kind.", "Sort."), (long, "Sort.")) == ""
+    assert mixed.problem(("Be kind.", "Sort."), ("Be kind.", long)) != ""
+    assert Desk.of(Optimizer([trained], {}), None).problem(("Sort.",), ("",)) == ""
 
 
 def test_feedback_leaves_room_for_what_the_proposer_is_told_beside_it() -> None:

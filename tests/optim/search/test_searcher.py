@@ -49,7 +49,7 @@ class Counting(Searcher):
         self.last, self.number, self.begun = last, 0, 0
 
     def texts(self) -> Texts:
-        return tuple(f"{n}/{self.number}" for n, _ in enumerate(self._variables()))
+        return tuple(f"{n}/{self.number}" for n, _ in enumerate(self.variables()))
 
     def _begin(self, objective: Wanted) -> None:
         super()._begin(objective)

@@ -13,6 +13,7 @@ from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.proposers import Patch
 from textgrad_engine.optim.search.board import Accepted, Begun, Board
+from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.settling import Settling, challenger
@@ -54,7 +55,8 @@ def patch(*edits: Edit, number: int = 3, **more: Any) -> tuple[Found, Variable]:
 
 def settling(board: Board, variable: Variable, objective: Quiet) -> Settling:
     group = {"constraints": (), "max_tokens": 100}
-    shop = Workshop((variable,), (group,), None, Patch(), 5, 1, None)
+    desk = Desk((variable,), (group,), None)
+    shop = Workshop(desk, Patch(), momentum=5, feedback_batch_size=1, allowance=None)
     return Settling(board, shop, objective, {name: n for n, name in enumerate(objective.val)})  # type: ignore[arg-type]
 
 

@@ -17,6 +17,7 @@ from textgrad_engine.optim.patch import Edit, apply_patch, origins_of_rewrite
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
+from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.race import ACCEPT, AT_THE_END, MANY
@@ -133,11 +134,14 @@ class Known:
         return [[(self.after if at else self.before)[n] for n in positions] for at in range(len(candidates))]
 
 
+def workshop(text: str) -> Workshop:
+    desk = Desk((Variable(text, role="prompt"),), ({"constraints": (), "max_tokens": 99},), None)
+    return Workshop(desk, Patch(), momentum=3, feedback_batch_size=4, allowance=96)
+
+
 def settled(objective: Known, text: str, pool: int) -> Found:
     """Race a text against "a, b", with so many examples in use."""
-    shop = Workshop(
-        (Variable("a\nb", role="prompt"),), ({"constraints": (), "max_tokens": 99},), None, Patch(), 3, 4, 96
-    )
+    shop = workshop("a\nb")
     board = Board(("a\nb",), ((None, None),), val={n: objective.before[n] for n in range(pool)}, limits=(0.0, 1.0))
     found = Found(1, "rival", board.texts, board.origins, (text,), ((None,) * len(text.split("\n")),))
     return shop.rival(objective, board, found, (), "0")  # type: ignore[arg-type]
@@ -205,9 +209,7 @@ class Strange(Known):
 def test_a_line_goes_only_when_all_that_may_be_run_was_run(gained: int, lost: int, kept: bool) -> None:
     """It may be of use for one example in a hundred, and failures that come out right by chance hide that."""
     objective = Strange(96, gained, lost)
-    shop = Workshop(
-        (Variable("a\nb", role="prompt"),), ({"constraints": (), "max_tokens": 99},), None, Patch(), 3, 4, 96
-    )
+    shop = workshop("a\nb")
     text, origins = apply_patch("a", [None], [Edit("add", 1, "b", "why", (1,), "1.1")], [ITEMS[0].evidence], 1)
     entry = Accepted(0, "1.1", (0,))
     board = Board((text,), (tuple(origins),), val=dict(objective.before), limits=(0.0, 1.0), accepted=[entry])
@@ -220,7 +222,7 @@ def test_a_line_goes_only_when_all_that_may_be_run_was_run(gained: int, lost: in
 def test_edits_that_were_refused_one_by_one_are_not_kept_for_a_good_beginning() -> None:
     """All failures come first and are repaired: a patch would have won by then, edits in company are run further."""
     objective = Strange(96, gained=16, lost=0)
-    shop = Workshop((Variable("a", role="prompt"),), ({"constraints": (), "max_tokens": 99},), None, Patch(), 3, 4, 96)
+    shop = workshop("a")
     board = Board(("a",), ((None,),), val=dict(objective.before), limits=(0.0, 1.0))
     refused = tuple(Refused(0, Edit("add", 1, text, "why", (1,)), (ITEMS[0].evidence,)) for text in "bc")
     found = shop.union(objective, board, 2, refused, "0")  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ __all__ = [
     "Proposer",
     "ask",
     "ask_for_text",
+    "patched",
     "propose",
     "second_parent",
     "shared_slots",
@@ -258,6 +259,20 @@ class LateModel:
             return at_most
 
 
+def patched(brief: Brief, edits: Sequence[Edit], evidence: Sequence[Evidence] | None = None) -> Proposal:
+    """The proposal that edits of the brief's text make; those without an id get one of the brief's step.
+
+    Args:
+        brief: what the proposal is for.
+        edits: the edits.
+        evidence: what their numbers of feedback speak of; None for the brief's items.
+    """
+    own = stamped(edits, brief.step)
+    shown = [item.evidence for item in brief.items] if evidence is None else evidence
+    text, origins = apply_patch(brief.text, brief.origins, own, shown, brief.step)
+    return Proposal(text, tuple(origins), tuple(own))
+
+
 def second_parent(brief: Brief) -> tuple[str, tuple[Origin | None, ...]]:
     """The best of the other candidates, with the origins of its lines; of equals the first, unscored ones last.
 
@@ -290,7 +305,13 @@ def shared_slots(brief: Brief, problem: str) -> dict[str, Any]:
 
 
 async def ask_for_text(
-    model: Model, prompt_name: str, slots: dict[str, Any], brief: Brief, evidence: Sequence[Evidence] = ()
+    model: Model,
+    prompt_name: str,
+    slots: dict[str, Any],
+    brief: Brief,
+    evidence: Sequence[Evidence] = (),
+    *,
+    may_stay: bool = False,
 ) -> Proposal:
     """Put a prompt that asks for a whole new text to a model, and take its answer for a proposal.
 
@@ -300,6 +321,8 @@ async def ask_for_text(
         slots: what it says.
         brief: what the proposal is for.
         evidence: the feedback that every new line is to name.
+        may_stay: whether the prompt says that an empty text proposes nothing, as an empty list of edits does. Where it
+            asks for another text in any case, an empty one is none that could be used.
 
     Raises:
         ModelError: there is no answer, or none in the form that is asked for.
@@ -310,6 +333,8 @@ async def ask_for_text(
     text = unwrapped(str(body["text"]), shown).strip("\n")
     if found := left_over(text, shown):
         raise ContractError(f"the text has `{found}`, which is only how texts are shown; leave it out")
+    if may_stay and not text.strip():
+        return Proposal(brief.text, brief.origins)
     if text == brief.text.strip("\n"):  # line ends around the text are no change
         text = brief.text
     origins = origins_of_rewrite(brief.text, brief.origins, text, body["reason"], evidence, brief.step)

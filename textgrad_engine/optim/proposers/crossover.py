@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.patch import PATCH_SCHEMA, Origin, apply_patch, edits_from, stamped
-from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, second_parent, shared_slots
+from textgrad_engine.optim.patch import PATCH_SCHEMA, Origin, edits_from
+from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, second_parent, shared_slots
 from textgrad_engine.optim.rebase import fold
 from textgrad_engine.optim.showing import marked, numbered
 
@@ -55,10 +55,9 @@ class Crossover:
         body = await ask(model, "optimizer_crossover", "patch", PATCH_SCHEMA, slots)
         feedback, shown = len(brief.items), [brief.text, other]
         made, problems = edits_from(body, lines=len(lines), feedback=feedback, max_edits=limit, shown=shown)
-        edits = stamped(made, brief.step)
-        evidence = [item.evidence for item in brief.items]
-        text, origins = apply_patch(brief.text, brief.origins, edits, evidence, brief.step)
-        found = Proposal(text, _with_evidence(text, origins, brief.step, others, other_origins), tuple(edits))
+        found = patched(brief, made)
+        origins = _with_evidence(found.text, found.origins, brief.step, others, other_origins)
+        found = replace(found, origins=origins)
         if problems:
             raise Flawed(problems, found)
         return found

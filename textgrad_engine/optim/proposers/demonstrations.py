@@ -13,8 +13,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import broken
 from textgrad_engine.optim.demos import Demo, by_label, by_likeness
-from textgrad_engine.optim.patch import apply_patch, stamped
-from textgrad_engine.optim.proposers.base import Brief, Proposal
+from textgrad_engine.optim.proposers.base import Brief, Proposal, patched
 
 __all__ = ["Demonstrations", "refuse_demonstrations"]
 
@@ -87,9 +86,7 @@ class Demonstrations:
         names = ", ".join(demo.example for demo in chosen if demo.example)
         reason = f"shows solved examples{f' ({names})' if names else ''}"
         found_edits, _ = edits_between(brief.text, text)
-        edits = stamped([replace(edit, reason=reason) for edit in found_edits], brief.step)
-        after, origins = apply_patch(brief.text, brief.origins, edits, (), brief.step)
-        return Proposal(after, tuple(origins), tuple(edits))
+        return patched(brief, [replace(edit, reason=reason) for edit in found_edits])
 
     def _ranked(self, brief: Brief, demos: Sequence[Demo]) -> list[Demo]:
         if self.select == "label":

@@ -14,8 +14,8 @@ from textgrad_engine.dispatch import aside
 from textgrad_engine.errors import ConfigError, ContractError
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.patch import Edit, apply_patch, edits_from, stamped
-from textgrad_engine.optim.proposers.base import Brief, Proposal
+from textgrad_engine.optim.patch import Edit, edits_from
+from textgrad_engine.optim.proposers.base import Brief, Proposal, patched
 from textgrad_engine.optim.showing import numbered
 
 __all__ = ["Human"]
@@ -70,8 +70,7 @@ class Human:
             )
         async with _turns.get():
             edits = await aside(lambda: _dialog(brief, problem, source, shown))
-        text, origins = apply_patch(brief.text, brief.origins, edits, (), brief.step)
-        return Proposal(text, tuple(origins), tuple(edits))
+        return patched(brief, edits)
 
 
 def _dialog(brief: Brief, problem: str, source: TextIO, shown: TextIO) -> list[Edit]:
@@ -87,7 +86,7 @@ def _dialog(brief: Brief, problem: str, source: TextIO, shown: TextIO) -> list[E
             else:
                 entries.append(entry)
         reason = _read("Why? (for the record; may be empty) ", source, shown).strip() if entries else ""
-    return stamped(_checked([{**entry, "reason": reason or "by hand"} for entry in entries], brief), brief.step)
+    return _checked([{**entry, "reason": reason or "by hand"} for entry in entries], brief)
 
 
 def _question(brief: Brief, problem: str) -> str:

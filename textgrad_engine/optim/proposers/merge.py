@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
-from textgrad_engine.optim.patch import Origin, apply_patch, stamped
-from textgrad_engine.optim.proposers.base import Brief, Proposal, second_parent
+from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.proposers.base import Brief, Proposal, patched, second_parent
 from textgrad_engine.optim.rebase import rebase
 
 __all__ = ["Merge"]
@@ -40,7 +40,6 @@ class Merge:
         theirs, evidence = edits_between(self.base, other, other_origins)
         base_origins = self.origins or (None,) * (self.base.count("\n") + 1)
         rebased = rebase(theirs, self.base, brief.text, base_origins, brief.origins)
-        edits = stamped(rebased.edits, brief.step)
-        text, origins = apply_patch(brief.text, brief.origins, edits, evidence, brief.step)
+        found = patched(brief, rebased.edits, evidence)
         # The origins name the feedback; as numbers it would be taken for the brief's.
-        return Proposal(text, tuple(origins), tuple(replace(edit, feedback=()) for edit in edits))
+        return replace(found, edits=tuple(replace(edit, feedback=()) for edit in found.edits))

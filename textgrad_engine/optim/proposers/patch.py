@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.patch import PATCH_SCHEMA, apply_patch, edits_from, stamped
-from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, shared_slots
+from textgrad_engine.optim.patch import PATCH_SCHEMA, edits_from
+from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, shared_slots
 from textgrad_engine.optim.showing import numbered
 
 __all__ = ["Patch"]
@@ -48,10 +48,7 @@ class Patch:
             max_edits=limit,
             shown=[brief.text, *brief.examples],
         )
-        edits = stamped(made, brief.step)
-        evidence = [item.evidence for item in brief.items]
-        text, origins = apply_patch(brief.text, brief.origins, edits, evidence, brief.step)
-        found = Proposal(text, tuple(origins), tuple(edits))
+        found = patched(brief, made)
         if problems:
             raise Flawed(problems, found)
         return found

@@ -12,10 +12,21 @@ __all__ = ["Rewrite"]
 
 @dataclass(frozen=True)
 class Rewrite:
-    """Asks a model for the whole new text (TextGrad, arXiv 2406.07496)."""
+    """Asks a model for the whole new text (TextGrad, arXiv 2406.07496).
+
+    Where no change would help, the model says so by an empty text, so that words to that effect do not become the text.
+
+    Example:
+        >>> import asyncio
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> model = ScriptedModel([{"text": "", "reason": "It says all that the feedback asks for."}])
+        >>> brief = Brief(role="prompt", text="Sort.", origins=(None,))
+        >>> asyncio.run(Rewrite().propose(brief, model, "")).text
+        'Sort.'
+    """
 
     async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
         """Ask for the new text; see `Proposer` for errors."""
         slots = shared_slots(brief, problem) | {"text": brief.text, "examples": list(brief.examples)}
         evidence = [item.evidence for item in brief.items]
-        return await ask_for_text(model, "optimizer_rewrite", slots, brief, evidence)
+        return await ask_for_text(model, "optimizer_rewrite", slots, brief, evidence, may_stay=True)

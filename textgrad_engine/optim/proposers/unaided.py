@@ -17,7 +17,7 @@ MOST_SHOWN = 4
 class Unaided:
     """Asks a model for the best text for its role. It is told of no feedback, and shown what was tried before.
 
-    `Rewrite` is told to keep what the feedback does not speak against, and to give the text as it was where no change
+    `Rewrite` is told to keep what the feedback does not speak against, and to leave the text as it is where no change
     would help. A model that obeys changes nothing where there is no feedback, and is no control for one that has it.
     """
 

@@ -86,10 +86,19 @@ class Desk:
     model: str | Model | None
 
     @classmethod
-    def of(cls, optimizer: Optimizer, model: str | Model | None) -> Desk:
-        """The desk of an optimizer whose groups have the settings of `optim.settings.shared`."""
-        pairs = [(variable, group) for group in optimizer.param_groups for variable in group["params"]]
-        return cls(tuple(variable for variable, _ in pairs), tuple(group for _, group in pairs), model)
+    def of(cls, optimizer: Optimizer, model: str | Model | None, variables: Sequence[Variable] | None = None) -> Desk:
+        """The desk of an optimizer.
+
+        Args:
+            optimizer: whose groups say what is asked for, and what a text must keep.
+            model: who is asked.
+            variables: what the texts are of, in this order; None for the optimizer's parameters. Of others it has no
+                settings.
+        """
+        own = optimizer.variables()
+        known = {id(variable) for variable in own}
+        every = tuple(own if variables is None else variables)
+        return cls(every, tuple(optimizer.group_of(each) if id(each) in known else {} for each in every), model)
 
     def brief(self, candidate: Candidate, parameter: int, *, step: int, max_edits: int = 4, **more: Any) -> Brief:
         """What a proposer is told about one parameter of a candidate.
@@ -143,8 +152,10 @@ class Desk:
         return LateModel(self.model).room(self.groups[parameter]["max_feedback_tokens"], [*beside, fixed])
 
     def contracts(self, parameter: int) -> tuple[Contract, ...]:
-        """What the texts of a parameter must keep."""
+        """What the texts of a parameter must keep; nothing where its group does not have the settings for it."""
         group = self.groups[parameter]
+        if not {"constraints", "max_tokens"} <= group.keys():
+            return ()
         return contracts_for(group["constraints"], group["max_tokens"])
 
     def problem(self, before: Texts, after: Texts) -> str:

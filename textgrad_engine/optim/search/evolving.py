@@ -18,6 +18,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.population import Candidate, Population
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.texts import texts_now
 
 __all__ = ["Outcome", "PopulationSearcher", "lost"]
 
@@ -159,8 +160,8 @@ class PopulationSearcher(Searcher):
     def _begin(self, objective: Objective) -> None:
         super()._begin(objective)
         self._desk = Desk.of(self, self.model)
-        variables = self._variables()
-        texts = tuple(str(variable.data) for variable in variables)
+        variables = self.variables()
+        texts = texts_now(variables)
         train, val = tuple(objective.train), tuple(objective.val)
         held = self._population
         now = (texts, train, val, objective.digest)
@@ -190,8 +191,7 @@ class PopulationSearcher(Searcher):
             self._best = outcome.leads
             best = self.population.candidates[self._best]
             objective.adopt(best.texts)
-            for variable, text, own in zip(self._variables(), best.texts, best.origins):
-                self.state.setdefault(variable, {})["origins"] = (text, list(own))
+            self._note_origins(zip(self.variables(), best.texts, best.origins))
             changes = (*changes, *self._inherited(draft, before, best.texts))
         return Decision(
             number=draft.number,
@@ -213,6 +213,6 @@ class PopulationSearcher(Searcher):
         written = {each.parameter for each in draft.written}
         return tuple(
             Change(variable, old, new, (), (), 0, "")
-            for n, (variable, old, new) in enumerate(zip(self._variables(), before, after))
+            for n, (variable, old, new) in enumerate(zip(self.variables(), before, after))
             if old != new and n not in written
         )

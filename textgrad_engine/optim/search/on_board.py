@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.searcher import Searcher
+from textgrad_engine.optim.texts import texts_now
 
 __all__ = ["BoardSearcher"]
 
@@ -63,8 +64,8 @@ class BoardSearcher(Searcher):
 
     def _take_up(self, objective: Objective) -> bool:
         """See that there is a board about the texts of now and the examples of an objective; say whether it is new."""
-        variables = self._variables()
-        texts = tuple(str(variable.data) for variable in variables)
+        variables = self.variables()
+        texts = texts_now(variables)
         examples = (tuple(objective.train), tuple(objective.val))
         held = self._board
         if held is not None and (held.texts, held.examples, held.digest) == (texts, examples, objective.digest):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
@@ -15,6 +16,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.settings import proposer_of
+from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.optim.transforms.base import forgetful
 
 __all__ = ["Decision", "Searcher"]
@@ -111,7 +113,7 @@ class Searcher(Optimizer):
             else:
                 self.steps += 1
                 self.changes = list(self.decided.changes)
-                self._write(self.texts())
+                write_texts(self.variables(), self.texts())
         return self.decided
 
     @property
@@ -144,9 +146,8 @@ class Searcher(Optimizer):
     def room_to_grow(self) -> float:
         """Tokens that all texts may gain, by their groups' limits."""
         room = 0
-        for group in self.param_groups:
-            for variable in group["params"]:
-                room += max(0, group.get("max_tokens", 0) - tokens.count(str(variable.data)))
+        for variable in self.variables():
+            room += max(0, self.group_of(variable).get("max_tokens", 0) - tokens.count(str(variable.data)))
         return room
 
     def most_told(self) -> float:
@@ -189,11 +190,11 @@ class Searcher(Optimizer):
         Raises:
             ValueError: it is about other parameters.
         """
-        own = self._variables()
+        own = self.variables()
         if [id(variable) for variable in objective.parameters] != [id(variable) for variable in own]:
             raise ValueError(
-                f"the objective is about {', '.join(v._name() for v in objective.parameters)}, and the optimizer "
-                f"trains {', '.join(v._name() for v in own)}; make both with program.parameters(), or the objective "
+                f"the objective is about {', '.join(label_of(v) for v in objective.parameters)}, and the optimizer "
+                f"trains {', '.join(label_of(v) for v in own)}; make both with program.parameters(), or the objective "
                 "with parameters=[...], those of the optimizer in its order"
             )
         self._objective = objective
@@ -202,9 +203,3 @@ class Searcher(Optimizer):
     def _decide(self, objective: Objective) -> Decision | None:
         """Decide about the next proposal; None when nothing is left to try."""
         raise NotImplementedError(f"{type(self).__name__} needs a `_decide`")
-
-    def _write(self, texts: Texts) -> None:
-        with no_grad():
-            for variable, text in zip(self._variables(), texts):
-                if variable.data != text:
-                    variable.data = text

@@ -117,14 +117,14 @@ class Settling:
         if not any(map(board.can_gain, gained)):
             return False, "what it gains was gained by another patch in the meantime", found.changes
         wanted = self._still_wanted(found, gained)
-        there, disputed = moved(wanted, self._shop.variables, board.texts, board.origins)
+        there, disputed = moved(wanted, self._shop.desk.variables, board.texts, board.origins)
         if there.texts == board.texts:
             return False, "another patch has said the same in the meantime", found.changes
         if disputed:
             board.rivals.append(self._rival(found, race))
             why = f"{race.in_words}, but the same lines were changed in the meantime: the two are raced"
             return False, why, found.changes
-        if problem := self._shop.problem(board.texts, there.texts):
+        if problem := self._shop.desk.problem(board.texts, there.texts):
             return False, f"dropped with what was kept in the meantime: {problem}", found.changes
         if refusal := self._objective.refusal(board.texts, there.texts, found.number):
             return self._refused(there.changes, refusal)
@@ -134,7 +134,7 @@ class Settling:
 
     def _still_wanted(self, found: Found, gained: Sequence[int]) -> Found:
         """A winner without the edits whose gains were gained in the meantime: what is nearest to who asked for them."""
-        board, variables, wanted = self._board, self._shop.variables, []
+        board, variables, wanted = self._board, self._shop.desk.variables, []
         for change in found.changes:
             for placed in edits_of(replace(found, changes=(change,)), variables):
                 support = support_of(self._objective, change, placed[1])
@@ -207,7 +207,7 @@ class Settling:
                 self._board.history.append(Tried(entry.parameter, repr(text), outcome, removed=True))
 
     def _number(self, change: Change) -> int:
-        return next(n for n, variable in enumerate(self._shop.variables) if variable is change.variable)
+        return next(n for n, variable in enumerate(self._shop.desk.variables) if variable is change.variable)
 
 
 def challenger(rival: Rival, number: int, variables: Sequence[Variable]) -> Found:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
-from textgrad_engine import dispatch, ops, templates
-from textgrad_engine.autograd import Variable
+from textgrad_engine import ops, templates
 from textgrad_engine.errors import UNANSWERED
-from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.gather import gather
-from textgrad_engine.optim.patch import Edit, Evidence, apply_patch, stamped
-from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
-from textgrad_engine.optim.proposers.base import LateModel
+from textgrad_engine.optim.patch import Edit, Evidence, apply_patch
+from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
+from textgrad_engine.optim.proposers.base import patched
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.credit import credit, shares
-from textgrad_engine.optim.search.drafts import Desk
+from textgrad_engine.optim.search.drafts import Desk, Job
 from textgrad_engine.optim.search.found import Found, Kind
 from textgrad_engine.optim.search.hearing import Share
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
@@ -47,7 +43,7 @@ from textgrad_engine.optim.search.sparing import is_better, spared
 from textgrad_engine.optim.telling import history_of
 from textgrad_engine.optim.transforms import Gathered
 
-__all__ = ["Workshop", "in_edits", "is_shorter", "support_of", "ties"]
+__all__ = ["Workshop", "in_edits", "is_shorter", "support_of", "support_of_all", "ties"]
 
 
 @dataclass(frozen=True)
@@ -74,18 +70,14 @@ class Workshop:
     """What all lanes share.
 
     Attributes:
-        variables: the parameters.
-        groups: for each parameter the settings of its group.
-        model: asks this model for patches; None stands for the optimizer of `use_models`.
+        desk: where patches are asked for.
         proposer: makes the patches.
         momentum: so many entries of the history are shown to a proposer.
         feedback_batch_size: so many examples may share one feedback call.
         allowance: at most so many examples in a race; None for all.
     """
 
-    variables: tuple[Variable, ...]
-    groups: tuple[Mapping[str, Any], ...]
-    model: str | Model | None
+    desk: Desk
     proposer: Proposer
     momentum: int
     feedback_batch_size: int
@@ -114,21 +106,21 @@ class Workshop:
         briefs: dict[int, Brief] = {}
         wanted = {n: share for n, share in enumerate(shares(credit(said.gradients), max_edits)) if share}
         best = Candidate(board.texts, board.origins)
-        roles = [variable.role for variable in self.variables]
+        roles = [variable.role for variable in self.desk.variables]
         past = {n: history_of(board.history, n, board.texts, roles, self.momentum) for n in wanted}
-        heard = [self._desk.heard(said.gradients[n], best, n, number, past[n]) for n in wanted]
+        heard = [self.desk.heard(said.gradients[n], best, n, number, past[n]) for n in wanted]
         for (n, share), shown in zip(wanted.items(), gather(heard)):
             if isinstance(shown, str):
                 found = replace(found, problems=(*found.problems, shown), lost=True)
             elif shown.items:
                 briefs[n] = self._brief(board, n, shown, share, number)
         found = self._ask(found, briefs)
-        support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
+        support = support_of_all(objective, found)
         first = objective.near(support or positions, board.failing)[:GLANCE]
         then = objective.near(support or positions, board.right)[:GLANCE]
-        looked = [] if self.problem(found.base, found.texts) else [*first, *then]
+        looked = [] if self.desk.problem(found.base, found.texts) else [*first, *then]
         racing = self._racing(objective, board, Course(seed, first, then, batch=2 * BATCH))
-        found = proven(objective, self.variables, found, looked, racing)
+        found = proven(objective, self.desk.variables, found, looked, racing)
         return self._unless_worse(objective, board, found, support or positions, seed)
 
     def _racing(self, objective: Objective, board: Board, course: Course) -> Racing:
@@ -157,7 +149,7 @@ class Workshop:
         def wins(rest: Found) -> bool:
             return is_better(rest) or ties(rest)
 
-        return spared(objective, self.variables, race(found), race, wins)
+        return spared(objective, self.desk.variables, race(found), race, wins)
 
     def tidying(self, objective: Objective, board: Board, number: int, seed: str) -> Found:
         """Ask to have lines removed that say the same; patches that did not know of each other were put together."""
@@ -205,7 +197,7 @@ class Workshop:
         """Try edits together that were refused one by one, for which reason a good beginning is no proof."""
         texts, origins = list(board.texts), list(board.origins)
         changes = []
-        for n, variable in enumerate(self.variables):
+        for n, variable in enumerate(self.desk.variables):
             last = texts[n].count("\n") + 1
             edits: list[Edit] = []
             evidence: list[Evidence] = []
@@ -222,18 +214,10 @@ class Workshop:
         found = replace(
             self._nothing(board, number, "union"), texts=tuple(texts), origins=tuple(origins), changes=tuple(changes)
         )
-        support = [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
+        support = support_of_all(objective, found)
         first = objective.near(support, board.failing)[:GLANCE]
         racing = self._racing(objective, board, Course(seed, first, batch=2 * BATCH, least=MANY))
-        return trimmed_race(objective, self.variables, found, racing)
-
-    def problem(self, before: Texts, after: Texts) -> str:
-        """What is wrong with texts by their contracts; "" when they keep them."""
-        return self._desk.problem(before, after)
-
-    @functools.cached_property
-    def _desk(self) -> Desk:
-        return Desk(self.variables, self.groups, self.model)
+        return trimmed_race(objective, self.desk.variables, found, racing)
 
     def _nothing(self, board: Board, number: int, kind: Kind) -> Found:
         return Found(number, kind, board.texts, board.origins, board.texts, board.origins)
@@ -247,7 +231,7 @@ class Workshop:
         number: int,
     ) -> Brief:
         best = Candidate(board.texts, board.origins)
-        return self._desk.brief(
+        return self.desk.brief(
             best,
             n,
             step=number,
@@ -259,28 +243,19 @@ class Workshop:
 
     def _ask(self, found: Found, briefs: Mapping[int, Brief]) -> Found:
         """Ask for proposals for several parameters at once; one that is lost costs the others nothing."""
-        model = LateModel(self.model)
-
-        async def one(brief: Brief) -> Proposal | str:
-            try:
-                return in_edits(await propose(self.proposer, brief, model), brief)
-            except UNANSWERED as error:
-                return f"the optimizer gave no answer: {type(error).__name__}: {error}"
-
-        async def ask() -> list[Proposal | str]:
-            return await asyncio.gather(*(one(brief) for brief in briefs.values()))
-
         if not briefs:
             return replace(found, lost=found.lost or (bool(found.problems) and not found.feedback))
         texts, origins = list(found.base), list(found.base_origins)
         changes, problems = [], list(found.problems)
-        for (n, brief), made in zip(briefs.items(), dispatch.run(ask, label="the proposals of a search")):
-            if isinstance(made, str):
-                problems.append(made)
+        answers = self.desk.ask([Job(self.proposer, brief) for brief in briefs.values()])
+        for (n, brief), answer in zip(briefs.items(), answers):
+            if isinstance(answer, str):
+                problems.append(answer)
                 continue
+            made = in_edits(answer, brief)
             texts[n], origins[n] = made.text, made.origins
             told = brief.items, brief.left_out
-            changes.append(Change(self.variables[n], brief.text, made.text, made.edits, *told, made.problem))
+            changes.append(Change(self.desk.variables[n], brief.text, made.text, made.edits, *told, made.problem))
         return replace(
             found,
             texts=tuple(texts),
@@ -291,13 +266,13 @@ class Workshop:
         )
 
     def _changes(self, before: Texts, after: Texts) -> tuple[Change, ...]:
-        pairs = zip(self.variables, before, after)
+        pairs = zip(self.desk.variables, before, after)
         return tuple(Change(variable, old, new, (), (), 0, "") for variable, old, new in pairs if old != new)
 
     def _raced(self, objective: Objective, board: Board, found: Found, course: Course) -> Found:
         if found.texts == found.base:
             return found
-        if problem := self.problem(found.base, found.texts):
+        if problem := self.desk.problem(found.base, found.texts):
             return replace(found, dropped=problem)
         both = [found.base, found.texts]
         scores = answered(lambda some: objective.matrix(both, some))
@@ -379,9 +354,12 @@ def in_edits(made: Proposal, brief: Brief) -> Proposal:
         asked = [evidence[number - 1] for number in edit.feedback] if edit.op != "remove" else shown
         numbers = tuple(shown.index(each) + 1 for each in asked if each in shown)
         own.append(replace(edit, reason=edit.reason or reason, feedback=numbers, id=""))
-    own = stamped(own, brief.step)
-    text, origins = apply_patch(brief.text, brief.origins, own, shown, brief.step)
-    return replace(made, text=text, origins=tuple(origins), edits=tuple(own))
+    return replace(patched(brief, own), problem=made.problem)
+
+
+def support_of_all(objective: Objective, found: Found) -> list[int]:
+    """The training examples that asked for the edits of a proposal, by position, edit after edit."""
+    return [n for change in found.changes for edit in change.edits for n in support_of(objective, change, edit)]
 
 
 def support_of(objective: Objective, change: Change, edit: Edit) -> tuple[int, ...]:

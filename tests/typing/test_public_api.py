@@ -1,0 +1,131 @@
+"""What a type checker knows of the public API; CI runs mypy over this file, and pytest runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, assert_type
+
+import textgrad_engine as tg
+from textgrad_engine import data, func, llm, nn, ops, optim
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import ShrinkResult, ashrink
+
+ROWS = [{"word": word, "target": word} for word in ("one", "two", "three", "four")]
+
+
+class Echo(nn.Module):
+    """A program as users write it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+
+    def forward(self, word: str) -> tg.Variable:
+        return self.chat(word=word)
+
+
+class Loud(tg.Function):
+    """A function as users write it."""
+
+    @staticmethod
+    def forward(text: tg.Variable) -> tg.Variable:
+        return tg.Variable(text.data.upper(), role=text.role)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: tg.Variable) -> tg.Variable:
+        return grad_out
+
+
+class Mine:
+    """A model of one's own is one by its shape."""
+
+    name = "mine"
+
+    async def complete(self, request: llm.Request) -> llm.Completion:
+        assert_type(request.messages[-1].text, str)
+        return llm.Completion(text="yes", finish_reason="stop")
+
+
+def echo(request: llm.Request) -> str:
+    """Answers what it is asked."""
+    return request.messages[-1].text
+
+
+def test_values_and_the_graph() -> None:
+    """Variables, their feedback, and where it comes from."""
+    prompt = tg.Variable("Hi", role="prompt", requires_grad=True)
+    whole = prompt + "!"
+    assert_type(whole, tg.Variable)
+    assert_type(str(whole), str)
+    assert_type(prompt.grad, list[tg.Variable])
+    assert_type(prompt.is_leaf, bool)
+    whole.backward("shorter", retain_graph=True)
+    found = tg.autograd.grad([whole], [prompt], ["longer"])
+    assert_type(found, tuple[list[tg.Variable] | None, ...])
+    assert_type(tg.autograd.get_gradient_edge(whole), tg.autograd.GradientEdge)
+    handle = prompt.register_hook(lambda gradient: None)
+    handle.remove()
+    assert [item.data for item in prompt.grad] == ["shorter"]
+
+
+def test_operations_and_transforms() -> None:
+    """Functions of texts, and functions of functions."""
+    assert_type(ops.join(["a", tg.Variable("b")], sep=", "), tg.Variable)
+    assert_type(ops.split("a b", sep=" "), list[tg.Variable])
+    score, why = ops.exact_match_evaluator(tg.Variable("a"), "a")
+    assert_type(score, tg.Variable)
+    assert_type(why, tg.Variable)
+    assert_type(func.vmap(lambda a: a + "!"), Callable[..., Any])
+    assert_type(func.pmap(len)(["a", "bc"]), list[int])
+    assert Loud.apply(tg.Variable("a")).data == "A"
+
+
+def test_evaluation_training_and_shrinking() -> None:
+    """What comes of the examples."""
+    program = Echo()
+    model: llm.Model = FunctionModel(echo)
+    mine: llm.Model = Mine()
+    with tg.use_models(forward=model, judge=mine), tg.budget(calls=1_000) as spent:
+        assert_type(nn.ExactMatch()(program.chat(word="one"), "one"), tg.Variable)
+        evaluation = tg.evaluate(program, ROWS, nn.ExactMatch())
+        assert_type(evaluation, tg.Evaluation)
+        assert_type(evaluation.mean, float)
+        assert_type(evaluation.scores, tuple[float | None, ...])
+        comparison = tg.compare(evaluation, evaluation)
+        assert_type(comparison, tg.Comparison)
+        assert_type(comparison.difference, float)
+        result = tg.Trainer(max_steps=1).fit(
+            program, nn.ExactMatch(), optim.PatchSearch(program.parameters()), ROWS, ROWS
+        )
+        assert_type(result, tg.TrainResult)
+        assert_type(result.best, dict[str, str])
+        assert_type(asyncio.run(ashrink(program, nn.ExactMatch(), ROWS)), ShrinkResult)
+    assert spent.spent.calls > 0
+
+
+def test_parameters_optimizers_and_data() -> None:
+    """Modules and what is made of them."""
+    program = Echo()
+    for name, parameter in program.named_parameters():
+        assert_type(name, str)
+        assert_type(parameter, nn.Parameter)
+    optimizer = optim.TGD(program.parameters(), None, ["be brief"], 4)
+    optimizer.zero_grad()
+    first, second = data.random_split(ROWS, [0.5, 0.5], seed=0)
+    assert_type(first, data.Subset[dict[str, str]])
+    for batch in data.DataLoader(second, batch_size=2):
+        assert_type(batch, list[dict[str, str]])
+
+
+async def check_awaited(program: nn.Module, loss: tg.Variable, optimizer: optim.Optimizer) -> None:
+    """What is awaited gives what its twin gives; this is checked, and not run."""
+    assert_type(await loss.abackward(), None)
+    assert_type(await tg.abackward([loss]), None)
+    assert_type(await tg.autograd.agrad(loss, loss), tuple[list[tg.Variable] | None, ...])
+    assert_type(await tg.aevaluate(program, ROWS, nn.ExactMatch()), tg.Evaluation)
+    assert_type(await tg.Trainer().afit(program, nn.ExactMatch(), optimizer, ROWS, ROWS), tg.TrainResult)

@@ -1,0 +1,110 @@
+"""Many candidates on many examples at once: nested `vmap`, for programs that are made of the library's modules alone.
+
+`vmap` runs a program once for all, so it may be used where a program does for every example what it does for one. Of a
+`forward` that somebody wrote nobody can tell: inside `vmap` a field is a Variable that stands for many texts, and a
+comparison with it is by identity. The library's own modules only compute with what they are given, and so do its
+losses; a Metric's function is called with each example's own texts.
+
+What does not depend on the candidate, such as the answers of a first prompt that is not trained, is asked for once for
+all candidates. Each value keeps a place of its own in the grid, so one lost answer costs one score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from textgrad_engine import templates
+from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.layers import LAYERS
+from textgrad_engine.func import functional_call, vmap
+from textgrad_engine.func.vmap import VmapLayer
+from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Sequential
+from textgrad_engine.train.calling import Score
+
+__all__ = ["Row", "is_uniform", "run_grid", "same_shape", "same_slots"]
+
+Row = tuple[str, dict[str, Any], Any]
+"""An example: its id, the program's arguments, and its target."""
+
+
+def is_uniform(program: Module, loss: Callable[..., Any]) -> bool:
+    """Whether a program and its loss do the same for all examples: they are the library's own modules, without hooks.
+
+    Args:
+        program: the program.
+        loss: its loss.
+
+    Example:
+        >>> chat = ChatCompletion("{word}", system="Say it.")
+        >>> is_uniform(Sequential(chat), ExactMatch()), is_uniform(chat, lambda prediction, target: 1)
+        (True, False)
+    """
+    return all(_is_one_of((ChatCompletion, Sequential), module) for module in program.modules()) and _is_one_of(
+        (ExactMatch, Metric, Judge), loss
+    )
+
+
+def _is_one_of(types: tuple[type[Module], ...], module: Any) -> bool:
+    """Whether it is of one of these types itself, and nothing else runs when it is called."""
+    if type(module) not in types:
+        return False
+    return not (module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+
+
+def same_shape(rows: Sequence[Row]) -> bool:
+    """Whether examples can be put into one batch: all have the same fields, of text, and text or nothing as target."""
+    fields = list(rows[0][1])
+    texts = all(list(row[1]) == fields and all(isinstance(value, str) for value in row[1].values()) for row in rows)
+    return texts and (all(isinstance(row[2], str) for row in rows) or all(row[2] is None for row in rows))
+
+
+def same_slots(candidates: Sequence[Sequence[str]]) -> bool:
+    """Whether the texts of candidates have the same slots in the same places, which are looked up once for all."""
+    slots = [[set(templates.slots_of(text)) for text in texts] for texts in candidates]
+    return all(each == slots[0] for each in slots)
+
+
+def run_grid(
+    program: Module, loss: Score, candidates: Sequence[Mapping[str, Variable]], rows: Sequence[Row]
+) -> list[list[tuple[Variable, Variable]]]:
+    """Dispatch every candidate on every example.
+
+    Args:
+        program: the program, which with its loss `is_uniform`.
+        loss: called with the prediction, the target, and the fields of the example.
+        candidates: for each the values of the program's parameters, by dotted name; they have the `same_slots`.
+        rows: the examples, which have the `same_shape`.
+
+    Returns:
+        For each candidate, for each example its prediction and its loss, which may be pending.
+    """
+    values = {name: [candidate[name] for candidate in candidates] for name in candidates[0]}
+    inputs = {field: [fields[field] for _, fields, _ in rows] for field in rows[0][1]}
+    targets = None if rows[0][2] is None else [target for _, _, target in rows]
+    made: list[tuple[VmapLayer, VmapLayer, Variable, Variable]] = []
+
+    def score(candidate: dict[str, Any], fields: dict[str, Any], target: Any) -> Variable:
+        outer, inner = LAYERS.get()[-2:]
+        assert isinstance(outer, VmapLayer)
+        assert isinstance(inner, VmapLayer)
+        prediction = functional_call(program, candidate, **fields)
+        found: Variable = loss(prediction, target, fields)
+        made.append((outer, inner, prediction, found))
+        return found
+
+    by_example = vmap(
+        score,
+        in_dims=(None, 0 if inputs else None, None if targets is None else 0),
+        randomness="same",
+        names=[name for name, _, _ in rows],
+    )
+    by_candidate = vmap(by_example, in_dims=(0, None, None), randomness="same", names=[""] * len(candidates))
+    by_candidate(values, inputs, targets)
+    ((outer, inner, prediction, found),) = made
+
+    def columns(value: Variable) -> list[list[Any]]:
+        return [outer.entries(entry) for entry in inner.entries(value)]
+
+    pairs = [list(zip(*both)) for both in zip(columns(prediction), columns(found))]
+    return [list(row) for row in zip(*pairs)]
