@@ -70,6 +70,53 @@ def test_a_name_of_another_library_says_what_it_is_called_here(name: str, here: 
     assert operator.attrgetter(here)(tg)
 
 
+@pytest.mark.parametrize("here", ["data.DataLoader", "func.pmap", "nn.TextLoss", "optim.PatchSearch", "testing.Fault"])
+def test_a_name_of_a_part_says_where_it_is(here: str) -> None:
+    """Whoever looks for it at the top, by attribute or by import; the line that is named can be copied."""
+    part, name = here.split(".")
+    with pytest.raises(AttributeError, match=rf"^module 'textgrad_engine' has no attribute '{name}'; it is {here}$"):
+        getattr(tg, name)
+    line = f"from textgrad_engine.{part} import {name}"
+    with pytest.raises(ImportError, match=rf"^there is no '{name}' in 'textgrad_engine'; it is {here}: {line}$"):
+        exec(f"from textgrad_engine import {name}")
+    exec(line)
+    assert not hasattr(tg, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("TGDOptimizer", "from textgrad_engine.optim import TGD"),
+        ("Tensor", "from textgrad_engine import Variable"),
+        ("grad", "from textgrad_engine.autograd import grad"),
+    ],
+)
+def test_importing_a_name_of_another_library_says_what_it_is_called_here(name: str, line: str) -> None:
+    """The line that is named can be copied."""
+    with pytest.raises(ImportError, match=f": {line}$"):
+        exec(f"from textgrad_engine import {name}")
+    exec(line)
+
+
+def test_what_is_nowhere_fails_as_python_says_it() -> None:
+    """And modules that are not public are found as ever."""
+    with pytest.raises(ImportError, match="cannot import name 'Judgement' from 'textgrad_engine'"):
+        exec("from textgrad_engine import Judgement")
+    with pytest.raises(AttributeError, match=r"no attribute 'Judgement'$"):
+        tg.Judgement  # noqa: B018
+    exec("from textgrad_engine import templates")
+
+
+def test_looking_for_a_module_loads_no_others(tmp_path: object) -> None:
+    """A part that is being loaded may ask for one: nothing above it is loaded by that."""
+    code = "import sys; from textgrad_engine import pytree; import textgrad_engine as tg; hasattr(tg, '__wrapped__');"
+    found = in_new_process(code + "print(*sys.modules)", tmp_path).split()
+    assert {name for name in found if name.startswith("textgrad_engine.")} <= {
+        "textgrad_engine.errors",
+        "textgrad_engine.pytree",
+    }
+
+
 IMPORT_EACH_FIRST = """
 import gc, importlib, os, sys
 import asyncio, json, logging, sqlite3, ssl  # not ours, and most of the time that an import takes

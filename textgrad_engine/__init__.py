@@ -7,6 +7,8 @@ the parameters that want a gradient. Start with the README, or with ``textgrad-e
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -78,28 +80,22 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ELSEWHERE = {
     "BlackboxLLM": "nn.ChatCompletion",
     "Component": "nn.Module",
-    "DataLoader": "data.DataLoader",
     "Evaluate": "evaluate",
     "GEPA": "optim.ParetoSearch",
     "Generator": "nn.ChatCompletion",
-    "Module": "nn.Module",
-    "Optimizer": "optim.Optimizer",
-    "Parameter": "nn.Parameter",
     "Predict": "nn.ChatCompletion",
-    "TGD": "optim.TGD",
     "TGDOptimizer": "optim.TGD",
     "Tensor": "Variable",
-    "TextLoss": "nn.TextLoss",
     "TextualGradientDescent": "optim.TGD",
     "configure": "set_models",
     "get_engine": "llm.resolve",
     "grad": "autograd.grad",
     "set_backward_engine": "set_models",
-    "sum": "ops.sum",
     "tensor": "Variable",
-    "vmap": "func.vmap",
 }
-"""What other libraries have at the top, and its name here; docs/porting.md has more."""
+"""What other libraries call it, or have at the top where two of ours have the name; docs/porting.md has more."""
+_PARTS = ("nn", "optim", "data", "func", "ops", "llm", "autograd", "train", "testing", "store")
+"""Where a name that is not at the top may be, and the order in which that is looked up."""
 
 
 def __getattr__(name: str) -> Any:
@@ -111,10 +107,26 @@ def __getattr__(name: str) -> Any:
             importlib.import_module("textgrad_engine.store")  # registers how a run folder is written
         value = getattr(importlib.import_module(f"textgrad_engine.{_HOME_OF[name]}"), name)
     else:
-        hint = f"; it is {_ELSEWHERE[name]} (docs/porting.md)" if name in _ELSEWHERE else ""
-        raise AttributeError(f"module 'textgrad_engine' has no attribute {name!r}{hint}")
+        here = _home(name)
+        # `from textgrad_engine import NAME` asks by way of importlib, and says nothing of what an AttributeError says.
+        if here and sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
+            part, _, inner = here.rpartition(".")
+            line = f"from {'.'.join(filter(None, (__name__, part)))} import {inner}"
+            raise ImportError(f"there is no {name!r} in {__name__!r}; it is {here}: {line}", name=__name__)
+        hint = f"; it is {here}{' (docs/porting.md)' if name in _ELSEWHERE else ''}" if here else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     globals()[name] = value
     return value
+
+
+def _home(name: str) -> str:
+    """Where what somebody looks for at the top is, such as ``"nn.TextLoss"``; "" for what is nowhere."""
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
+    if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is not None:  # a module, not yet loaded
+        return ""
+    parts = (part for part in _PARTS if name in importlib.import_module(f"{__name__}.{part}").__all__)
+    return next((f"{part}.{name}" for part in parts), "")
 
 
 def __dir__() -> list[str]:

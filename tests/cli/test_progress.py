@@ -8,11 +8,14 @@ import re
 import pytest
 from rich.console import Console
 
+import textgrad_engine as tg
+from textgrad_engine import nn, optim
 from textgrad_engine.cli.progress import Bars, Lines, progress_for
 from textgrad_engine.cli.tally import Tally, line_of
 from textgrad_engine.llm import Completion, Message, Request, Usage
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.events import (
     CallEnded,
@@ -136,6 +139,33 @@ def test_time_left_is_steps_and_tests() -> None:
     assert tally.left == 0
 
 
+def test_a_second_run_is_counted_from_nothing(log: tuple[list[str], Lines]) -> None:
+    """As in a notebook, where the cell with `fit` is run again with the same Trainer."""
+    said, lines = log
+    for _ in range(2):
+        seed = (PhaseStarted(1, "validate", 0, 10), called(1), PhaseEnded(1), Evaluated(1, "validate", 0, HALF))
+        for event in (STARTED, *seed, step(1), *[Evaluated(9, "test", 1, HALF)] * 2):
+            lines.on_event(event)
+    assert said[: len(said) // 2] == said[len(said) // 2 :]
+    assert "best prompt" in said[-2]
+    assert "1 calls" in said[0]
+
+
+def test_the_status_says_what_is_done_before_the_first_step_and_after_the_last() -> None:
+    """Before the first event splits are compared, which takes seconds where they are large."""
+    bars = Bars(Console(file=io.StringIO(), force_terminal=True, width=80))
+    assert bars.status() == "checking the data"
+    bars.on_event(STARTED)
+    assert bars.status().startswith("step 1 of 4, ")
+    for event in (PhaseStarted(1, "validate", 0, 10), PhaseEnded(1), Evaluated(1, "validate", 0, HALF)):
+        bars.on_event(event)
+    bars.on_event(PhaseStarted(2, "test", 4, 20))
+    assert bars.status().startswith("testing, best 0.500, ")
+    bars.on_event(PhaseEnded(2))
+    bars.on_event(Evaluated(2, "test", 4, HALF))
+    assert bars.status().startswith("testing, best 0.500, ")
+
+
 def test_bars_show_every_phase_and_the_status() -> None:
     """One bar for each phase with done/total; below it calls, tokens, cost, best score and time left."""
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=25, color_system=None)
@@ -205,3 +235,15 @@ def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str])
         assert [type(each) for each in callbacks] == [Lines]
     with progress_for(True) as callbacks:
         assert callbacks == ()
+
+
+def test_in_python_it_is_a_callback_that_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line of the README."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    train, val = ([{"word": word, "target": word}] for word in ("a", "b"))
+    trainer = tg.Trainer(max_epochs=1, callbacks=[Lines(print)])
+    with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
+        trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), train, val)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("step 0/1  seed prompt val 1.00 ")
+    assert second.startswith("step 1/1  train 1.00  no change ")

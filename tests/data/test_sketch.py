@@ -54,3 +54,21 @@ def test_the_index_is_that_of_the_runs(alphabet: str, letters: int) -> None:
         one = Sketch(text)
         found = one.jaccard(Sketch(other), one.kept)
         assert found == pytest.approx(exact, abs=0 if letters < 500 else 0.06)
+
+
+@pytest.mark.parametrize("letters", [40, 400, 4000])
+@pytest.mark.parametrize("least", [0.3, 0.8, 1.0])
+def test_the_quick_look_rules_out_nothing_that_is_near(letters: int, least: float) -> None:
+    """Whether all runs are compared, or the smallest hashes of one text or of both; and it rules out what is far."""
+    source = random.Random(letters)
+    text = "".join(source.choices("abcdefghij ", k=letters))
+    one = Sketch(text)
+    for number in range(60):
+        cut = round(number / 60 * letters * source.random())
+        other = Sketch("".join(source.choices("abcdefghij ", k=cut)) + text[cut : source.choice([letters, 300])])
+        if one.jaccard(other, one.kept) >= least:
+            assert one.may_reach(least, other)
+            assert other.may_reach(least, one)
+    assert one.may_reach(least, Sketch(text))
+    far = [Sketch("".join(source.choices("abcdefghij ", k=letters))) for _ in range(20)]
+    assert not any(one.may_reach(least, each) for each in far)

@@ -1,4 +1,4 @@
-"""A program that a run trains is called only from where the run is known."""
+"""A program that a run trains is called only from where the run is known; elsewhere such calls are noticed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from textgrad_engine import func, nn, optim, use_models
 from textgrad_engine.errors import DispatchError
-from textgrad_engine.nn.trained import TRAINED, trained
+from textgrad_engine.nn.trained import TRAINED, WATCHED, trained, watched
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, evaluate
 
@@ -112,7 +112,82 @@ def test_beside_a_run_a_copy_may_be_called_and_the_program_looked_at(model: Func
     assert TRAINED == {}
 
 
-def test_an_evaluation_changes_no_text_so_the_program_may_be_called_beside_it(model: FunctionModel) -> None:
-    """A service may be evaluated while it serves."""
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "textgrad_engine.nn.trained"]
+
+
+def test_a_pool_inside_an_evaluation_is_told_of_once(model: FunctionModel, caplog: pytest.LogCaptureFixture) -> None:
+    """It goes on, as a service may be evaluated while it serves, and the log says what does not reach the pool."""
     program = Program(in_a_pool, model)
-    assert evaluate(program, ROWS, nn.ExactMatch()).mean == 0.0
+    for _ in range(2):
+        assert evaluate(program, ROWS, nn.ExactMatch()).mean == 0.0
+    (said,) = warnings_of(caplog)
+    assert said.startswith("evaluate(Program): parts of the program were called in threads that know nothing of it (")
+    assert "(ChatCompletion: 4)" in said
+    assert "func.pmap(part)(items)" in said
+    assert WATCHED == {}
+
+
+def test_a_pool_inside_is_told_of_where_that_is_why_it_failed(caplog: pytest.LogCaptureFixture) -> None:
+    """The pool knows nothing of `use_models`, and the error alone does not say why."""
+    with use_models(forward=FunctionModel(lambda request: "x")), pytest.raises(Exception, match="model"):
+        evaluate(Program(in_a_pool), ROWS, nn.ExactMatch())
+    assert len(warnings_of(caplog)) == 1
+
+
+def test_a_pool_sees_none_of_the_texts_of_a_functional_call(
+    model: FunctionModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would be measured with the same old texts."""
+    program = Program(in_a_pool, model)
+    for _ in range(2):
+        assert func.functional_call(program, {"chat.system": "Shout."}, word="ant").data == "ant"
+    assert {request.messages[0].text for request in model.requests} == {"Repeat."}
+    (said,) = warnings_of(caplog)
+    assert said.startswith("functional_call(Program): ")
+
+
+@pytest.mark.parametrize("ask", [in_a_pool_that_is_told, in_pmap, lambda chat, word: chat(word=word)])
+def test_what_inherits_the_context_is_no_stranger(
+    model: FunctionModel, caplog: pytest.LogCaptureFixture, ask: Ask
+) -> None:
+    """Nor is what is asked of a copy, or of other modules."""
+    program = Program(ask, model)
+    evaluate(program, ROWS, nn.ExactMatch())
+    func.functional_call(program, {"chat.system": "Shout."}, word="ant")
+    evaluate(lambda word: program(word), ROWS, nn.ExactMatch())
+    assert warnings_of(caplog) == []
+
+
+def test_whoever_uses_the_program_as_a_whole_beside_an_evaluation_is_no_stranger(
+    model: FunctionModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The threads of a server, that of another evaluation, and what they start; whichever ends first."""
+    program = Program(in_pmap, model)
+
+    def serve() -> None:
+        for _ in range(3):
+            program(word="ant")
+        evaluate(program, ROWS, nn.ExactMatch())
+
+    with watched(program, "evaluate"), ThreadPoolExecutor(1) as server:
+        server.submit(serve).result()
+        with watched(program, "evaluate"):
+            server.submit(serve).result()
+            server.submit(program, word="bee").result()
+        server.submit(program, word="cat").result()
+    server = ThreadPoolExecutor(1)
+    server.submit(program, word="dog").result()
+    with watched(program, "evaluate"):
+        server.submit(program, word="dog").result()
+    server.shutdown()
+    assert warnings_of(caplog) == []
+    assert WATCHED == {}
+
+
+def test_a_run_refuses_what_an_evaluation_tells_of(model: FunctionModel, caplog: pytest.LogCaptureFixture) -> None:
+    """And says it once."""
+    program = Program(in_a_pool, model)
+    with trained(program), pytest.raises(DispatchError, match="knows nothing of the run"):
+        evaluate(program, ROWS, nn.ExactMatch())
+    assert warnings_of(caplog) == []

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, func, nn, ops
+from textgrad_engine.autograd import Source
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.ops.batching import Stack, Unbind
 from textgrad_engine.ops.parts import MOST_PLACES
@@ -230,6 +232,32 @@ def test_a_critic_is_told_that_feedback_was_said_of_a_whole(combine: Any, first:
     paris, sidney = shown_to_critic(combine)
     assert f"{WHOLE}{first}: The second is wrong." in paris
     assert f"{WHOLE}{second}: The second is wrong." in sidney
+
+
+def test_what_a_hook_makes_of_feedback_on_a_whole_is_said_of_the_whole() -> None:
+    """In other words, or of several pieces in one; but not where it says that it comes from somewhere else."""
+
+    def heard(hook: Any, *said: Any) -> str:
+        a, b = wanting("a"), wanting("b")
+        with a.register_hook(hook):
+            wholes = [ops.join([a, b]) if first else ops.join([b, a]) for first, _ in said]
+            tg.backward(wholes, [text for _, text in said])
+        (item,) = a.grad
+        return item_of(item).text
+
+    one, two = (True, "odd"), (True, "ugly")
+    assert heard(lambda gradient: gradient.data.upper(), one) == f"{WHOLE}part 1 of 2: ODD"
+    assert heard(lambda gradient: " and ".join(each.data for each in gradient.grad), one, two) == (
+        f"{WHOLE}part 1 of 2: odd and ugly"
+    )
+    assert heard(lambda gradient: "both", one, (False, "ugly")) == "both"
+
+    def own_words(gradient: Variable) -> Variable:
+        said = Variable("Too long.", role="feedback")
+        said.source = replace(gradient.grad[0].source or Source(), places=())
+        return said
+
+    assert heard(own_words, one) == "Too long."
 
 
 def test_of_a_part_of_a_part_only_that_is_said() -> None:

@@ -28,6 +28,7 @@ class Table:
         self.train = tuple(f"t{n}" for n in range(len(next(iter(scores.values())))))
         self.val: tuple[str, ...] = ()
         self.scale = None
+        self.digest = ""
         self.tokens_weight = self.latency_weight = 0.0
         self.asked: list[Any] = []
 

@@ -399,3 +399,14 @@ def test_an_astep_whose_wait_is_cancelled_leaves_the_parameters(answers: str) ->
     waiting: Any = None
     asyncio.run(main())
     assert (prompt.data, optimizer.changes) == ("text", [])
+
+
+def test_what_a_notebook_shows_of_it_are_the_groups_and_their_settings() -> None:
+    """In the form that PyTorch gives them; a parameter goes by its role, as its text may be long."""
+    first, second = (Variable(f"Be kind. {role}" * 9, role=role, requires_grad=True) for role in ("first", "second"))
+    lines = repr(TGD([{"params": [first], "max_edits": 2}, {"params": [second]}], momentum=3)).splitlines()
+    assert (lines[0], lines[1], lines[-1]) == ("TGD (", "Parameter Group 0", ")")
+    other = lines.index("Parameter Group 1")
+    assert {"    params: ['first']", "    max_edits: 2", "    momentum: 3"} <= set(lines[:other])
+    assert {"    params: ['second']", "    max_edits: 4", "    momentum: 3"} <= set(lines[other:])
+    assert max(map(len, lines)) < 120

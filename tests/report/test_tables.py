@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -209,6 +210,22 @@ def test_what_is_infinite_is_null_for_machines(changed: Any) -> None:
     assert document["comparison"]["interval"] == [None, None]
     assert document["comparison"]["detectable"] is None
     assert document["test"]["best"]["interval"] == [None, None]
+
+
+def test_missing_answers_on_a_scale_without_an_end_bound_one_side(changed: Any) -> None:
+    """There is no mean that it would be if they had scored highest, and for machines an infinite end is null."""
+    scale = (0.0, math.inf)
+    seed = Evaluation(tuple("abcd"), (0.0, 0.0, 1.0, 0.0), tuple("xxxx"), {}, scale=scale)
+    best = Evaluation(tuple("abcd"), (1.0, 3.0, 4.0, None), tuple("xxxx"), {"d": "EmptyResponse: -"}, scale=scale)
+    result = changed(seed_test=seed, best_test=best, comparison=compare(seed, best))
+    text = " ".join(render(result).split())
+    assert "Whatever they would have scored, the mean is at least 2.000." in text
+    assert "Whatever the missing answers would have scored, the difference is at least +1.750." in text
+    assert "nan" not in text
+    document = as_json(result)
+    json.dumps(document, allow_nan=False)
+    assert document["test"]["best"]["bounds"] == [2.0, None]
+    assert document["comparison"]["bounds"] == [1.75, None]
 
 
 def test_missing_answers_bound_mean_and_difference(changed: Any) -> None:

@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine import llm, nn, optim
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm import Fallback, OpenAIModel, RetryPolicy
 from textgrad_engine.store import RunFolder, append_evaluation, journal, read_run, write_atomically
+from textgrad_engine.testing import FunctionModel, LoopbackServer
 from textgrad_engine.train.events import CallEnded, RunEnded, RunFailed, RunStarted, StepEnded
 
 
@@ -208,6 +211,26 @@ def test_keys_that_an_endpoint_repeats_are_not_among_the_completions(
     assert result.seed_val.predictions == (said, said)
     text = (tmp_path / "run" / "completions.jsonl").read_text()
     assert "ollama says [redacted]" in text
+    assert "swordfish" not in text
+
+
+@pytest.mark.parametrize("stack", ["alone", "as a second model"])
+def test_the_key_of_a_model_is_not_among_the_completions(tmp_path: Path, monkeypatch: Any, stack: str) -> None:
+    """Although no variable holds it; a key that is a word stands where an answer has the word."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    rows = [{"word": "a", "target": "local says swordfish-42"}]
+    down = OpenAIModel("down", base_url="http://127.0.0.1:9/v1", api_key="local")
+    with LoopbackServer(FunctionModel(lambda request: "local says swordfish-42")) as server:
+        model: Any = OpenAIModel("m", base_url=server.base_url, api_key="swordfish-42")
+        if stack != "alone":
+            model = Fallback(llm.resolve(down, policy=RetryPolicy(max_attempts=1)), model)
+        with tg.use_models(forward=model):
+            trainer = tg.Trainer(max_steps=1, run_dir=tmp_path / "run")
+            result = trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), rows, rows)
+    assert result.seed_val.mean == 1.0
+    text = (tmp_path / "run" / "completions.jsonl").read_text()
+    assert "local says [redacted]" in text
     assert "swordfish" not in text
 
 

@@ -30,6 +30,45 @@ def test_a_field_that_lacks_is_an_error_as_in_fit() -> None:
         estimate(tg.Trainer(), program, loss, optimizer, [{"target": "x"}], ROWS)
 
 
+def test_what_is_no_set_is_refused_as_in_fit() -> None:
+    """In the words of the call that was made; an empty set has none to be put through."""
+    program, loss, optimizer = parts()
+    with pytest.raises(TypeError, match=r"^estimate: train is the path 'train.jsonl'.*data\.load"):
+        estimate(tg.Trainer(), program, loss, optimizer, "train.jsonl", ROWS)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^estimate: val is a DataLoader, which gives minibatches"):
+        estimate(tg.Trainer(), program, loss, optimizer, ROWS, data.DataLoader(ROWS))  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="the test set is empty"):
+        estimate(tg.Trainer(), program, loss, optimizer, ROWS, ROWS, [])
+    loader = data.DataLoader(ROWS, batch_size=21, drop_last=True)
+    with pytest.raises(DataError, match="the train loader gives no minibatch"):
+        estimate(tg.Trainer(), program, loss, optimizer, loader, ROWS)
+
+
+@pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch])
+def test_a_loader_is_taken_as_in_fit(make: Any) -> None:
+    """Its minibatches are those of the run, and it is not gone over."""
+    program, loss, _ = parts()
+    optimizer = make(program.parameters())
+    loader = data.DataLoader(ROWS, batch_size=5, shuffle=True, seed=1)
+    found = estimate(tg.Trainer(), program, loss, optimizer, loader, ROWS)
+    assert found == estimate(tg.Trainer(batch_size=5), program, loss, optimizer, ROWS, ROWS)
+    assert loader.epoch == 0
+    assert loader.state_dict() == data.DataLoader(ROWS, batch_size=5, shuffle=True, seed=1).state_dict()
+
+
+def test_a_loader_that_leaves_out_examples_is_cheaper() -> None:
+    """What it never gives is not trained on, and what it gives twice is."""
+    program, loss, optimizer = parts()
+    trainer = tg.Trainer(max_epochs=1, patience=None)
+
+    def of(**settings: Any) -> Any:
+        return estimate(trainer, program, loss, optimizer, data.DataLoader(ROWS, **settings), ROWS[:2])
+
+    whole, dropped, twice = of(batch_size=15), of(batch_size=15, drop_last=True), of(batch_size=15, sampler=[0] * 30)
+    assert (whole.steps, dropped.steps, twice.steps) == (2, 1, 2)
+    assert dropped.calls["forward"].low < whole.calls["forward"].low < twice.calls["forward"].low
+
+
 def test_nobody_is_asked_and_nothing_changes() -> None:
     """An estimate is free, and a run after it is the run it would have been."""
     program, loss, optimizer = parts()

@@ -34,6 +34,18 @@ def test_bounds_need_a_scale() -> None:
     assert str(scored(5.0, None, 3.0)).endswith("on 2 examples, 1 unanswered")
 
 
+def test_on_a_scale_without_an_end_the_other_one_bounds() -> None:
+    """Nothing unanswered means nothing unknown, and where there is neither end, nobody knows anything."""
+    found = scored(3.0, None, 1.0, 2.0, scale=(0.0, math.inf))
+    assert found.bounds == (1.5, math.inf)
+    assert str(found).endswith("on 3 examples, 1 unanswered (at worst 1.500)")
+    assert str(scored(-3.0, None, scale=(-math.inf, 0.0))).endswith("1 unanswered (at best -1.500)")
+    endless = (-math.inf, math.inf)
+    assert scored(3.0, None, scale=endless).bounds is None
+    assert str(scored(3.0, None, scale=endless)).endswith("on 1 examples, 1 unanswered")
+    assert scored(3.0, 1.0, scale=endless).bounds == (2.0, 2.0)
+
+
 def test_a_lost_sample_bounds_the_mean_too() -> None:
     """The example keeps its score; the missing sample is not forgotten."""
     found = scored(1.0, 0.5, samples=((1.0, None), (0.0, 1.0)))

@@ -4,13 +4,15 @@ import asyncio
 import itertools
 import re
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, nn
+from textgrad_engine import Variable, nn, optim
 from textgrad_engine.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -19,7 +21,7 @@ from textgrad_engine.errors import (
     DataError,
     Stopped,
 )
-from textgrad_engine.llm import Request, repeat, resolve
+from textgrad_engine.llm import Completion, Request, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train import Evaluation, aevaluate, compare, evaluate
 from textgrad_engine.train.evaluator import attempt
@@ -181,6 +183,44 @@ def test_more_than_half_unanswered_says_nothing_about_the_program() -> None:
         scores(echo(failing), 5)
     assert "3 of 5 examples went unanswered" in "".join(caught.value.__notes__)
     assert scores(echo(failing), 6).mean == 1.0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, KeyError])
+@pytest.mark.parametrize("call", ["evaluate", "fit"])
+def test_what_is_interrupted_sends_nothing_more(error: type[BaseException], call: str) -> None:
+    """In a notebook the process goes on, and what was queued would be paid for and read by nobody."""
+    gate: Future[None] = Future()
+    asked: list[str] = []
+
+    class Gated:
+        name = "gated"
+
+        async def complete(self, request: Request) -> Completion:
+            asked.append(word(request))
+            await asyncio.wrap_future(gate)
+            return Completion(text=word(request))
+
+    class Program(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            system = nn.Parameter("Repeat.", role="system prompt")
+            self.chat = nn.ChatCompletion("{word}", system=system, model=resolve(Gated(), max_in_flight=1, cache=False))
+
+        def forward(self, word: str) -> Variable:
+            if word == "5":
+                raise error("the cell was interrupted")
+            return self.chat(word=word)
+
+    program = Program()
+    calls: dict[str, Callable[[], Any]] = {
+        "evaluate": lambda: evaluate(program, rows(6), nn.ExactMatch()),
+        "fit": lambda: tg.Trainer().fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), rows(6), rows(6)),
+    }
+    with pytest.raises(error, match="the cell was interrupted"):
+        calls[call]()
+    gate.set_result(None)
+    assert program("the next cell").data == "the next cell"
+    assert asked in (["0", "the next cell"], ["the next cell"])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 import tracemalloc
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -55,33 +56,42 @@ def test_random_signs_come_near_to_all_signs() -> None:
     assert sign_flip([0.7] * 199 + [0.8], resamples=99) == 0.01
 
 
-def test_counting_bits_and_adding_numbers_give_the_same() -> None:
-    """Scores of 0 and 1 are counted, others added up; halves are added up, and mean the same."""
+@pytest.mark.parametrize("grades", [[1.0], [0.25, 0.5, 0.75, 1.0], [0.1, 0.3 - 0.2]])
+def test_counting_bits_and_adding_numbers_give_the_same(
+    monkeypatch: pytest.MonkeyPatch, grades: Sequence[float]
+) -> None:
+    """Differences of few sizes are counted, others added up; either way it is the same."""
     source = random.Random(2)
-    base = [float(source.random() < 0.5) for _ in range(50)]
-    rows = [[float(source.random() < 0.6) for _ in range(50)] for _ in range(4)]
-    halves = [[value / 2 for value in row] for row in rows]
-    assert max_t(base, rows, seed=4) == max_t([value / 2 for value in base], halves, seed=4)
+    rows = [[source.choice([0.0, *grades]) for _ in range(100)] for _ in range(4)]
+    base = [source.choice([0.0, *grades]) for _ in range(100)]
+    added: list[object] = []
+    by_eights = permutation._by_eights
+    with monkeypatch.context() as patched:
+        patched.setattr(permutation, "_by_eights", added.append)
+        counted = max_t(base, rows, seed=4)
+    assert not added
+    monkeypatch.setattr(permutation, "_by_size", lambda row, sizes, flips: by_eights(row, flips))
+    assert max_t(base, rows, seed=4) == counted
 
 
 def test_examples_where_nothing_differs_cost_nothing() -> None:
-    """A candidate raced on ten of 5,000 examples is looked up for these; 625 tables would take several megabytes."""
+    """A candidate raced on 120 of 5,000 examples is looked up for these; 625 tables would take eight megabytes."""
     source = random.Random(4)
     row = [0.0] * 5000
-    for unit in source.sample(range(5000), 10):
+    for unit in source.sample(range(5000), 120):
         row[unit] = source.gauss(0, 1)
+    flips = [source.getrandbits(5000) for _ in range(20)]
     tracemalloc.start()
     try:
-        flipped = permutation._flipped(row)
+        flipped = permutation._flipped(row, flips)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 300_000
+    assert peak < 2_000_000
     scale = math.sqrt(sum(value * value for value in row))
-    for _ in range(20):
-        signs = source.getrandbits(5000)
+    for signs, found in zip(flips, flipped, strict=True):
         total = sum(-value if signs >> unit & 1 else value for unit, value in enumerate(row))
-        assert flipped(signs) == pytest.approx(abs(total) / scale)
+        assert found == pytest.approx(abs(total) / scale)
 
 
 def test_it_is_the_t_test_where_that_holds() -> None:

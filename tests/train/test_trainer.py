@@ -67,6 +67,12 @@ def test_it_keeps_the_best_and_takes_back_the_worse(world: Any, rows: Any) -> No
     assert here.program.system.grad == []
 
 
+def test_what_a_notebook_shows_of_it_are_the_settings() -> None:
+    """Those that are not the usual ones."""
+    trainer = Trainer(2, target="queue", run_dir="runs/a")
+    assert repr(trainer) == f"Trainer(max_epochs=2, target='queue', run_dir={trainer.run_dir!r})"
+
+
 def test_of_equal_scores_the_shorter_text_is_kept(world: Any, rows: Any) -> None:
     """A line that helps nobody may go."""
     here = world()

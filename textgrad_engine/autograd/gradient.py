@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.function import Function
@@ -275,7 +276,8 @@ def inherited(items: Items) -> Source | None:
     sources = [item.source for item in items if item.source is not None]
     if len(items) == 1 or not sources:
         return sources[0] if sources else None
-    return Source.joined(sources, "hook", items)
+    places = {() if item.source is None else item.source.places for item in items}
+    return replace(Source.joined(sources, "hook", items), places=places.pop() if len(places) == 1 else ())
 
 
 def in_words(gradient: Any) -> bool:

@@ -172,7 +172,9 @@ class Variable(Value):
         Args:
             hook: gets one Variable (`data` the feedback joined in order, `grad` the items) and may return another, or
                 a list of items, to go on with instead (of a batch, a list of texts is one item, with a text for each
-                entry). None keeps what came, as the hook left it.
+                entry). None keeps what came, as the hook left it. What it returns comes from where that came from that
+                it replaces, and is thus said of the whole, where this is a part of a longer text; a `Source` of its own
+                says otherwise.
 
         Returns:
             A handle whose `remove()` takes the hook away.

@@ -169,11 +169,14 @@ class Bars:
         """The line below the bars."""
         if self.notice:
             return self.notice
+        if not self._tasks:
+            return "checking the data"
         tally, used = self.tally, self.tally.usage
         steps = f"step {tally.step + 1}"
         if tally.steps is not None:
             steps = f"step {min(tally.step + 1, tally.steps)} of {tally.steps}"
-        parts = ["testing" if tally.tested else steps]
+        testing = tally.tested or any(phase == "test" for phase, _ in self._phases.values())
+        parts = ["testing" if testing else steps]
         if tally.best is not None:
             parts.append(f"best {tally.best:.3f}")
         parts += [f"{count(used.calls)} calls", f"{short(used.total_tokens)} tokens"]

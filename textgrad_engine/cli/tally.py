@@ -28,12 +28,16 @@ class Tally:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._begin()
+
+    def _begin(self) -> None:
+        """Count from nothing: a Trainer may run more than once."""
         self.steps: int | None = 0
         self.step = self.tested = 0
         self.best: float | None = None
         self.usage = Usage()
-        self._clock = clock
-        self._began = clock()
+        self._began = self._clock()
         self._tests = 0
         self._val = 1
         self._kept = False
@@ -47,8 +51,8 @@ class Tally:
         if isinstance(event, CallEnded):
             self._add(event)
         elif isinstance(event, RunStarted):
+            self._begin()
             self.steps, self._tests, self._val = event.steps, event.test, max(1, event.val)
-            self._began = now
         elif isinstance(event, PhaseStarted):
             self._phase = now
             if event.step and self._first_step is None:

@@ -75,6 +75,12 @@ class DataLoader(Generic[T]):
         """The epoch (from 0) that is under way, or comes next when none is."""
         return self._epoch
 
+    @property
+    def examples(self) -> int:
+        """Examples in one epoch, those that come twice counted twice, without those that are left out."""
+        n = len(self._count)
+        return n - n % self.batch_size if self.drop_last else n
+
     def __len__(self) -> int:
         """Batches in one epoch."""
         n = len(self._count)

@@ -217,6 +217,8 @@ class _Split:
             # Counted again, as a text need not be filed under all of its marks.
             if len(marks.intersection(other.marks)) < min(len(marks), len(other.marks)) / 4:
                 continue
+            if not sketch.may_reach(threshold, other):
+                continue
             kept = sketch.kept if kept is None else kept
             similarity = sketch.jaccard(other, kept)
             if similarity >= threshold and (nearest is None or similarity > nearest[1]):

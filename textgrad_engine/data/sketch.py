@@ -22,6 +22,7 @@ _MARKS = 32  # that a text has, at most
 _MARK = 8  # characters; longer runs are rarer, so few texts have one in common by chance
 _RUN = 5  # characters; of these the Jaccard index is taken
 _KEPT = 512  # runs that stand for a text; texts of up to so many runs are compared exactly
+_BITS = 4096  # that a first look at two texts compares; more of them let it rule out more, and take more memory
 
 
 def _tables() -> list[list[bytes]]:
@@ -68,6 +69,29 @@ class Sketch:
     def kept(self) -> frozenset[int]:
         """What `jaccard` compares with others, made anew: it takes ten times the memory of what is held."""
         return frozenset(self._runs[0])
+
+    @functools.cached_property
+    def _bits(self) -> tuple[int, int]:
+        """A bit for each of its runs, by its hash; and how many runs share theirs with another one."""
+        digits = bytearray(b"0" * _BITS)
+        for run in self._runs[0]:
+            digits[run % _BITS] = ord("1")
+        bits = int(digits, 2)
+        return bits, len(self._runs[0]) - bits.bit_count()
+
+    def may_reach(self, least: float, other: Sketch) -> bool:
+        """Whether `jaccard` can be as high as that: a quick look, which a hundredth of the time is enough for.
+
+        Args:
+            least: the index.
+            other: the other text.
+        """
+        (own, complete), (others, others_complete) = self._runs, other._runs
+        (bits, doubled), (other_bits, _) = self._bits, other._bits
+        needed = least * (len(own) + len(others)) / (1 + least)  # where common / (own + others - common) is `least`
+        if not (complete and others_complete):
+            needed = min(needed, least * _KEPT)
+        return (bits & other_bits).bit_count() + doubled >= needed - 1e-6
 
     def jaccard(self, other: Sketch, kept: frozenset[int]) -> float:
         """The Jaccard index of the runs of two texts; of long ones an estimate, to within 0.03 or so.

@@ -10,14 +10,16 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from textgrad_engine.llm.model import Model, innermost
+from textgrad_engine.llm.model import Model
 
 __all__ = [
     "HIDDEN",
     "conceal_frames",
     "concealed",
     "is_secret",
+    "keys_of",
     "redacted",
+    "secrets_among",
     "secrets_named",
     "secrets_of",
     "without_password",
@@ -110,14 +112,36 @@ def conceal_frames(error: BaseException) -> None:
 
 def secrets_of(model: Model) -> list[str]:
     """The secrets known here, longest first: those that a model holds, and those in the environment by their names."""
-    parts = getattr(innermost(model), "__dict__", {})
-    return secrets_named(each.get_secret_value() for each in parts.values() if isinstance(each, SecretStr))
+    return secrets_named(each.get_secret_value() for each in keys_of(model))
+
+
+def keys_of(model: Model) -> tuple[SecretStr, ...]:
+    """What a model holds as a `SecretStr`, and what the models hold that it is made of."""
+    found: list[SecretStr] = []
+    waiting, seen = [model], {id(model)}
+    while waiting:
+        for part in getattr(waiting.pop(), "__dict__", {}).values():
+            if isinstance(part, SecretStr):
+                found.append(part)
+            elif hasattr(part, "complete") and id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+    return tuple(found)
 
 
 def secrets_named(held: Iterable[str] = ()) -> list[str]:
     """The secrets in the environment by their names, and those `held` by somebody, longest first."""
-    named = [value for name, value in os.environ.items() if _VARIABLE.fullmatch(name)]
-    return sorted({secret for each in (*held, *named) if is_secret(secret := each.strip())}, key=_by_length)
+    return secrets_among((*held, *(value for name, value in os.environ.items() if _VARIABLE.fullmatch(name))))
+
+
+def secrets_among(held: Iterable[str]) -> list[str]:
+    """Those of what stands where secrets are kept that are some, longest first.
+
+    Example:
+        >>> secrets_among(["ollama", " swordfish-42", "canary-key-0123456789"])
+        ['canary-key-0123456789', 'swordfish-42']
+    """
+    return sorted({secret for each in held if is_secret(secret := each.strip())}, key=_by_length)
 
 
 def without_password(address: str) -> str:

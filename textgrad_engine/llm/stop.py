@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from textgrad_engine.errors import Stopped
 
-__all__ = ["Stop", "check_stop", "failing_on_stop", "unless_stopped"]
+__all__ = ["Stop", "check_stop", "failing_on_stop", "stopped_by_errors", "unless_stopped"]
 
 T = TypeVar("T")
 
@@ -63,6 +63,28 @@ class Stop:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _stops.reset(self._tokens.pop())
+
+
+@contextlib.contextmanager
+def stopped_by_errors() -> Iterator[Stop]:
+    """Inside the block there is a switch, and where the block raises it is set.
+
+    What was still to be sent then, as at Ctrl-C in a notebook, whose process goes on, would be read by nobody.
+
+    Example:
+        >>> try:
+        ...     with stopped_by_errors() as stop:
+        ...         raise KeyboardInterrupt
+        ... except KeyboardInterrupt:
+        ...     stop.is_set
+        True
+    """
+    with Stop() as stop:
+        try:
+            yield stop
+        except BaseException:
+            stop.set()
+            raise
 
 
 def check_stop() -> None:

@@ -9,11 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from pydantic import SecretStr
+
 from textgrad_engine.errors import APIError, ModelError
-from textgrad_engine.llm.model import Wrapper
+from textgrad_engine.llm.model import Model, Wrapper
+from textgrad_engine.llm.redact import keys_of
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
 
@@ -58,6 +61,7 @@ class CallRecord:
         latency: seconds from being asked to its end: queue, further attempts and the waits between them included.
         attempts: how many requests were sent for it; 0 when it came from the cache, None when that is not known.
         cached: whether the answer came from the cache, or with an equal request that was under way.
+        keys: what the model holds as secrets; whoever writes the call down takes them out of it.
     """
 
     purpose: Purpose
@@ -70,6 +74,7 @@ class CallRecord:
     latency: float = 0.0
     attempts: int | None = None
     cached: bool = False
+    keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
 
 
 @contextlib.contextmanager
@@ -206,6 +211,10 @@ def meter() -> Iterator[Meter]:
 class Metered(Wrapper):
     """The outermost wrapper: tells meters and observers about each call."""
 
+    def __init__(self, inner: Model) -> None:
+        super().__init__(inner)
+        self._keys = keys_of(inner)
+
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Pass the request on and record how it ended."""
         meters, observers = _meters.get(), _observers.get()
@@ -245,6 +254,7 @@ class Metered(Wrapper):
                     time.perf_counter() - began,
                     getattr(failure, "attempts", None) if completion is None else completion.attempts,
                     completion is not None and completion.cached,
+                    self._keys,
                 )
                 for tell in observers:
                     tell(record)

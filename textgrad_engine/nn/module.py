@@ -15,7 +15,7 @@ from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.dispatch import aside
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.parameter import Parameter
-from textgrad_engine.nn.trained import TRAINED, check_known
+from textgrad_engine.nn.trained import TRAINED, WATCHED, check_known, notice, watched
 from textgrad_engine.ops.pass_on import Compute
 
 __all__ = ["IncompatibleKeys", "Module", "OneVariable", "check_name"]
@@ -77,6 +77,8 @@ class Module:
         """
         if TRAINED:
             check_known(self, TRAINED.get(id(self), ()))
+        if WATCHED:
+            notice(self, WATCHED.get(id(self), ()))
         for hook in tuple(self._forward_pre_hooks.values()):
             if isinstance(hook, _WithKwargs):
                 args, kwargs = hook.before(self, args, kwargs)
@@ -342,7 +344,8 @@ class Module:
             replaced.update({(id(module), key): (module, stand_in) for module, key in spots})
         token = _REPLACED.set(replaced)
         try:
-            yield
+            with watched(self, "functional_call"):
+                yield
         finally:
             _REPLACED.reset(token)
 

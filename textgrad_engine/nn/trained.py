@@ -1,4 +1,4 @@
-"""Who may call a program while a run trains it.
+"""Who may call a program while a run trains it, and whose calls are noticed while it is evaluated.
 
 NOTE [Threads of one's own]
     A run's budget, its stop, what it counts and writes down, its models and the texts that a search tries are context
@@ -6,49 +6,120 @@ NOTE [Threads of one's own]
     plain `threading.Thread` or a `ThreadPoolExecutor` does not. A program that asks its parts in such a pool would
     spend without a limit, and every candidate of a search would be measured with the same old texts. So while a run
     trains a program, a call of it or of its parts from where the run is not known is refused.
+
+    `evaluate` and `functional_call` change no text, and whoever serves a program may go on beside them. So calls from
+    where they are not known are refused to nobody. But one of a part alone, not by way of the program, looks like such
+    a pool, and the log says so, once for each program. A budget by itself knows no program, and sees none of it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 from textgrad_engine.errors import DispatchError
 
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
 
-__all__ = ["TRAINED", "check_known", "trained"]
+__all__ = ["TRAINED", "WATCHED", "check_known", "notice", "trained", "watched"]
 
 TRAINED: dict[int, tuple[object, ...]] = {}
 """The runs that train a module, by the module's id."""
 
+WATCHED: dict[int, tuple[Watch, ...]] = {}
+"""Who wants to know of calls of a module from elsewhere, by the module's id."""
+
+_POOL = (
+    "use func.pmap(part)(items) instead of a thread pool, or give the pool what {knower} knows: "
+    "pool.submit(contextvars.copy_context().run, part, item)."
+)
+
+_T = TypeVar("_T")
+
 _lock = threading.Lock()
 _known: ContextVar[tuple[object, ...]] = ContextVar("textgrad_engine_known_runs", default=())
+_told: WeakSet[Module] = WeakSet()
+_log = logging.getLogger("textgrad_engine.nn.trained")
+
+
+class Watch:
+    """The calls of a program's parts that were made where nobody knows of what is done with the program.
+
+    Attributes:
+        program: the program.
+        strangers: how many there were, by the part's class.
+    """
+
+    def __init__(self, program: Module) -> None:
+        self.program = program
+        self.strangers: Counter[str] = Counter()
 
 
 @contextlib.contextmanager
 def trained(program: Module) -> Iterator[None]:
     """Inside the block a program is trained: only who inherits this context may call it or its parts."""
-    run, modules = object(), list(program.modules())
+    with _entered(TRAINED, program, object()):
+        yield
+
+
+@contextlib.contextmanager
+def watched(program: Any, call: str) -> Iterator[None]:
+    """Inside the block calls of a program's parts from where it is not known are noticed, and then told by the log.
+
+    Args:
+        program: whose; what is no Module has no parts.
+        call: what is done with it, such as ``"evaluate"``.
+    """
+    refused = _is_known(TRAINED.get(id(program), ()))  # by a run, so that there is nothing to tell
+    if refused or not hasattr(program, "_with_parameters") or program in _told:
+        yield
+        return
+    watch = Watch(program)
+    try:
+        with _entered(WATCHED, program, watch):
+            yield
+    finally:
+        if watch.strangers:
+            _told.add(program)
+            parts = ", ".join(f"{name}: {count}" for name, count in sorted(watch.strangers.items()))
+            _log.warning(
+                "%s(%s): parts of the program were called in threads that know nothing of it (%s). If the program asks "
+                "them in a thread pool of its own, a budget, use_models, records, repeats and other texts do not reach "
+                "these calls: in the program, %s",
+                *(call, type(program).__name__, parts, _POOL.format(knower="its caller")),
+            )
+
+
+@contextlib.contextmanager
+def _entered(table: dict[int, tuple[_T, ...]], program: Module, entry: _T) -> Iterator[None]:
+    """Inside the block an entry stands in a table for the program and its parts, and is known."""
+    modules = list(program.modules())
     with _lock:
         for module in modules:
-            TRAINED[id(module)] = (*TRAINED.get(id(module), ()), run)
-    token = _known.set((*_known.get(), run))
+            table[id(module)] = (*table.get(id(module), ()), entry)
+    token = _known.set((*_known.get(), entry))
     try:
         yield
     finally:
         _known.reset(token)
         with _lock:
             for module in modules:
-                left = tuple([each for each in TRAINED[id(module)] if each is not run])
+                left = tuple([each for each in table[id(module)] if each is not entry])
                 if left:
-                    TRAINED[id(module)] = left
+                    table[id(module)] = left
                 else:
-                    del TRAINED[id(module)]
+                    del table[id(module)]
+
+
+def _is_known(entries: tuple[object, ...]) -> bool:
+    return any(entry in entries for entry in _known.get())
 
 
 def check_known(module: Module, runs: tuple[object, ...]) -> None:
@@ -57,10 +128,23 @@ def check_known(module: Module, runs: tuple[object, ...]) -> None:
     Raises:
         DispatchError: it is.
     """
-    if runs and not any(run in runs for run in _known.get()):
+    if runs and not _is_known(runs):
         raise DispatchError(
             f"{type(module).__name__} was called in a thread that knows nothing of the run that trains it: the call "
             "would be outside of the run's budget and records, and see none of the texts that are tried. In the "
-            "program, use func.pmap(part)(items) instead of a thread pool, or give the pool what the run knows: "
-            "pool.submit(contextvars.copy_context().run, part, item). Beside the run, call copy.deepcopy(program)."
+            f"program, {_POOL.format(knower='the run')} Beside the run, call copy.deepcopy(program)."
         )
+
+
+def notice(module: Module, watches: tuple[Watch, ...]) -> None:
+    """Take note of a call from where none of those who watch is known."""
+    if not watches or _is_known(watches):
+        return
+    own = [watch for watch in watches if watch.program is module]
+    if own:  # somebody else uses the program as a whole: from here on its parts are called by it, and this is known
+        with _lock:
+            live = {each for entries in (*TRAINED.values(), *WATCHED.values()) for each in entries}
+        _known.set((*[each for each in _known.get() if each in live], *own))
+        return
+    for watch in watches:
+        watch.strangers[type(module).__name__] += 1

@@ -126,6 +126,15 @@ class Optimizer:
         """
         return True
 
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            roles = [variable.role for variable in group["params"]]
+            settings = {"params": roles} | {name: group[name] for name in sorted(group) if name != "params"}
+            lines += [f"    {name}: {value!r:.80}" for name, value in settings.items()]
+        return "\n".join([*lines, ")"])
+
     def zero_grad(self) -> None:
         """Forget the feedback on all parameters."""
         for variable in self.variables():

@@ -104,7 +104,7 @@ def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
         "unanswered": evaluation.unanswered,
     }
     if evaluation.unanswered:
-        found["bounds"] = None if evaluation.bounds is None else list(evaluation.bounds)
+        found["bounds"] = None if evaluation.bounds is None else finite(list(evaluation.bounds))
     if evaluation.samples:
         found["repeats"] = len(evaluation.samples[0])
     if known := [each for each in evaluation.latency if each is not None]:

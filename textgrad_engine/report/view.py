@@ -11,7 +11,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
-from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
+from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score, within
 from textgrad_engine.store import Run
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
 from textgrad_engine.train.controls import CONTROLS
@@ -328,8 +328,7 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
             notes.append(f"{which}: {lost(evaluation)}")
     notes += _time(result)
     if found is not None and found.bounds is not None:
-        low, high = (score(bound, True) for bound in found.bounds)
-        notes.append(f"Whatever the missing answers would have scored, the difference is between {low} and {high}.")
+        notes.append(f"Whatever the missing answers would have scored, the difference is {within(found.bounds, True)}.")
     return tuple(notes)
 
 
@@ -356,8 +355,11 @@ def lost(evaluation: Evaluation) -> str:
     else:
         said = f"{plural(evaluation.unanswered, 'sample')} without an answer left out."
     if evaluation.bounds is not None:
-        low, high = map(score, evaluation.bounds)
-        said += f" Had they scored lowest, the mean would be {low}, and had they scored highest, {high}."
+        if all(map(math.isfinite, evaluation.bounds)):
+            low, high = map(score, evaluation.bounds)
+            said += f" Had they scored lowest, the mean would be {low}, and had they scored highest, {high}."
+        else:
+            said += f" Whatever they would have scored, the mean is {within(evaluation.bounds)}."
     return said
 
 

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 
-__all__ = ["NOT_MEASURED", "count", "duration", "in_order", "interval", "money", "p_value", "plural", "score", "short"]
+__all__ = [
+    "NOT_MEASURED",
+    "count",
+    "duration",
+    "in_order",
+    "interval",
+    "money",
+    "p_value",
+    "plural",
+    "score",
+    "short",
+    "within",
+]
 
 NOT_MEASURED = "not measured"
 
@@ -17,6 +30,19 @@ def score(value: float, signed: bool = False) -> str:
         ('0.920', '+0.460')
     """
     return f"{value:+.3f}" if signed else f"{value:.3f}"
+
+
+def within(bounds: tuple[float, float], signed: bool = False) -> str:
+    """Where a number is, of which one bound may be infinite.
+
+    Example:
+        >>> within((0.5, 0.75)), within((1.5, math.inf)), within((-math.inf, 0.25), signed=True)
+        ('between 0.500 and 0.750', 'at least 1.500', 'at most +0.250')
+    """
+    low, high = (score(bound, signed) for bound in bounds)
+    if math.isinf(bounds[0]):
+        return f"at most {high}"
+    return f"at least {low}" if math.isinf(bounds[1]) else f"between {low} and {high}"
 
 
 def interval(bounds: tuple[float, float], signed: bool = False) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
 from textgrad_engine.llm.lines import append_line
-from textgrad_engine.llm.redact import redacted, secrets_named
+from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.store.records import (
     FORMAT,
@@ -112,8 +112,9 @@ class RunFolder:
         place = self._places.get(event.phase, Place(event.phase))
         entry = completion_to_json(event, place)
         line = dumps(entry)
-        if any(secret in line for secret in self._encoded):
-            line = dumps(redacted(entry, self._secrets))
+        own = secrets_among(key.get_secret_value() for key in event.record.keys)
+        if any(dumps(secret)[1:-1] in line for secret in own) or any(secret in line for secret in self._encoded):
+            line = dumps(redacted(entry, secrets_among((*own, *self._secrets))))
         with self._lock:
             self._completions.append(line)
 

@@ -20,7 +20,7 @@ def item_bounds(samples: Sequence[Sequence[float | None]], scale: tuple[float, f
 
     Args:
         samples: for each example, the scores of its samples; None for those that are missing.
-        scale: the lowest and the highest possible score.
+        scale: the lowest and the highest possible score; infinite where there is none.
 
     Raises:
         ValueError: an example has no sample, or a score is outside of the scale.
@@ -38,7 +38,8 @@ def item_bounds(samples: Sequence[Sequence[float | None]], scale: tuple[float, f
         if not all(lowest <= score <= highest for score in known):
             raise ValueError(f"samples[{index}] has a score outside of the scale {scale}")
         total, missing = math.fsum(known), len(row) - len(known)
-        found.append(((total + missing * lowest) / len(row), (total + missing * highest) / len(row)))
+        low, high = (total + missing * lowest, total + missing * highest) if missing else (total, total)
+        found.append((low / len(row), high / len(row)))
     return found
 
 

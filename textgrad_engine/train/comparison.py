@@ -47,7 +47,8 @@ class Comparison:
             when the scores show no spread to work it out from, and nobody knows their limits.
         clusters: how many clusters the examples come in; None when each stands for itself.
         bounds: the difference if every missing score were against `after`, and if every one were for it; None when
-            nothing is missing, or the scale of the scores is not known.
+            nothing is missing, or the scale of the scores is not known. One of them may be infinite, on a scale without
+            that end.
         lost: on how many examples answers, with repeats samples, are lost that were there before, where these are more
             than chance loses; the verdict is not ``"better"`` then, whatever those say that are left. 0 elsewhere.
     """
@@ -97,6 +98,9 @@ class Comparison:
             chance += f" (of {self.candidates} candidates: {self.adjusted:.2g})"
         said = f"{self.verdict}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}], {chance}, n = {self.n}"
         return f"{said}; {self.remark}" if self.remark else said
+
+    def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
+        return f"Comparison({self})"
 
 
 def compare(
@@ -251,4 +255,5 @@ def _bounds(before: Evaluation, after: Evaluation) -> tuple[float, float] | None
     if not before.unanswered and not after.unanswered:
         return None
     first, second = before.item_bounds(), after.item_bounds()
-    return None if first is None or second is None else worst_case_difference(first, second)
+    found = None if first is None or second is None else worst_case_difference(first, second)
+    return found if found is not None and any(map(math.isfinite, found)) else None

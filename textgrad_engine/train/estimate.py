@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.data import examples_of
+from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
@@ -42,7 +42,7 @@ from textgrad_engine.train.estimated import (
     scaled,
 )
 from textgrad_engine.train.proving import MOST_EDITS
-from textgrad_engine.train.trainer import Trainer
+from textgrad_engine.train.trainer import Trainer, loader_of
 
 __all__ = ["Estimate", "Range", "estimate"]
 
@@ -61,7 +61,7 @@ def estimate(
     program: Module,
     loss: Callable[..., Variable],
     optimizer: Optimizer,
-    train: Sequence[dict[str, Any]],
+    train: Sequence[dict[str, Any]] | DataLoader[dict[str, Any]],
     val: Sequence[dict[str, Any]],
     test: Sequence[dict[str, Any]] | None = None,
     *,
@@ -75,7 +75,7 @@ def estimate(
         program: as for `fit`; so are `loss`, `optimizer` and the sets.
         loss: the loss.
         optimizer: the optimizer.
-        train: the training set.
+        train: the training set, or a loader of it.
         val: the validation set.
         test: the test set.
         models: by purpose, for prices; without it, dollars is None.
@@ -83,7 +83,7 @@ def estimate(
 
     Raises:
         DataError: as `fit`.
-        TypeError: the optimizer is a search that does not say how much it will do.
+        TypeError: a set is no sequence of dicts, or the optimizer is a search that does not say how much it will do.
 
     Example:
         >>> from textgrad_engine import nn, optim
@@ -94,13 +94,15 @@ def estimate(
         >>> found.steps, found.calls["forward"]
         (2, Range(low=50.0, high=278.0))
     """
+    loader = loader_of(trainer, train, val, test, call="estimate")
+    rows = loader.dataset
     if isinstance(optimizer, Searcher):
-        return estimate_search(trainer, program, loss, optimizer, train, val, test, models, lowest_score)
-    plan = _Plan.of(trainer, optimizer, train, val, test)
-    sample = min(SAMPLE, len(train))
-    used = _rehearsal(trainer, program, loss, optimizer, train, val, sample, lowest_score)
+        return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)
+    plan = _Plan.of(trainer, optimizer, loader, val, test)
+    sample = min(SAMPLE, len(rows))
+    used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, lowest_score)
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
-    target = mean_tokens([row.get(trainer.target) for row in list(examples_of(train))[:SAMPLE]])
+    target = mean_tokens([row.get(trainer.target) for row in list(examples_of(rows))[:SAMPLE]])
     share = trainer.feedback_batch_size
     # How likely it is that a step has nothing to ask for: nothing in its minibatch is wrong.
     all_right = (1 - WRONG_SHARE[0]) ** plan.batch if optimizer.reads_feedback else 0
@@ -146,12 +148,11 @@ class _Plan:
         cls,
         trainer: Trainer,
         optimizer: Optimizer,
-        train: Sequence[Any],
+        loader: DataLoader[Any],
         val: Sequence[Any],
         test: Sequence[Any] | None,
     ) -> _Plan:
-        batch = min(trainer.batch_size, len(train))
-        an_epoch = -(-len(train) // batch)
+        batch, an_epoch = min(loader.batch_size, loader.examples), len(loader)
         most = trainer.max_epochs * an_epoch
         if trainer.max_steps is not None:
             most = min(most, trainer.max_steps)
@@ -159,7 +160,7 @@ class _Plan:
 
         def trained_in(steps: int) -> int:
             epochs, rest = divmod(steps, an_epoch)
-            return epochs * len(train) + min(rest * batch, len(train))
+            return epochs * loader.examples + min(rest * batch, loader.examples)
 
         tests = 0 if test is None else len(test)
         trained = Range(trained_in(fewest), trained_in(most))
@@ -173,7 +174,7 @@ class _Plan:
                 trimmed += 2 * edits * guarded + len(val) + trimmed
             validated += most * trimmed
         if optimizer.candidates > 1:  # each is run on a few training examples
-            validated += most * optimizer.candidates * min(CHOSEN_ON, len(train))
+            validated += most * optimizer.candidates * min(CHOSEN_ON, loader.examples)
         examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests)
         return cls(batch, Range(fewest, most), trained, examples)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,10 +87,12 @@ class Evaluation:
     def bounds(self) -> tuple[float, float] | None:
         """The mean if everything unanswered had scored lowest, and if it had scored highest.
 
-        None when nobody knows what these are: the loss names no scale, and not all scores are between 0 and 1.
+        One of them is infinite on a scale without that end. None when nobody knows either: the loss names no scale, and
+        not all scores are between 0 and 1; or the scale has no ends, and something is unanswered.
         """
         items = self.item_bounds()
-        return None if items is None else worst_case_mean(items)
+        found = None if items is None else worst_case_mean(items)
+        return found if found is not None and any(map(math.isfinite, found)) else None
 
     @property
     def spread(self) -> Spread | None:
@@ -101,7 +104,7 @@ class Evaluation:
         return variance_split(rows)
 
     def item_bounds(self) -> list[tuple[float, float]] | None:
-        """For each example the least and the greatest score that it could have; None as for `bounds`."""
+        """For each example the least and the greatest score that it could have; None where `limits` is."""
         return None if self.limits is None else item_bounds(self._samples, self.limits)
 
     def missing_shares(self) -> list[float]:
@@ -121,7 +124,8 @@ class Evaluation:
         if self.unanswered:
             lost = f", {self.unanswered} unanswered"
             if self.bounds is not None:
-                lost += f" (at worst {self.bounds[0]:.3f}, at best {self.bounds[1]:.3f})"
+                ends = zip(("at worst", "at best"), self.bounds)
+                lost += f" ({', '.join([f'{word} {end:.3f}' for word, end in ends if math.isfinite(end)])})"
         return f"{self.mean:.3f} [{low:.3f}, {high:.3f}] on {len(self.answered)} examples{lost}"
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line

@@ -11,6 +11,8 @@ from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.llm.cachekey import repeat
+from textgrad_engine.llm.stop import stopped_by_errors
+from textgrad_engine.nn.trained import watched
 from textgrad_engine.train.calling import (
     check_examples,
     inputs_and_target,
@@ -174,12 +176,13 @@ def attempt(
             return (prediction, watch), found
 
     tell = None if on_score is None else lambda number: on_score(number % len(given))
-    results = run_scored(start, len(given) * repeats, concurrency, tell)
     found = []
-    for number, ((prediction, watch), value) in enumerate(results):
-        position = number % len(given)
-        check = partial(refuse, names[position], prediction, given[position][1])
-        found.append(_scored_until(prediction, value, watch if timed else None, check))
+    with watched(program, "evaluate"), stopped_by_errors():
+        results = run_scored(start, len(given) * repeats, concurrency, tell)
+        for number, ((prediction, watch), value) in enumerate(results):
+            position = number % len(given)
+            check = partial(refuse, names[position], prediction, given[position][1])
+            found.append(_scored_until(prediction, value, watch if timed else None, check))
     ended = next((each.failure for each in found if isinstance(each.failure, _ENDED)), None)
     if all(each.score is None for each in found) and ended is not None:
         return Attempt(None, ended)

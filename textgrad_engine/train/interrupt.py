@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from textgrad_engine.dispatch import Scope, aside, call_soon
 from textgrad_engine.dispatch.thread import loop_thread
-from textgrad_engine.llm.stop import Stop
+from textgrad_engine.llm.stop import Stop, stopped_by_errors
 
 __all__ = ["GRACE", "Heard", "Tell", "finishing_on_interrupt", "interruptible", "stopping_on_interrupt", "telling"]
 
@@ -48,10 +48,10 @@ runs in the signal handler, so it must neither wait nor write through Python's b
 def stopping_on_interrupt(grace: float = GRACE) -> Iterator[Stop]:
     """Inside the block, the first SIGINT sets the `Stop` that is yielded; the second raises as usual.
 
-    Answers that are not there after `grace` seconds are given up. Outside of the main thread, where Python delivers no
-    signals, nothing is listened to, and the `Stop` can be set by hand.
+    Answers that are not there after `grace` seconds are given up. Where the block raises, nothing more is sent. Outside
+    of the main thread, where Python delivers no signals, nothing is listened to, and the `Stop` can be set by hand.
     """
-    with _listening() as listener, Stop() as stop, Scope() as scope:
+    with _listening() as listener, stopped_by_errors() as stop, Scope() as scope:
         block = _Block(stop, scope, grace)
         listener.begin(block)
         try:

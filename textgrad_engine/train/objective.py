@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import hashlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,12 +123,17 @@ class Objective:
         self._refuse = refusing_batches(loss)
         self._loss = loss
         self._rows: dict[Split, list[tuple[str, dict[str, Any], Any]]] = {}
+        digest = hashlib.sha256(target.encode("utf-8", "backslashreplace"))
         for split, rows in (("train", train), ("val", train if val is None else val)):
             if len(rows) == 0:
                 raise DataError(f"the {split} set is empty")
+            held = list(examples_of(rows))
             self._rows[split] = [  # type: ignore[index]
-                (name, *read(row, name)) for row, name in zip(examples_of(rows), ids_of(rows))
+                (name, *read(row, name)) for row, name in zip(held, ids_of(rows))
             ]
+            for row in held:
+                digest.update(repr(row).encode("utf-8", "backslashreplace"))
+        self.digest = digest.hexdigest()
         proven = train if val is None else val
         self._guarded = None if guards is None else guards.on(proven, self.scale)
         self._clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -27,7 +28,7 @@ from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Examples, Run
 from textgrad_engine.train.search import SearchRun
 
-__all__ = ["Trainer"]
+__all__ = ["Trainer", "loader_of"]
 
 
 class Trainer:
@@ -132,6 +133,12 @@ class Trainer:
         self.run_dir = None if run_dir is None else Path(run_dir)
         self.callbacks = _checked(callbacks)
 
+    def __repr__(self) -> str:
+        usual = {name: setting.default for name, setting in inspect.signature(Trainer).parameters.items()}
+        settings = [(name, getattr(self, name), default) for name, default in usual.items()]
+        given = [f"{name}={value!r}" for name, value, default in settings if value != default]
+        return f"{type(self).__name__}({', '.join(given)})"
+
     def fit(
         self,
         program: Module,
@@ -163,19 +170,8 @@ class Trainer:
             RunError: the run folder is in use.
             ModelError: the models cannot be asked at all (key, model name, price).
         """
-        given: dict[str, Examples] = {"train": train.dataset if isinstance(train, DataLoader) else train, "val": val}
-        given |= {} if test is None else {"test": test}
-        for name, rows in given.items():
-            check_examples(rows, name, "fit")
-            if len(rows) == 0:
-                raise DataError(f"the {name} set is empty")
-        loader = train if isinstance(train, DataLoader) else self._loader(train)
-        if len(loader) == 0:
-            raise DataError(
-                f"the train loader gives no minibatch, of {len(loader.dataset)} examples with "
-                f"batch_size={loader.batch_size} and drop_last={loader.drop_last}"
-            )
-        self._check(program, loss, optimizer, [*given.values()])
+        loader = loader_of(self, train, val, test, call="fit")
+        self._check(program, loss, optimizer, [loader.dataset, val, *(() if test is None else (test,))])
         if self.guards is not None:
             self.guards.on(val, scale_of(loss))
         if self.clusters is not None:
@@ -236,8 +232,42 @@ class Trainer:
             for row, name in zip(examples_of(rows), ids_of(rows)):
                 read(row, name)
 
-    def _loader(self, train: Examples) -> DataLoader[dict[str, Any]]:
-        return DataLoader(train, batch_size=min(self.batch_size, len(train)), shuffle=True, seed=self.seed)
+
+def loader_of(
+    trainer: Trainer,
+    train: Examples | DataLoader[dict[str, Any]],
+    val: Examples,
+    test: Examples | None,
+    *,
+    call: str,
+) -> DataLoader[dict[str, Any]]:
+    """The loader of a run's minibatches, once the sets are known to be some.
+
+    Args:
+        trainer: whose settings count where `train` is no loader.
+        train: the training examples, or a loader of them.
+        val: the validation examples.
+        test: the test examples, if any.
+        call: what the sets were given to, such as ``"fit"``.
+
+    Raises:
+        DataError: a set is empty, or the loader gives no minibatch.
+        TypeError: a set is no sequence of dicts.
+    """
+    given: dict[str, Examples] = {"train": train.dataset if isinstance(train, DataLoader) else train, "val": val}
+    given |= {} if test is None else {"test": test}
+    for name, rows in given.items():
+        check_examples(rows, name, call)
+        if len(rows) == 0:
+            raise DataError(f"the {name} set is empty")
+    if not isinstance(train, DataLoader):
+        return DataLoader(train, batch_size=min(trainer.batch_size, len(train)), shuffle=True, seed=trainer.seed)
+    if len(train) == 0:
+        raise DataError(
+            f"the train loader gives no minibatch, of {len(train.dataset)} examples with "
+            f"batch_size={train.batch_size} and drop_last={train.drop_last}"
+        )
+    return train
 
 
 def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:

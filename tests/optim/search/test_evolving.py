@@ -115,6 +115,28 @@ def test_other_examples_begin_a_new_search(make: Make, parcels: Callable[..., Si
     search.close()
 
 
+def test_other_examples_under_the_same_ids_begin_a_new_search(
+    make: Make, parcels: Callable[..., SimulatedTask]
+) -> None:
+    """Examples without ids are named by their positions, so those of any two sets of one size have the same names."""
+    task = parcels()
+    train, val = ([{k: v for k, v in row.items() if k != "id"} for row in rows] for rows in (task.train, task.val))
+    program = task.program()
+    search = make(list(program.parameters()))
+    with use_models(forward=task.model):
+        search.step(Objective(program, task.loss, train, val))
+        search.close()
+        search.step(Objective(program, task.loss, [dict(row) for row in train], val))  # equal ones are the same
+        search.close()
+        state = search.state_dict()
+        assert state.get("board", state)["before"] == 0
+        begun = state.get("board", state)["begun"]
+        search.step(Objective(program, task.loss, train, val[::-1]))
+        search.close()
+    state = search.state_dict()
+    assert state.get("board", state)["before"] == begun
+
+
 def test_what_was_kept_tells_the_best_texts(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
     """Whoever reads the journal of a run that was killed takes the changes of what was kept, one after the other."""
     task = parcels()

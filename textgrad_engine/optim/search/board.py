@@ -129,6 +129,7 @@ class Board:
         united: the refused edits that were tried together, each time by parameter and text.
         vain: how often refused edits were tried together since a patch was kept.
         examples: the ids of the training and of the validation examples, which positions speak of.
+        digest: tells these from others with the same ids (`Objective.digest`).
     """
 
     texts: Texts
@@ -154,6 +155,7 @@ class Board:
     united: list[tuple[str, ...]] = field(default_factory=list)
     vain: int = 0
     examples: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    digest: str = ""
 
     @property
     def top(self) -> float:

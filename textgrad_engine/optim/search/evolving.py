@@ -164,8 +164,9 @@ class PopulationSearcher(Searcher):
         texts = texts_now(variables)
         train, val = tuple(objective.train), tuple(objective.val)
         held = self._population
-        if held is None or (self.texts(), held.train, held.val) != (texts, train, val):
-            self._population = Population(val, objective.scale, train=train)
+        now = (texts, train, val, objective.digest)
+        if held is None or (self.texts(), held.train, held.val, held.digest) != now:
+            self._population = Population(val, objective.scale, train=train, digest=objective.digest)
             self._population.add(Candidate(texts, tuple(tuple(self.origins(variable)) for variable in variables)))
             self._waiting.clear()
             self._best, self._before = 0, self._begun  # numbers go on, so that the edits of before keep their ids

@@ -56,6 +56,7 @@ class Objective(Protocol):
         parameters: what is trained.
         train: the ids of the examples that feedback may be taken on.
         val: the ids of the examples that decide which texts are kept.
+        digest: tells its examples from others with the same ids, which is what examples without ids have.
         tokens_weight: what 1000 tokens of the texts cost, in units of the score; texts are compared by their mean
             scores less that.
         latency_weight: what a second of an example's forward calls costs, in units of the score; 0 where time does not
@@ -66,6 +67,7 @@ class Objective(Protocol):
     parameters: tuple[Variable, ...]
     train: tuple[str, ...]
     val: tuple[str, ...]
+    digest: str
     tokens_weight: float
     latency_weight: float
     scale: tuple[float, float] | None

@@ -68,9 +68,17 @@ class BoardSearcher(Searcher):
         texts = texts_now(variables)
         examples = (tuple(objective.train), tuple(objective.val))
         held = self._board
-        if held is not None and (held.texts, held.examples) == (texts, examples):
+        if held is not None and (held.texts, held.examples, held.digest) == (texts, examples, objective.digest):
             return False
         origins = tuple(tuple(self.origins(variable)) for variable in variables)
         begun = 0 if held is None else held.begun  # the edits of before keep their ids
-        self._board = Board(texts, origins, limits=objective.scale, begun=begun, before=begun, examples=examples)
+        self._board = Board(
+            texts,
+            origins,
+            limits=objective.scale,
+            begun=begun,
+            before=begun,
+            examples=examples,
+            digest=objective.digest,
+        )
         return True

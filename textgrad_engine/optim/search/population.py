@@ -42,6 +42,7 @@ class Population:
         costs: for each candidate what each of these costs, in units of the score (`optim.search.objective.costs_of`).
             Means, leads and the frontier are of scores less their costs.
         train: the ids of the training examples that candidates are made from.
+        digest: tells both from other examples with the same ids (`Objective.digest`).
     """
 
     val: tuple[str, ...]
@@ -50,6 +51,7 @@ class Population:
     scores: list[dict[int, float | None]] = field(default_factory=list)
     costs: list[dict[int, float]] = field(default_factory=list)
     train: tuple[str, ...] = ()
+    digest: str = ""
 
     def add(self, candidate: Candidate) -> int:
         """Take a candidate in. Returns its number."""
