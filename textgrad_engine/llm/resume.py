@@ -1,0 +1,191 @@
+"""Answers of a run that was cut, given where they are asked for again; the rest is asked of the models.
+
+NOTE [What is played back]
+    An answer goes to the request that it was an answer to, of the same model and the same example (`call_key`): the
+    n-th equal request gets the n-th one, of the same phase of the run first. So is a failure that lies in the answer
+    (`AnswerError`: cut off, filtered, malformed, after all attempts), as the way of the run depends on it. A failure of
+    the endpoint or of the run's end is nobody's answer: the request is asked anew. What it had used, or may have, is
+    counted again, in the sums, the budgets and the journal.
+
+    Played back, an answer costs neither a place in the queue nor one of the requests per minute. It is charged to the
+    budgets as it was then, so that what depends on what is left of them comes out the same.
+
+NOTE [Paying twice]
+    Where the program, a prompt or this library was changed, requests are other ones, and there are no answers to them.
+    The first that a run does is to validate its seed texts. Where that asks for something that was not recorded
+    although it had been done, or asks of an example something else than was recorded of it, the run is refused before
+    it pays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine.errors import AnswerError, ModelError, RunError
+from textgrad_engine.llm.answers import Answer, Answers, Equal, difference, entry_of
+from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.model import Wrapper
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.llm.usage import Metered, usage_of
+
+__all__ = ["Beginning", "Resumption", "is_answer"]
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first phases of a run, in which nothing new may be asked; see NOTE [Paying twice].
+
+    Attributes:
+        phase: the number of the last of them.
+        complete: whether the run had done them.
+    """
+
+    phase: int
+    complete: bool
+
+
+class Resumption:
+    """A `Player` that gives the answers that a run was cut with, and asks for what is not among them.
+
+    Args:
+        every: the answers and failures; of equal requests, in the order in which they were asked. Of failures, `sent`
+            is False where they used nothing.
+        phase: gives the number of the phase that code belongs to.
+        beginning: what may ask for nothing new; None lets anything be asked.
+
+    Attributes:
+        asked: how many calls were passed on to a model.
+        problem: what the run asked for that was not recorded in its `beginning`, in words; "" for nothing.
+    """
+
+    def __init__(
+        self,
+        every: Sequence[Answer],
+        *,
+        phase: Callable[[], int],
+        beginning: Beginning | None = None,
+    ) -> None:
+        self._answers = Answers(every, lambda each: (each.model, each.example, each.phase))
+        self._phase, self._beginning = phase, beginning
+        self._lock = threading.Lock()
+        self.asked = 0
+        self.problem = ""
+
+    @property
+    def played(self) -> list[Answer]:
+        """The answers that were asked for again."""
+        waiting = {id(each) for each in self._answers.waiting()}
+        return [each for each in self._answers.every if is_answer(each) and id(each) not in waiting]
+
+    @property
+    def left(self) -> list[Answer]:
+        """What was paid for and not asked for again, failures that used something included."""
+        return [each for each in self._answers.waiting() if is_answer(each) or _charged(each)]
+
+    async def answer(self, model: Budgeted, request: Request) -> Completion:
+        """What was recorded for a request; else what the model says.
+
+        Raises:
+            Stopped: the run was stopped.
+            BudgetExceeded: the budgets have no room for the call, be it recorded or not.
+            RunError: the run has changed; see NOTE [Paying twice].
+            ModelError: what the request failed with, now or then.
+        """
+        check_stop()
+        entry, phase, known = entry_of(model, request), self._phase(), False
+
+        def rank(each: Answer) -> Any:
+            if (each.model, each.example) != (entry["model"], entry["example"]):
+                return None
+            return each.phase != phase, each.nth
+
+        equal = self._answers.equal_to(entry)
+        while (taken := self._answers.take(equal, rank)) is not None:
+            known = True
+            if is_answer(taken):
+                return await self._answers.play(taken, model, request)
+            if _charged(taken):
+                await self._count(taken, model, request)
+        if not known:
+            self._check(entry, equal, phase)
+        with self._lock:
+            self.asked += 1
+        return await model.inner.complete(request)
+
+    async def _count(self, taken: Answer, model: Budgeted, request: Request) -> None:
+        """Count what a failed call used, or may have.
+
+        Raises:
+            BudgetExceeded: the budgets have no room for it.
+        """
+        try:
+            await Metered(_Failed(model, lambda: self._answers.play(taken, model, request))).complete(request)
+        except ModelError:
+            if any(each is taken for each in self._answers.waiting()):  # there was no room for it
+                raise
+
+    def _check(self, entry: dict[str, Any], equal: Equal | None, phase: int) -> None:
+        """Refuse what is asked for in the beginning, and was not recorded though it should have been.
+
+        Raises:
+            RunError: that is so.
+        """
+        beginning = self._beginning
+        if beginning is None or not 0 < phase <= beginning.phase:
+            return
+        first = [each for each in self._answers.every if is_answer(each) and each.phase <= beginning.phase]
+        with self._lock:
+            if not self.problem and first and (beginning.complete or self._others(entry, beginning)):
+                self.problem = _unlike(entry, equal, first)
+        if self.problem:
+            raise RunError(
+                "validating the seed texts asks for something else than was recorded, so what was paid for would be "
+                f"paid for again: {self.problem}\nPut back what was changed since: the program, the metric, the "
+                "prompts, or the version of textgrad_engine"
+            )
+
+    def _others(self, entry: dict[str, Any], beginning: Beginning) -> bool:
+        """Whether something else was recorded of the same example, and was not asked for."""
+        asked = (entry["example"], entry["request"]["purpose"])
+        return any(
+            is_answer(each) and each.phase <= beginning.phase and (each.example, each.purpose) == asked
+            for each in self._answers.waiting()
+        )
+
+
+class _Failed(Wrapper):
+    """A call that failed once more as it was recorded."""
+
+    def __init__(self, inner: Budgeted, play: Callable[[], Any]) -> None:
+        super().__init__(inner)
+        self._play = play
+
+    async def complete(self, request: Request) -> Completion:
+        completion: Completion = await self._play()
+        return completion
+
+
+def is_answer(recorded: Answer) -> bool:
+    """Whether what was recorded is an answer, or a failure that lies in one; see NOTE [What is played back]."""
+    return isinstance(recorded.outcome, Completion | AnswerError)
+
+
+def _charged(failure: Answer) -> bool:
+    """Whether a failure used something, or may have."""
+    outcome = failure.outcome
+    return isinstance(outcome, ModelError) and (usage_of(outcome) is not None or outcome.sent is not False)
+
+
+def _unlike(entry: dict[str, Any], equal: Equal | None, first: Sequence[Answer]) -> str:
+    """What was asked, and how it is other than what was recorded."""
+    what = f"a {entry['request']['purpose']} request for example {entry['example']!r}"
+    if equal is None:
+        return f"{what}; {difference(first, entry['request'])}"
+    if entry["model"] not in equal.models:
+        return f"{what} is for {entry['model']!r}, and was recorded with {', '.join(map(repr, sorted(equal.models)))}"
+    return f"{what} was recorded for another example only, or less often"
