@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import estimate, evaluate, show, shrink, train
+from textgrad_engine.cli import estimate, evaluate, resume, show, shrink, train
 from textgrad_engine.cli.output import epilog, open_streams
 
 __all__ = ["app", "main"]
@@ -23,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("train", epilog=epilog())(train.train)
+app.command("resume", epilog=epilog())(resume.resume)
 app.command(
     "eval",
     epilog=epilog(

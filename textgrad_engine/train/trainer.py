@@ -57,9 +57,9 @@ class Trainer:
         controls: after the run, give a rewrite without feedback and random edits at most as many calls as the optimizer
             had, and score what they select on the test set too (`TrainResult.controls`). This about triples the calls.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
-        resume: take up the run in `run_dir` that was killed, interrupted, or ended by a budget or an error: `fit` begins
-            anew, and is given what was paid for. Program, data and settings must be the same; a run is begun where there
-            is none.
+        resume: take up the run in `run_dir` that was killed, interrupted, or ended by a budget or an error: `fit`
+            begins anew, and is given what was paid for. Program, data and settings must be the same. Where there is no
+            run yet, one is begun.
         callbacks: told about every event (`train.events`).
 
     Raises:
@@ -167,7 +167,7 @@ class Trainer:
             ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
             TypeError: a set is no sequence of dicts, the loss gives no score (a TextLoss), or what is given is no
                 program, loss or optimizer.
-            RunError: the run folder is in use; or the run in it cannot be resumed, as it is finished, or is another one.
+            RunError: the run folder is in use; or the run in it is finished, or is another one, and cannot be resumed.
             ModelError: the models cannot be asked at all (key, model name, price).
         """
         given: dict[str, Examples] = {"train": train.dataset if isinstance(train, DataLoader) else train, "val": val}
