@@ -20,7 +20,7 @@ from textgrad_engine.llm.answers import Answer
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.nn import Module
-from textgrad_engine.report.words import money, plural
+from textgrad_engine.report.words import count, money, plural
 from textgrad_engine.store import Run, is_locked, read_run
 from textgrad_engine.store.records import dumps
 from textgrad_engine.store.resume import Earlier
@@ -116,7 +116,7 @@ class Resumed:
 
     def in_words(self, result: TrainResult, path: Path) -> list[str]:
         """The same for people, a line each."""
-        every, before = plural(result.total.calls, "call"), plural(self.usage.calls, "call")
+        every, before = plural(result.total.calls, "call"), count(self.usage.calls)
         lines = [f"Of {every}, {before} had been paid for before ({money(self.usage.dollars)})."]
         if self.not_asked_again and result.status == "finished":
             lines.append(
@@ -210,8 +210,8 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
     kept = run.config
     if kept is None:
         raise RunError(
-            f"{run.path}: there is no config.json, as this run was not started by `textgrad-engine train`; in Python, "
-            "tg.evaluate evaluates it, and tg.Trainer(run_dir=..., resume=True) goes on with it"
+            f"{run.path}: there is no config.json, as this run was not started by `textgrad-engine train`; evaluate it "
+            "from Python, with tg.evaluate, or go on with it, with tg.Trainer(run_dir=..., resume=True)"
         )
     try:
         values, folder = dict(kept["config"]), kept["folder"]

@@ -48,29 +48,39 @@ class Lock:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder.absolute() / _NAME
-        while True:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-            if not _taken(fd):
-                holder = os.read(fd, 20).decode("ascii", "replace")
-                os.close(fd)
-                raise RunError(
-                    f"{folder}: process {holder or 'unknown'} is at work on this run; wait for its end, or end it with "
-                    "Ctrl-C"
-                )
-            if _is(fd, self.path):
-                break
-            os.close(fd)  # who held it has removed the file since it was opened
-        os.ftruncate(fd, 0)
-        os.write(fd, str(os.getpid()).encode())
+        while (fd := self._open()) is None:
+            pass
         self._close = weakref.finalize(self, os.close, fd)
         _held.add(self)
+
+    def _open(self) -> int | None:
+        """The file, locked; None where it was removed by who held it before."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if not _taken(fd):
+                holder = os.read(fd, 20).decode("ascii", "replace")
+                raise RunError(
+                    f"{self.path.parent}: process {holder or 'unknown'} is at work on this run; wait for its end, or "
+                    "end it with Ctrl-C"
+                )
+            if _is(fd, self.path):
+                os.ftruncate(fd, 0)
+                os.write(fd, str(os.getpid()).encode())
+                return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        return None
 
     def release(self) -> None:
         """Let others write; a second time, nothing happens."""
         if self._close.alive:
-            with contextlib.suppress(OSError):  # Windows removes no file that is open
-                self.path.unlink()
-            self.forget()
+            try:
+                with contextlib.suppress(OSError):  # Windows removes no file that is open
+                    self.path.unlink()
+            finally:
+                self.forget()
 
     def forget(self) -> None:
         """Close the file."""
