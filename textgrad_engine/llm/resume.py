@@ -4,8 +4,8 @@ NOTE [What is played back]
     An answer goes to the request that it was an answer to, of the same model and the same example (`call_key`): the
     n-th equal request gets the n-th one, of the same phase of the run first. So is a failure that lies in the answer
     (`AnswerError`: cut off, filtered, malformed, after all attempts), as the way of the run depends on it. A failure of
-    the endpoint or of the run's end is nobody's answer: the request is asked anew. What it had used, or may have, is
-    counted again, in the sums, the budgets and the journal.
+    the endpoint or of the run's end is nobody's answer: what it had used, or may have, is counted again, in the sums,
+    the budgets and the journal, by the first equal request, and that goes on to the next answer, or is asked anew.
 
     Played back, an answer costs neither a place in the queue nor one of the requests per minute. It is charged to the
     budgets as it was then, so that what depends on what is left of them comes out the same.
@@ -70,7 +70,7 @@ class Resumption:
         phase: Callable[[], int],
         beginning: Beginning | None = None,
     ) -> None:
-        self._answers = Answers(every, lambda each: (each.model, each.example, each.phase))
+        self._answers = Answers(every, lambda each: (each.model, each.example, each.phase, is_answer(each)))
         self._phase, self._beginning = phase, beginning
         self._lock = threading.Lock()
         self.asked = 0
@@ -102,7 +102,7 @@ class Resumption:
         def rank(each: Answer) -> Any:
             if (each.model, each.example) != (entry["model"], entry["example"]):
                 return None
-            return each.phase != phase, each.nth
+            return each.phase != phase, is_answer(each), each.nth
 
         equal = self._answers.equal_to(entry)
         while (taken := self._answers.take(equal, rank)) is not None:

@@ -142,5 +142,7 @@ def _merged(looks: list[set[bytes]]) -> list[set[bytes]]:
 
 
 def _texts_in(folder: Path) -> list[Path]:
-    """The files of the best texts."""
-    return [file for file in (*folder.glob("best/*"), folder / "best_prompt.txt") if file.is_file()]
+    """The files of texts that a run writes when it begins."""
+    return [
+        file for file in (*folder.glob("seed/*"), *folder.glob("best/*"), folder / "best_prompt.txt") if file.is_file()
+    ]
