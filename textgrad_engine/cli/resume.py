@@ -10,7 +10,7 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, Quiet, RunPath
-from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, complain, write
+from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
@@ -51,9 +51,8 @@ def resume(
     with checking():
         found = read_run(run)
         if found.result is not None and found.result.status == "finished":
-            complain(
-                f"{run} is finished, so there is nothing to resume; `textgrad-engine show {run}` prints its result"
-            )
+            over = f"{run} is finished, so there is nothing to resume; `textgrad-engine show {run}` prints its result"
+            say(over, quiet or as_json)
             if as_json:
                 shown = report.as_json(found.result, runs.openings(found))
                 write(json.dumps({"run": str(run), **shown}, ensure_ascii=False, indent=2))
@@ -74,4 +73,4 @@ def resume(
                 raise
             error.add_note(f"nothing was asked, and {run} is as it was; --anyway goes on, and pays for what is new")
             raise CommandFailed(error, WRONG) from error
-        end(result, folder, config, way, quiet=quiet, as_json=as_json)
+        end(result, folder, way, quiet=quiet, as_json=as_json)

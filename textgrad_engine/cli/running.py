@@ -35,7 +35,7 @@ from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.words import money, plural
-from textgrad_engine.store import Run, RunFolder
+from textgrad_engine.store import Run, RunFolder, read_run
 from textgrad_engine.train import Guards, Trainer, TrainResult
 
 __all__ = ["Job", "carry_out", "checked", "end", "saying_what_is_left"]
@@ -135,7 +135,6 @@ def carry_out(
 def end(
     result: TrainResult,
     folder: RunFolder,
-    config: Config,
     way: runs.Way,
     *,
     quiet: bool,
@@ -160,7 +159,7 @@ def end(
     if resumed is not None:
         say("\n".join(resumed.in_words(result, path)), quiet or as_json)
     if result.status != "finished" and not result.shortage:
-        say(runs.goes_on(path, result.status, config.budget), quiet or as_json)
+        say(runs.goes_on(read_run(path)), quiet or as_json)
     raise typer.Exit(WRONG if result.shortage else _CODES[result.status])
 
 

@@ -25,7 +25,6 @@ from textgrad_engine.store import Run, is_locked, read_run
 from textgrad_engine.store.records import dumps
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train import TrainResult
-from textgrad_engine.train.events import Status
 
 __all__ = [
     "CONTROL",
@@ -340,19 +339,16 @@ def left_in(path: Path) -> str:
     return f"nothing was {'answered' if begun(path) else 'asked'}, so there is nothing in {path} to go on with"
 
 
-def goes_on(path: Path, status: Status | None, budget: Budget) -> str:
-    """What goes on with a run that has not come to its end, in words.
-
-    Args:
-        path: the run folder.
-        status: how it ended; None where it was killed, or ended with an error.
-        budget: its limits.
-    """
-    if status != "budget":
-        return f"`textgrad-engine resume {path}` goes on with it."
-    if budget.dollars is not None:
-        return f"`textgrad-engine resume {path} --budget DOLLARS` goes on with a larger budget."
-    return f"`textgrad-engine resume {path}` goes on when the budget in {path / 'config.json'} was raised."
+def goes_on(run: Run) -> str:
+    """What goes on with a run that has not come to its end, in words."""
+    if run.config is None:
+        return "tg.Trainer(run_dir=..., resume=True) goes on with it."
+    command = f"textgrad-engine resume {run.path}"
+    if run.result is None or run.result.status != "budget":
+        return f"`{command}` goes on with it."
+    if run.config["config"]["budget"]["dollars"] is not None:
+        return f"`{command} --budget DOLLARS` goes on with a larger budget."
+    return f"`{command}` goes on when the budget in {run.path / 'config.json'} is larger."
 
 
 def _answered(path: Path) -> bool:

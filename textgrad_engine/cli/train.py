@@ -66,4 +66,4 @@ def train(
             folder = RunFolder(path, config=runs.describe(found, path, job.splits, way))
         quietly = quiet or as_json
         result = carry_out(found, job, folder, way, name=runs.name_of(found), cache=answers, quiet=quietly)
-        end(result, folder, found, way, quiet=quiet, as_json=as_json)
+        end(result, folder, way, quiet=quiet, as_json=as_json)

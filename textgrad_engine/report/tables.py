@@ -68,18 +68,21 @@ def render(
     return printed(parts, width, color)
 
 
-def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
+def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: bool = False) -> str:
     """What is known of a run that has no result, because it ended with an error, was killed, or is still going.
 
     Args:
         run: the run folder.
+        remark: what can be done about it; "" where it is still going.
         width: columns.
         color: with the terminal's codes for colors.
     """
     steps, used = plural(len(run.steps), "step"), run.usage()
-    headline = f"no result: it was killed, or still runs; {steps} so far"
+    headline = f"no result yet: it still runs; {steps} so far"
     if run.error:
         headline = f"no result: it ended with an error after {steps}"
+    elif remark:
+        headline = f"no result: it was killed after {steps}"
     parts: list[RenderableType] = [*_headline(str(run.path), headline), ""]
     if run.error:
         what, *notes = run.error.split("\n")
@@ -93,6 +96,8 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
             f"On record: {plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}.", 2
         )
     )
+    if remark:
+        parts += [indented(remark, 2)]
     parts.append("")
     for name, seed in run.seed.items():
         origins = origins_from_steps(name, seed, run.steps)
