@@ -241,6 +241,20 @@ def cut(cli: Any, small: Any, tmp_path: Path, dying: Any) -> Path:
     return path
 
 
+def test_killed_before_its_first_event_it_begins(cli: Any, small: Any, cut: Path, tmp_path: Path) -> None:
+    """Its folder holds the config, and nothing else that tells anything."""
+    whole = tmp_path / "whole"
+    assert cli("train", tmp_path / "small", "--quiet", "--run-dir", whole).exit_code == 0
+    for name in ("seed", "best"):
+        shutil.rmtree(cut / name)
+    (cut / "best_prompt.txt").unlink()
+    for name in ("events.jsonl", "completions.jsonl"):
+        (cut / name).write_bytes(b"")
+    assert "goes on with it" in " ".join(cli("show", cut).stdout.split())
+    assert cli("resume", cut, "--quiet").exit_code == 0
+    assert timeless(cut) == timeless(whole)
+
+
 @pytest.mark.parametrize(("split", "name"), [("train", "training"), ("val", "validation"), ("test", "test")])
 def test_changed_data_is_refused(cli: Any, cut: Path, tmp_path: Path, split: str, name: str) -> None:
     """Nothing is asked, nothing is moved."""
@@ -303,7 +317,7 @@ def test_a_changed_program_is_told_before_it_pays(cli: Any, own: Any, tmp_path: 
     assert in_a_process(tmp_path, "resume", str(tmp_path / "other"), "--quiet").returncode == 0
     file.write_text(PROGRAM.replace("'{ticket}'", "'Ticket: {ticket}'"), encoding="utf-8")
     before = timeless(path)
-    result = in_a_process(tmp_path, "resume", str(path))
+    result = in_a_process(tmp_path, "resume", str(path), "--budget", "7")
     assert result.returncode == 2
     assert "validating the seed texts asks for something else than was recorded" in result.stderr
     assert '+   "content": "Ticket: ' in result.stderr
@@ -313,9 +327,7 @@ def test_a_changed_program_is_told_before_it_pays(cli: Any, own: Any, tmp_path: 
     result = in_a_process(tmp_path, "resume", str(path), "--anyway")
     assert result.returncode == 0
     bought = len(before["completions.jsonl"].splitlines())
-    assert f"{bought} recorded calls ($0.00) did not come up again, as something has changed" in " ".join(
-        result.stderr.split()
-    )
+    assert f"{bought} recorded calls did not come up again, as something has changed" in " ".join(result.stderr.split())
     assert numbers_aside(path) == [1]
     assert read_run(path).usage().calls == read_run(path).result.total.calls + bought  # type: ignore[union-attr]
 

@@ -35,7 +35,9 @@ def resume(
     anyway: Annotated[
         bool,
         typer.Option(
-            "--anyway", help="Ask also where program, prompts or version have changed, so that answers do not fit."
+            "--anyway",
+            help="Go on also where program, prompts or version have changed so that the first recorded answers do not "
+            "fit, and pay for new ones. What does not fit does not count in the budget.",
         ),
     ] = False,
     quiet: Quiet = False,

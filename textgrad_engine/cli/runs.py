@@ -116,13 +116,18 @@ class Resumed:
     def in_words(self, result: TrainResult, path: Path) -> list[str]:
         """The same for people, a line each."""
         every, before = plural(result.total.calls, "call"), count(self.usage.calls)
-        lines = [f"Of {every}, {before} had been paid for before ({money(self.usage.dollars)})."]
+        lines = [f"Of {every}, {before} had been paid for before{_for(self.usage)}."]
         if self.not_asked_again and result.status == "finished":
             lines.append(
-                f"{plural(self.not_asked_again, 'recorded call')} ({money(self.lost.dollars)}) did not come up again, "
-                f"as something has changed; the answers stay in {path / 'answers-*.jsonl'}."
+                f"{plural(self.not_asked_again, 'recorded call')} did not come up again{_for(self.lost)}, as something "
+                f"has changed; what was answered stays in {path / 'answers-*.jsonl'}."
             )
         return lines
+
+
+def _for(usage: Usage) -> str:
+    """What was paid, in brackets, where it is known and something."""
+    return f" ({money(usage.dollars)})" if usage.dollars else ""
 
 
 def _used(answers: Iterable[Answer]) -> Usage:

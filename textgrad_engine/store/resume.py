@@ -27,7 +27,7 @@ class Earlier:
         anyway: ask also where the run has changed so that its first requests were not recorded.
 
     Attributes:
-        player: gives the answers; for `llm.record.playing`.
+        player: gives the answers to the calls of the run that begins anew.
 
     Raises:
         RunError: a file is missing or damaged. Nothing was put aside.
@@ -42,7 +42,7 @@ class Earlier:
         self.player = Resumption(
             self._read(beginning), phase=current_phase.get, beginning=None if anyway else beginning
         )
-        self._texts = {file: file.read_bytes() for file in _texts_in(folder)}
+        self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
 
     @property
     def refused(self) -> bool:
@@ -103,10 +103,10 @@ class Earlier:
             place = aside(self.folder, name, self._number)
             if place.is_file():
                 os.replace(place, self.folder / name)
-        for file in _texts_in(self.folder):
-            if file not in self._texts:
+        for file in _replaced_in(self.folder):
+            if file not in self._replaced:
                 file.unlink()
-        for file, content in self._texts.items():
+        for file, content in self._replaced.items():
             file.write_bytes(content)
 
     def settle(self) -> None:
@@ -141,8 +141,7 @@ def _merged(looks: list[set[bytes]]) -> list[set[bytes]]:
     return merged
 
 
-def _texts_in(folder: Path) -> list[Path]:
-    """The files of texts that a run writes when it begins."""
-    return [
-        file for file in (*folder.glob("seed/*"), *folder.glob("best/*"), folder / "best_prompt.txt") if file.is_file()
-    ]
+def _replaced_in(folder: Path) -> list[Path]:
+    """The files that a run replaces when it begins."""
+    files = (*folder.glob("seed/*"), *folder.glob("best/*"), folder / "best_prompt.txt", folder / "config.json")
+    return [file for file in files if file.is_file()]
