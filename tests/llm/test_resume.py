@@ -19,7 +19,6 @@ from textgrad_engine.llm import (
 )
 from textgrad_engine.llm.answers import Answer, digest, entry_of
 from textgrad_engine.llm.limits import Limit
-from textgrad_engine.llm.record import playing
 from textgrad_engine.llm.resume import Beginning, Resumption
 from textgrad_engine.testing import FunctionModel
 
@@ -39,7 +38,7 @@ def resumption(*answers: Answer, phase: int = 1, beginning: Beginning | None = N
 
 
 async def said(player: Resumption, request: Any, model: Any = MODEL) -> str:
-    with playing(player):
+    with player.answering():
         return (await resolve(model, policy=RetryPolicy(max_attempts=1)).complete(request)).text
 
 
@@ -103,6 +102,23 @@ def test_it_counts_in_budgets_and_sums_as_it_did(run: Any, ask: Any) -> None:
     total, left = run(main())
     assert (total.calls, total.total_tokens, left) == (1, 10, 1)
     assert run(said(player, ask())) == "second"
+
+
+def test_what_was_not_asked_for_again_is_kept_from_new_calls(run: Any, ask: Any) -> None:
+    """It was paid for all the same; what it is kept for may have it."""
+    player = resumption(recorded(ask(), "first"), recorded(ask("gone"), "second", 1))
+
+    async def main() -> list[str]:
+        with budget(calls=3) as b, player.answering():
+            model = resolve(MODEL)
+            found = [(await model.complete(ask())).text, (await model.complete(ask("new"))).text]
+            with pytest.raises(BudgetExceeded, match=r"2 spent, .* 1 kept for the rest of the run"):
+                await model.complete(ask("newer"))
+            found.append((await model.complete(ask("gone"))).text)
+            assert b.spent.calls == 3
+        return found
+
+    assert run(main()) == ["first", "new", "second"]
 
 
 def test_a_stopped_run_plays_nothing_back(run: Any, ask: Any) -> None:

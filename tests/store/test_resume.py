@@ -422,6 +422,17 @@ def test_anyway_it_goes_on_and_keeps_what_it_does_not_need(tmp_path: Path, fit: 
     assert read_run(path).usage().calls == result.total.calls + 8
 
 
+def test_a_limit_holds_for_what_was_paid_for_and_is_of_no_use(tmp_path: Path, fit: Any) -> None:
+    """Else a run could cost twice its budget."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    asked = Counting()
+    with tg.budget(calls=11):
+        result = fit(RunFolder(path, resume=True, anyway=True), model=asked, prompt="Repeat it.")
+    assert (result.status, asked.asked) == ("budget", 3)
+    assert read_run(path).usage().calls == 11
+
+
 def test_a_run_cut_in_its_first_validation_is_told_from_one_that_has_changed(tmp_path: Path, fit: Any) -> None:
     """Examples that were not asked yet are; one that was is asked the same."""
     path = tmp_path / "run"

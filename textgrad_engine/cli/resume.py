@@ -37,7 +37,7 @@ def resume(
         typer.Option(
             "--anyway",
             help="Go on also where program, prompts or version have changed so that the first recorded answers do not "
-            "fit, and pay for new ones. What does not fit does not count in the budget.",
+            "fit, and pay for new ones.",
         ),
     ] = False,
     quiet: Quiet = False,

@@ -130,8 +130,16 @@ class Answers:
             self._by_request[answer.digest].waiting[self._place(answer)].appendleft(answer)
             self._left += 1
 
-    async def play(self, answer: Answer, model: Budgeted, request: Request) -> Completion:
+    async def play(
+        self, answer: Answer, model: Budgeted, request: Request, given: Callable[[], None] = lambda: None
+    ) -> Completion:
         """Give what was recorded; the budgets around the call are charged as they were then.
+
+        Args:
+            answer: what was taken.
+            model: charges the budgets.
+            request: what was asked.
+            given: called when there is room for the call.
 
         Raises:
             BudgetExceeded: they have no room for the call; the answer waits again.
@@ -139,12 +147,14 @@ class Answers:
         """
         outcome = answer.outcome
         if isinstance(outcome, Completion) and outcome.cached:
+            given()
             return outcome
-        given = False
+        fits = False
 
         def give() -> Completion:
-            nonlocal given
-            given = True
+            nonlocal fits
+            fits = True
+            given()
             if isinstance(outcome, ModelError):
                 raise _fresh(outcome)
             return outcome
@@ -152,7 +162,7 @@ class Answers:
         try:
             return await model.play(request, give)
         finally:
-            if not given:
+            if not fits:
                 self.put_back(answer)
 
 

@@ -8,7 +8,9 @@ NOTE [What is played back]
     the budgets and the journal, by the first equal request, and that goes on to the next answer, or is asked anew.
 
     Played back, an answer costs neither a place in the queue nor one of the requests per minute. It is charged to the
-    budgets as it was then, so that what depends on what is left of them comes out the same.
+    budgets as it was then, so that what depends on what is left of them comes out the same. What was paid for and has
+    not been asked for again, or never will be, is kept from the calls that are asked of a model: the limits hold for
+    all that the run pays, before and now.
 
 NOTE [Paying twice]
     Where the program, a prompt or this library was changed, requests are other ones, and there are no answers to them.
@@ -19,15 +21,18 @@ NOTE [Paying twice]
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.errors import AnswerError, ModelError, RunError
+from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, difference, entry_of
-from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.budget import Budgeted, Reserve
 from textgrad_engine.llm.model import Wrapper
+from textgrad_engine.llm.record import playing
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
@@ -73,8 +78,19 @@ class Resumption:
         self._answers = Answers(every, lambda each: (each.model, each.example, each.phase, is_answer(each)))
         self._phase, self._beginning = phase, beginning
         self._lock = threading.Lock()
+        self._reserve: Reserve | None = None
         self.asked = 0
         self.problem = ""
+
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        """Inside the block, it answers calls, and keeps what it holds from the budgets around the block."""
+        with Reserve() as self._reserve, playing(self):
+            everything = Amount()
+            for each in self._answers.waiting():
+                everything.add(_amount_of(each))
+            self._reserve.keep(everything)
+            yield
 
     @property
     def played(self) -> list[Answer]:
@@ -108,7 +124,7 @@ class Resumption:
         while (taken := self._answers.take(equal, rank)) is not None:
             known = True
             if is_answer(taken):
-                return await self._answers.play(taken, model, request)
+                return await self._play(taken, model, request)
             if _charged(taken):
                 await self._count(taken, model, request)
         if not known:
@@ -117,6 +133,21 @@ class Resumption:
             self.asked += 1
         return await model.inner.complete(request)
 
+    async def _play(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
+        """Give what was recorded; it is no longer kept from the budgets, but spent."""
+        reserve = self._reserve
+        if reserve is None:
+            return await self._answers.play(taken, model, request)
+
+        def given() -> None:
+            left = Amount()
+            left.add(reserve.kept)
+            left.add(_amount_of(taken), -1)
+            reserve.keep(left)
+
+        with reserve.lifted():
+            return await self._answers.play(taken, model, request, given)
+
     async def _count(self, taken: Answer, model: Budgeted, request: Request) -> None:
         """Count what a failed call used, or may have.
 
@@ -124,7 +155,7 @@ class Resumption:
             BudgetExceeded: the budgets have no room for it.
         """
         try:
-            await Metered(_Failed(model, lambda: self._answers.play(taken, model, request))).complete(request)
+            await Metered(_Failed(model, lambda: self._play(taken, model, request))).complete(request)
         except ModelError:
             if any(each is taken for each in self._answers.waiting()):  # there was no room for it
                 raise
@@ -179,6 +210,13 @@ def _charged(failure: Answer) -> bool:
     """Whether a failure used something, or may have."""
     outcome = failure.outcome
     return isinstance(outcome, ModelError) and (usage_of(outcome) is not None or outcome.sent is not False)
+
+
+def _amount_of(recorded: Answer) -> Amount:
+    """What an answer, or a failure, is known to have used."""
+    outcome = recorded.outcome
+    usage = outcome.usage if isinstance(outcome, Completion) else usage_of(outcome)
+    return Amount() if usage is None else Amount(usage.calls, usage.total_tokens, round((usage.dollars or 0.0) * PICO))
 
 
 def _unlike(entry: dict[str, Any], equal: Equal | None, first: Sequence[Answer]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +44,10 @@ class Earlier:
             self._read(beginning), phase=current_phase.get, beginning=None if anyway else beginning
         )
         self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Inside the block, what was paid for answers the calls that ask for it again."""
+        return self.player.answering()
 
     @property
     def refused(self) -> bool:

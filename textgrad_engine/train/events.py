@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from textgrad_engine.llm.record import Player
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim import Edit, Evidence
 from textgrad_engine.optim.search.race import RaceRecord
@@ -240,9 +240,8 @@ class Callback(Protocol):
 class Earlier(Protocol):
     """What there is of a run that is resumed."""
 
-    @property
-    def player(self) -> Player:
-        """Gives the answers that were paid for."""
+    def answering(self) -> AbstractContextManager[None]:
+        """Inside the block, what was paid for answers the calls that ask for it again."""
         ...
 
     @property

@@ -15,7 +15,6 @@ from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.data import DataLoader, Subset, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, ModelError, Stopped
 from textgrad_engine.llm.context import LeftOut, on_left_out
-from textgrad_engine.llm.record import playing
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
@@ -181,7 +180,7 @@ class Run:
             stack.enter_context(observe(self.on_call))
             stack.enter_context(on_left_out(self.left_out.append))
             if self.earlier is not None:
-                stack.enter_context(playing(self.earlier.player))
+                stack.enter_context(self.earlier.answering())
             stack.enter_context(sharing_feedback(self.trainer.feedback_batch_size))
             stop = stack.enter_context(stopping_on_interrupt())
             self.emit(self.started())
