@@ -22,7 +22,7 @@ from textgrad_engine.store.lock import Lock
 from textgrad_engine.store.paid import numbers_aside, paid_for
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 from textgrad_engine.train import Trainer
-from textgrad_engine.train.events import Event
+from textgrad_engine.train.events import Evaluated, Event
 
 from .test_interrupt import start, wait_for_a_question, wait_for_line
 from .test_interrupt_points import at_event
@@ -34,15 +34,20 @@ class Killed(Exception):
 
 
 @pytest.fixture
-def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Has the next run be killed when it has written down so many events, calls included; 0 is never."""
+def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has the next run be killed when it has written down so many events, calls included; 0 is never.
+
+    They are counted from the first event of a kind, if one is named.
+    """
     real, dead = RunFolder.on_event, list[RunFolder]()
 
-    def at(number: int) -> None:
-        written = itertools.count(1)
+    def at(number: int, after: type = object) -> None:
+        written, begun = itertools.count(1), False
 
         def on_event(self: RunFolder, event: Event) -> None:
-            if self not in dead and number and next(written) > number:
+            nonlocal begun
+            begun = begun or isinstance(event, after)
+            if self not in dead and number and begun and next(written) > number:
                 dead.append(self)
             if self in dead:
                 raise Killed
@@ -89,6 +94,19 @@ def test_killed_anywhere_it_ends_as_if_it_had_not_been(
         assert result.exit_code == 0, result.stderr
         assert f"Of {every:,} calls, {bought:,} had been paid for before" in result.stderr
         assert timeless(path) == timeless(whole)
+
+
+@pytest.mark.parametrize("number", [1, 4, 15])
+def test_killed_when_the_seed_prompt_was_just_validated_nothing_has_changed(
+    cli: Any, small: Any, tmp_path: Path, dying: Any, number: int
+) -> None:
+    """A search goes on with the same examples of the same prompt, and not all of them had an answer."""
+    folder, path = small(*SEARCH), tmp_path / "run"
+    dying(number, Evaluated)
+    assert killed(cli, "train", folder, "--quiet", "--run-dir", path)
+    dying(0)
+    result = cli("resume", path, "--quiet")
+    assert result.exit_code == 0, result.stderr
 
 
 def test_killed_while_it_is_resumed_it_is_resumed_again(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
@@ -265,6 +283,17 @@ def test_changed_data_is_refused(cli: Any, cut: Path, tmp_path: Path, split: str
     result = cli("resume", cut)
     assert result.exit_code == 2
     assert f"{split}.jsonl: these are not the {name} examples that {cut} had; put them back" in result.stderr
+    assert timeless(cut) == before
+
+
+def test_data_that_is_gone_is_named(cli: Any, cut: Path, tmp_path: Path) -> None:
+    """Nobody is told that the command line had changed anything."""
+    (tmp_path / "small" / "val.jsonl").unlink()
+    before = timeless(cut)
+    result = cli("resume", cut)
+    assert result.exit_code == 2
+    assert "[data] val = 'val.jsonl': " in result.stderr
+    assert "command line" not in result.stderr
     assert timeless(cut) == before
 
 

@@ -19,7 +19,7 @@ from textgrad_engine.llm import (
 )
 from textgrad_engine.llm.answers import Answer, digest, entry_of
 from textgrad_engine.llm.limits import Limit
-from textgrad_engine.llm.resume import Beginning, Resumption
+from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.testing import FunctionModel
 
 MODEL = FunctionModel(lambda request: "new", name="o")
@@ -33,8 +33,8 @@ def recorded(request: Any, outcome: Any, nth: int = 0, example: str = "", phase:
     return Answer(model, request.purpose, example, nth, nth + 1, digest(asked), outcome, None, asked, phase)
 
 
-def resumption(*answers: Answer, phase: int = 1, beginning: Beginning | None = None) -> Resumption:
-    return Resumption(answers, phase=lambda: phase, beginning=beginning)
+def resumption(*answers: Answer, phase: int = 1, validated: bool | None = None) -> Resumption:
+    return Resumption(answers, phase=lambda: phase, validated=validated)
 
 
 async def said(player: Resumption, request: Any, model: Any = MODEL) -> str:
@@ -149,20 +149,18 @@ def test_answers_of_the_cache_cost_as_little_as_then(run: Any, ask: Any) -> None
 
 
 BEGINNINGS = {
-    "done": (Beginning(1, complete=True), 1, "b", True),
-    "done, a later phase": (Beginning(1, complete=True), 2, "b", False),
-    "done, outside of phases": (Beginning(1, complete=True), 0, "b", False),
-    "cut, another example": (Beginning(1, complete=False), 1, "b", False),
-    "cut, the same example": (Beginning(1, complete=False), 1, "a", True),
-    "anyway": (None, 1, "a", False),
+    "all was recorded": (True, "b", True),
+    "cut, another example": (False, "b", False),
+    "cut, the same example": (False, "a", True),
+    "anyway": (None, "a", False),
 }
 
 
 @pytest.mark.parametrize("which", BEGINNINGS)
 def test_other_requests_in_the_beginning_are_refused(run: Any, ask: Any, which: str) -> None:
     """Where they were recorded, or all of them were; what is refused once is not paid for by the next."""
-    beginning, phase, example, refused = BEGINNINGS[which]
-    player = resumption(recorded(ask("old"), "x", example="a"), phase=phase, beginning=beginning)
+    validated, example, refused = BEGINNINGS[which]
+    player = resumption(recorded(ask("old"), "x", example="a"), validated=validated)
 
     async def main() -> str:
         with call_key_scope(example):
@@ -179,9 +177,16 @@ def test_other_requests_in_the_beginning_are_refused(run: Any, ask: Any, which: 
     assert player.asked == 0
 
 
+def test_after_the_beginning_anything_may_be_asked(run: Any, ask: Any) -> None:
+    """What is new there is what the run was cut before."""
+    player = resumption(recorded(ask("old"), "x"), validated=True)
+    player.validation_ended()
+    assert run(said(player, ask("changed"))) == "new"
+
+
 def test_another_model_is_named(run: Any, ask: Any) -> None:
     """The requests are equal, so there is nothing else to show."""
-    player = resumption(recorded(ask(), "x", model="p"), beginning=Beginning(1, complete=True))
+    player = resumption(recorded(ask(), "x", model="p"), validated=True)
     with pytest.raises(RunError, match="is for 'o', and was recorded with 'p'"):
         run(said(player, ask()))
 

@@ -21,9 +21,19 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.usage import call_key, mark, usage_of
 
-__all__ = ["Answer", "Answers", "Equal", "difference", "digest", "entry_of", "error_from_json", "error_to_json"]
+__all__ = [
+    "COMPARED",
+    "Answer",
+    "Answers",
+    "Equal",
+    "difference",
+    "digest",
+    "entry_of",
+    "error_from_json",
+    "error_to_json",
+]
 
-_COMPARED = 200
+COMPARED = 200
 """How many recorded requests are compared, at most, to find the nearest one to an unknown one."""
 
 
@@ -197,7 +207,7 @@ def difference(recorded: Sequence[Answer], request: dict[str, Any]) -> str:
         own = _letters(_pretty(answer.request))
         return (own & letters).total() / (own.total() + letters.total())
 
-    nearest = max(recorded[:_COMPARED], key=likeness)
+    nearest = max(recorded[:COMPARED], key=likeness)
     lines = difflib.unified_diff(_pretty(nearest.request), asked, "recorded", "asked", lineterm="", n=1)
     shown = [line if len(line) <= 300 else f"{line[:300]}…" for line in itertools.islice(lines, 40)]
     return f"the nearest is line {nearest.line}, and differs so:\n" + "\n".join(shown)

@@ -16,7 +16,7 @@ NOTE [Paying twice]
     Where the program, a prompt or this library was changed, requests are other ones, and there are no answers to them.
     The first that a run does is to validate its seed texts. Where that asks for something that was not recorded
     although it had been done, or asks of an example something else than was recorded of it, the run is refused before
-    it pays.
+    it pays. What differs only later is asked anew, and the run says in the end how much that was.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.errors import AnswerError, ModelError, RunError
@@ -38,20 +37,7 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.usage import Metered, usage_of
 
-__all__ = ["Beginning", "Resumption", "is_answer"]
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """The first phases of a run, in which nothing new may be asked; see NOTE [Paying twice].
-
-    Attributes:
-        phase: the number of the last of them.
-        complete: whether the run had done them.
-    """
-
-    phase: int
-    complete: bool
+__all__ = ["Resumption", "is_answer"]
 
 
 class Resumption:
@@ -61,11 +47,12 @@ class Resumption:
         every: the answers and failures; of equal requests, in the order in which they were asked. Of failures, `sent`
             is False where they used nothing.
         phase: gives the number of the phase that code belongs to.
-        beginning: what may ask for nothing new; None lets anything be asked.
+        validated: whether the run had validated its seed texts, so that all that this asks for is on record; None lets
+            it ask for anything.
 
     Attributes:
         asked: how many calls were passed on to a model.
-        problem: what the run asked for that was not recorded in its `beginning`, in words; "" for nothing.
+        problem: what the run asked for that should have been recorded, in words; "" for nothing.
     """
 
     def __init__(
@@ -73,10 +60,10 @@ class Resumption:
         every: Sequence[Answer],
         *,
         phase: Callable[[], int],
-        beginning: Beginning | None = None,
+        validated: bool | None = None,
     ) -> None:
         self._answers = Answers(every, lambda each: (each.model, each.example, each.phase, is_answer(each)))
-        self._phase, self._beginning = phase, beginning
+        self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
         self.asked = 0
@@ -91,6 +78,10 @@ class Resumption:
                 everything.add(_amount_of(each))
             self._reserve.keep(everything)
             yield
+
+    def validation_ended(self) -> None:
+        """The seed texts are validated, and from now on anything may be asked."""
+        self._watching = False
 
     @property
     def played(self) -> list[Answer]:
@@ -128,7 +119,7 @@ class Resumption:
             if _charged(taken):
                 await self._count(taken, model, request)
         if not known:
-            self._check(entry, equal, phase)
+            self._check(entry, equal)
         with self._lock:
             self.asked += 1
         return await model.inner.complete(request)
@@ -160,19 +151,16 @@ class Resumption:
             if any(each is taken for each in self._answers.waiting()):  # there was no room for it
                 raise
 
-    def _check(self, entry: dict[str, Any], equal: Equal | None, phase: int) -> None:
-        """Refuse what is asked for in the beginning, and was not recorded though it should have been.
+    def _check(self, entry: dict[str, Any], equal: Equal | None) -> None:
+        """Refuse what was not recorded though it should have been; see NOTE [Paying twice].
 
         Raises:
             RunError: that is so.
         """
-        beginning = self._beginning
-        if beginning is None or not 0 < phase <= beginning.phase:
-            return
-        first = [each for each in self._answers.every if is_answer(each) and each.phase <= beginning.phase]
+        recorded = [each for each in self._answers.every if is_answer(each)]
         with self._lock:
-            if not self.problem and first and (beginning.complete or self._others(entry, beginning)):
-                self.problem = _unlike(entry, equal, first)
+            if self._watching and not self.problem and recorded and (self._validated or self._others(entry)):
+                self.problem = _unlike(entry, equal, [each for each in recorded if each.request is not None])
         if self.problem:
             raise RunError(
                 "validating the seed texts asks for something else than was recorded, so what was paid for would be "
@@ -180,13 +168,10 @@ class Resumption:
                 "prompts, or the version of textgrad_engine"
             )
 
-    def _others(self, entry: dict[str, Any], beginning: Beginning) -> bool:
+    def _others(self, entry: dict[str, Any]) -> bool:
         """Whether something else was recorded of the same example, and was not asked for."""
         asked = (entry["example"], entry["request"]["purpose"])
-        return any(
-            is_answer(each) and each.phase <= beginning.phase and (each.example, each.purpose) == asked
-            for each in self._answers.waiting()
-        )
+        return any(is_answer(each) and (each.example, each.purpose) == asked for each in self._answers.waiting())
 
 
 class _Failed(Wrapper):
@@ -222,8 +207,11 @@ def _amount_of(recorded: Answer) -> Amount:
 def _unlike(entry: dict[str, Any], equal: Equal | None, first: Sequence[Answer]) -> str:
     """What was asked, and how it is other than what was recorded."""
     what = f"a {entry['request']['purpose']} request for example {entry['example']!r}"
-    if equal is None:
-        return f"{what}; {difference(first, entry['request'])}"
-    if entry["model"] not in equal.models:
+    if equal is None and first:
+        own = [
+            each for each in first if (each.example, each.purpose) == (entry["example"], entry["request"]["purpose"])
+        ]
+        return f"{what}; {difference(own or first, entry['request'])}"
+    if equal is not None and entry["model"] not in equal.models:
         return f"{what} is for {entry['model']!r}, and was recorded with {', '.join(map(repr, sorted(equal.models)))}"
-    return f"{what} was recorded for another example only, or less often"
+    return f"{what} was recorded for other examples only, or less often"

@@ -34,6 +34,7 @@ from textgrad_engine.store.records import (
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train.events import (
     CallEnded,
+    Evaluated,
     Event,
     PhaseAdvanced,
     PhaseStarted,
@@ -166,6 +167,9 @@ class RunFolder:
             self._best = dict(event.parameters)
             self._write_texts("seed", event.parameters)
             self._write_texts("best", event.parameters)
+        elif isinstance(event, Evaluated):
+            if self.earlier is not None:
+                self.earlier.player.validation_ended()  # the first one is that of the seed texts
         elif isinstance(event, PhaseStarted):
             self._places[event.number] = Place(event.number, event.phase, event.step)
         elif isinstance(event, StepEnded) and event.kept:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.answers import Answer
-from textgrad_engine.llm.resume import Beginning, Resumption
+from textgrad_engine.llm.answers import COMPARED, Answer
+from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.store.files import write_atomically
 from textgrad_engine.store.paid import ASIDE, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import read_run
@@ -39,10 +39,8 @@ class Earlier:
         self._number = max(numbers_aside(folder), default=0) + 1
         self._names: dict[tuple[int, int], bytes] = {}
         self._looks: list[set[bytes]] = []
-        beginning = self._beginning()
-        self.player = Resumption(
-            self._read(beginning), phase=current_phase.get, beginning=None if anyway else beginning
-        )
+        validated = None if anyway else self._was_validated()
+        self.player = Resumption(self._read(), phase=current_phase.get, validated=validated)
         self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
 
     def answering(self) -> AbstractContextManager[None]:
@@ -54,8 +52,8 @@ class Earlier:
         """Whether the run was refused before it asked for anything that was not recorded."""
         return bool(self.player.problem) and not self.player.asked
 
-    def _read(self, beginning: Beginning | None) -> list[Answer]:
-        """What is on record, in the order in which it was asked for; only requests of the beginning are kept."""
+    def _read(self) -> list[Answer]:
+        """What is on record, in the order in which it was asked for, the first ones with their requests."""
         found: list[tuple[str, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
         for source, line, entry, again in paid_for(self.folder):
@@ -68,23 +66,19 @@ class Earlier:
             if entry.get("phase_name") == "test":
                 name = self._names[source, line] = identity_of(entry)
                 looks.setdefault(source, {}).setdefault(answer.phase, set()).add(name)
-            if beginning is None or answer.phase > beginning.phase:
-                answer = replace(answer, request=None)
+            if line > COMPARED:
+                answer = replace(answer, request=None)  # they are most of a file, which may hold more than the memory
             if not again:
                 found.append((str(entry.get("time", "")), answer))
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
         found.sort(key=lambda each: each[0])
         return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(found)]
 
-    def _beginning(self) -> Beginning | None:
-        """The phases up to the validation of the seed texts; None where the run did not come so far."""
-        number, complete = None, False
+    def _was_validated(self) -> bool:
+        """Whether the run had validated its seed texts."""
         run = read_run(self.folder)
-        for event in (*run.earlier, *run.events):
-            if (event.get("phase"), event.get("step")) == ("validate", 0):
-                number = number or event.get("number")
-                complete = complete or event.get("event") == "Evaluated"
-        return Beginning(number, complete) if isinstance(number, int) else None
+        events = ((event.get("event"), event.get("phase"), event.get("step")) for event in (*run.earlier, *run.events))
+        return ("Evaluated", "validate", 0) in events
 
     def put_aside(self) -> None:
         """Make room for the journal of the run that begins anew.
