@@ -58,8 +58,9 @@ class Trainer:
             had, and score what they select on the test set too (`TrainResult.controls`). This about triples the calls.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
         resume: take up the run in `run_dir` that was killed, interrupted, or ended by a budget or an error: `fit`
-            begins anew, and is given what was paid for. Program, data and settings must be the same. Where there is no
-            run yet, one is begun.
+            begins anew, and is given what was paid for. Program, data and settings must be the same: a run that begins
+            with other requests is refused before it pays (``callbacks=[store.RunFolder(path, resume=True,
+            anyway=True)]`` instead goes on). Where there is no run yet, one is begun.
         callbacks: told about every event (`train.events`).
 
     Raises:
