@@ -157,9 +157,11 @@ class Resumption:
         Raises:
             RunError: that is so.
         """
+        if not self._watching:
+            return
         recorded = [each for each in self._answers.every if is_answer(each)]
         with self._lock:
-            if self._watching and not self.problem and recorded and (self._validated or self._others(entry)):
+            if not self.problem and recorded and (self._validated or self._others(entry)):
                 self.problem = _unlike(entry, equal, [each for each in recorded if each.request is not None])
         if self.problem:
             raise RunError(
