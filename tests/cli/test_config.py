@@ -586,7 +586,7 @@ def test_what_is_resolved_can_be_read_again(tmp_path: Path) -> None:
 def test_a_run_folder_keeps_every_setting(optimizer: str, tmp_path: Path) -> None:
     """Those that nobody set too, so that a later version with other defaults cannot tell another story of the run."""
     config = load_config(project(tmp_path, change('"TGD"', f'"{optimizer}"').replace("max_epochs = 2", "")))
-    kept = json.loads(json.dumps(runs.describe(config, tmp_path / "run", {}, feedback=True)))["config"]
+    kept = json.loads(json.dumps(runs.describe(config, tmp_path / "run", {}, runs.Way())))["config"]
     for name, section in (
         (None, config),
         *((name, getattr(config, name)) for name in ("models", "train", "optimizer")),

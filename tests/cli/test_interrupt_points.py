@@ -19,7 +19,15 @@ import pytest
 from textgrad_engine.store import RunFolder, read_run
 from textgrad_engine.train.events import Event
 
-WATCHED = ("train/run.py", "train/interrupt.py", "cli/train.py", "cli/output.py", "cli/progress.py", "store/journal.py")
+WATCHED = (
+    "train/run.py",
+    "train/interrupt.py",
+    "cli/train.py",
+    "cli/running.py",
+    "cli/output.py",
+    "cli/progress.py",
+    "store/journal.py",
+)
 """Where the result is worked out, written and printed; each function of theirs that is entered is a point."""
 
 WORKING_OUT = "Run.result"
@@ -233,7 +241,7 @@ def at_event_of(kind: str) -> Iterator[None]:
 def test_before_anything_is_asked_once_is_enough(cli: Any, tiny: Path, tmp_path: Path) -> None:
     """There is nothing to save yet, and the message says so."""
     run = tmp_path / "run"
-    with at_entry(1, 1, "_run"):
+    with at_entry(1, 1, "carry_out"):
         result = cli("train", tiny, "--run-dir", run)
     assert (result.exit_code, result.stdout) == (130, "")
     assert result.stderr == f"interrupted; nothing was asked, so there is nothing in {run} to go on with\n"

@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from textgrad_engine.store.lock import Lock
+
 
 def test_a_folder_that_is_no_run(cli: Any, tmp_path: Path) -> None:
     """Exit code 2."""
@@ -60,10 +62,17 @@ def test_a_killed_run_is_shown_as_far_as_it_came(cli: Any, trained: tuple[Path, 
     result = cli("show", path)
     assert result.exit_code == 1
     assert "the last line is torn" in result.stderr
-    assert "No result: it was killed, or still runs; 3 steps so far" in " ".join(result.stdout.split())
+    assert "No result: it was killed after 3 steps" in " ".join(result.stdout.split())
     calls = len((path / "completions.jsonl").read_bytes().splitlines())
     assert 1_000 < calls < 1_800  # races need fewer than all examples for each change
     assert f"On record: {calls:,} calls" in result.stdout
     assert "  + " in result.stdout
     assert "      t0" in result.stdout
     assert json.loads(cli("show", path, "--json").stdout)["status"] is None
+    assert f"`textgrad-engine resume {path}` goes on with it." in " ".join(result.stdout.split())
+    lock = Lock(path)  # as its process has that still runs
+    shown = " ".join(cli("show", path).stdout.split())
+    assert "No result yet: it still runs; 3 steps so far" in shown
+    assert "resume" not in shown
+    assert "no result, as the run still goes on; only" in cli("shrink", path).stderr
+    lock.release()

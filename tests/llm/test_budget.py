@@ -102,7 +102,7 @@ def test_a_budget_that_is_kept_for_later_is_not_called_too_small(run, ask):
             later.keep(Amount(calls=10))
             await Budgeted(ScriptedModel(["never"])).complete(ask())
 
-    with pytest.raises(BudgetExceeded, match="10 kept for the end of the run, and the next call may need 1") as caught:
+    with pytest.raises(BudgetExceeded, match="10 kept for the rest of the run, and the next call may need 1") as caught:
         run(main())
     assert not caught.value.too_small
 

@@ -92,8 +92,8 @@ def test_the_nearest_request_is_looked_for_once(run, ask, tmp_path, monkeypatch)
     path = tmp_path / "c.jsonl"
     taped(run, model_named("o", lambda request: "x"), path, *(ask(f"Sort.\nItem {n}") for n in range(5)))
     made = []
-    difference = record_module._difference
-    monkeypatch.setattr(record_module, "_difference", lambda *given: made.append(1) or difference(*given))
+    difference = record_module.difference
+    monkeypatch.setattr(record_module, "difference", lambda *given: made.append(1) or difference(*given))
     errors, _ = played(run, path, *(ask(f"Order.\nItem {n}") for n in range(5)), model=model_named("o", str))
     assert len(made) == 1
     assert "was not recorded; the nearest is line 2, and" in str(errors[0])

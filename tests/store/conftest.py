@@ -30,10 +30,12 @@ def answer(request: Any) -> Any:
 def fit() -> Callable[..., Any]:
     """Trains a toy program; returns its result."""
 
-    def run(folder: RunFolder | None, model: Any = answer, callbacks: Any = (), **settings: Any) -> Any:
-        program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    def run(
+        folder: RunFolder | None, model: Any = answer, callbacks: Any = (), prompt: str = "Repeat.", **settings: Any
+    ) -> Any:
+        program = nn.ChatCompletion("{word}", system=nn.Parameter(prompt, role="system prompt"))
         given = {"max_steps": 1, "batch_size": 2, "callbacks": (*([folder] if folder else []), *callbacks), **settings}
-        with tg.use_models(forward=FunctionModel(model)):
+        with tg.use_models(forward=model if hasattr(model, "complete") else FunctionModel(model)):
             return tg.Trainer(**given).fit(
                 program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:3], ROWS[3:5], ROWS[5:]
             )

@@ -258,7 +258,7 @@ def test_a_call_that_needs_what_is_kept_is_refused_and_the_message_says_what_for
         with Reserve() as later:
             later.keep(Amount(calls=3))
             assert reply(chat) == "yes"
-            with pytest.raises(BudgetExceeded, match=r"1 spent, .* 3 kept for the end of the run, and the next call"):
+            with pytest.raises(BudgetExceeded, match=r"1 spent, .* 3 kept for the rest of the run, and the next call"):
                 reply(chat)
             later.keep(Amount(calls=2))
             assert reply(chat) == "yes"

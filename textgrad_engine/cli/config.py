@@ -205,7 +205,8 @@ class Config(Section):
         try:
             changed = type(self).of(values, self._path)
         except ConfigError as error:
-            raise ConfigError(f"{error} (as changed on the command line)") from None
+            given = any(value is not None for value in (model, base_url, budget, seed, optimizer))
+            raise ConfigError(f"{error} (as changed on the command line)" if given else str(error)) from None
         changed._lines = self._lines
         return changed
 

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, check_columns
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, ModelName, Quiet, RunPath
@@ -24,7 +23,6 @@ from textgrad_engine.data import Dataset, load
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
-from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.report.view import lost, size
 from textgrad_engine.report.words import count, duration, interval, money, plural, score
@@ -34,8 +32,6 @@ from textgrad_engine.train.evaluator import attempt
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 
 __all__ = ["evaluate"]
-
-_SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
 
 @command
@@ -87,7 +83,7 @@ def evaluate(
         elif config.data.clusters in dataset.columns:
             clusters = config.data.clusters
         program = build.make_program(config)
-        load_texts(program, texts, found)
+        runs.load_texts(program, texts, found.path)
         metric = build.make_metric(config)
         models = build.make_models(config, model)
         build.check_prices(config, models, budget)
@@ -154,23 +150,6 @@ def _texts(run: Run, *, seed_prompt: bool, shrunk: bool) -> tuple[str, dict[str,
     return ("seed", run.seed) if seed_prompt else ("best", run.best)
 
 
-def load_texts(program: Module, texts: Mapping[str, str], run: Run) -> None:
-    """Put the texts of a run into a program.
-
-    Raises:
-        RunError: the program has not the parameters that the run trained.
-    """
-    parameters = dict(program.named_parameters())
-    with no_grad():
-        for name, text in texts.items():
-            if name not in parameters:
-                raise RunError(
-                    f"{run.path}: the run trained {name!r}, and the program of its config now has "
-                    f"{', '.join(parameters) or 'no parameters'}; it was changed since, so put it back as it was"
-                )
-            parameters[name].data = text
-
-
 def _dataset(config: Config, data: Path | None) -> tuple[Path, Dataset]:
     if data is None and config.data.test is None:
         raise RunError("the run's config names no test split; name a file with --data FILE")
@@ -203,7 +182,7 @@ def _print(
     elif quiet:
         write(f"{run.path}: {entry['prompt']} prompt {measured} on {entry['data']}")
     else:
-        where = _shared(entry, _SPLITS, "the run's") or "no split of the run"
+        where = _shared(entry, runs.SPLITS, "the run's") or "no split of the run"
         lines = [
             "",
             f"{run.path}: {entry['prompt']} prompt on {entry['data']} ({where})",
@@ -220,9 +199,11 @@ def _print(
 def _shared(entry: Mapping[str, Any], splits: Collection[str], whose: str) -> str:
     """What the data has of some of the run's splits, in words; "" where it has nothing."""
     if entry["split"] in splits:
-        return f"{whose} {_SPLITS[entry['split']]} split"
+        return f"{whose} {runs.SPLITS[entry['split']]} split"
     rows = {name: number for name, number in entry["rows"].items() if name in splits}
-    return " and ".join([f"{plural(number, 'row')} of {whose} {_SPLITS[name]} split" for name, number in rows.items()])
+    return " and ".join(
+        [f"{plural(number, 'row')} of {whose} {runs.SPLITS[name]} split" for name, number in rows.items()]
+    )
 
 
 def _used(used: Usage) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import diff, estimate, evaluate, report, show, shrink, train
+from textgrad_engine.cli import diff, estimate, evaluate, report, resume, show, shrink, train
 from textgrad_engine.cli.output import epilog, open_streams, version
 
 __all__ = ["app", "main"]
@@ -22,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("train", epilog=epilog())(train.train)
+app.command("resume", epilog=epilog())(resume.resume)
 app.command(
     "eval",
     epilog=epilog(

@@ -4,46 +4,136 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 
+from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import version
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
-from textgrad_engine.report.words import plural
-from textgrad_engine.store import Run, read_run
+from textgrad_engine.llm.answers import Answer
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.usage import usage_of
+from textgrad_engine.nn import Module
+from textgrad_engine.report.words import count, money, plural
+from textgrad_engine.store import Run, is_locked, read_run
 from textgrad_engine.store.records import dumps
+from textgrad_engine.store.resume import Earlier
+from textgrad_engine.train import TrainResult
 
 __all__ = [
     "CONTROL",
     "EVALUATION_ENDED",
     "EVALUATION_STARTED",
+    "Resumed",
+    "SPLITS",
+    "Way",
     "begun",
     "best_files",
     "changed",
+    "check_splits",
     "claim",
     "config_of",
     "describe",
     "digest_of",
+    "goes_on",
     "how_it_ended",
     "left_in",
+    "load_texts",
+    "name_in",
     "name_of",
     "openings",
     "opens_test",
     "rows_of_splits",
     "split_of",
     "summary",
+    "with_limits",
 ]
 
 EVALUATION_STARTED, EVALUATION_ENDED = "EvaluationStarted", "EvaluationEnded"
 """The two lines that an evaluation has in ``evals.jsonl``; of one that was killed there is only the first."""
 
 CONTROL = "a control: the optimizer got no feedback"
+
+SPLITS = {"train": "training", "val": "validation", "test": "test"}
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a run is begun, besides its config.
+
+    Attributes:
+        feedback: whether the optimizer gets feedback.
+        controls: whether searches without feedback are run beside it.
+        cache: whether answers are kept on disk for other runs.
+    """
+
+    feedback: bool = True
+    controls: bool = False
+    cache: bool = False
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """How a run was begun; one of before that was kept, in the usual way."""
+        kept = run.config or {}
+        return cls(**{each.name: bool(kept.get(each.name, each.default)) for each in fields(cls)})
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What a run that was resumed made of what had been paid for before.
+
+    Attributes:
+        played_back: so many calls were answered by it.
+        usage: what these had used.
+        not_asked_again: so many recorded calls were not asked for again.
+        lost: what these had used.
+    """
+
+    played_back: int
+    usage: Usage
+    not_asked_again: int
+    lost: Usage
+
+    @classmethod
+    def of(cls, earlier: Earlier) -> Self:
+        """What it made of it so far."""
+        played, left = earlier.player.played, earlier.player.left
+        return cls(len(played), _used(played), len(left), _used(left))
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {
+            "played_back": {"calls": self.played_back, "usage": self.usage.model_dump()},
+            "not_asked_again": {"calls": self.not_asked_again, "usage": self.lost.model_dump()},
+        }
+
+    def in_words(self, result: TrainResult, path: Path) -> list[str]:
+        """The same for people, a line each."""
+        every, before = plural(result.total.calls, "call"), count(self.usage.calls)
+        lines = [f"Of {every}, {before} had been paid for before{_for(self.usage)}."]
+        if self.not_asked_again and result.status == "finished":
+            lines.append(
+                f"{plural(self.not_asked_again, 'recorded call')} did not come up again{_for(self.lost)}, as something "
+                f"has changed; what was answered stays in {path / 'answers-*.jsonl'}."
+            )
+        return lines
+
+
+def _for(usage: Usage) -> str:
+    """What was paid, in brackets, where it is known and something."""
+    return f" ({money(usage.dollars)})" if usage.dollars else ""
+
+
+def _used(answers: Iterable[Answer]) -> Usage:
+    used = (usage_of(each.outcome) if isinstance(each.outcome, Exception) else each.outcome.usage for each in answers)
+    return sum(filter(None, used), Usage())
 
 
 def name_of(config: Config) -> str:
@@ -76,28 +166,47 @@ def claim(config: Config, run_dir: Path | None) -> Path:
         raise RunError(f"{home}: no run folder can be made: {reason}; name a place with --run-dir") from None
 
 
-def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], *, feedback: bool) -> dict[str, Any]:
+def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], way: Way) -> dict[str, Any]:
     """What ``config.json`` of a run folder says: every setting (null for none), and where the config's own folder is.
 
     Args:
         config: of the run.
         path: the run folder.
         splits: the data by split; a digest of each is kept, and one of each of their rows.
-        feedback: whether the optimizer gets feedback.
+        way: how it is begun.
     """
     return {
         "name": name_of(config),
         "version": version(),
         "folder": _from(path, config.folder),
-        "feedback": feedback,
+        **asdict(way),
         "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},
         "rows": {name: " ".join(_digests(rows)) for name, rows in splits.items() if rows is not None},
         "config": config.model_dump(mode="json", by_alias=True),
     }
 
 
+def with_limits(run: Run, config: Config) -> dict[str, Any]:
+    """What ``config.json`` of a run says that is resumed with another endpoint or budget.
+
+    Args:
+        run: the run.
+        config: what it goes on with.
+    """
+    kept = {key: value for key, value in (run.config or {}).items() if key != "format"}
+    values = dict(kept["config"])
+    values["budget"] = config.budget.model_dump(mode="json")
+    values["models"] = {**values["models"], "base_url": config.models.base_url}
+    return {**kept, "config": values}
+
+
+def name_in(run: Run) -> str:
+    """What the config of a run is called."""
+    return str((run.config or {}).get("name", run.path.name))
+
+
 def config_of(run: Run, texts: Mapping[str, str]) -> Config:
-    """The config that a run was made with, its system prompt replaced by that of `texts`.
+    """The config that a run was made with, its system prompt replaced by that of `texts`, if there are any.
 
     Files that it names are looked for when they are read, so that a run folder is of use without the training data.
 
@@ -108,11 +217,11 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
     if kept is None:
         raise RunError(
             f"{run.path}: there is no config.json, as this run was not started by `textgrad-engine train`; evaluate it "
-            "from Python, with tg.evaluate"
+            "from Python, with tg.evaluate, or go on with it, with tg.Trainer(run_dir=..., resume=True)"
         )
     try:
         values, folder = dict(kept["config"]), kept["folder"]
-        if values["program"].get("class") is None:
+        if values["program"].get("class") is None and texts:
             values["program"] = {"user": values["program"]["user"], "system": texts["system"]}
         config = Config.model_validate(values)
     except (KeyError, TypeError, ValidationError) as error:
@@ -135,6 +244,43 @@ def digest_of(dataset: Dataset) -> str:
     """Sixteen hexadecimal digits that tell datasets apart by their examples, wherever they are kept."""
     content = b"\n".join(dumps(row) for row in dataset)
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+def check_splits(run: Run, config: Config, splits: Mapping[str, Dataset | None]) -> None:
+    """Check that data is what a run had.
+
+    Args:
+        run: the run.
+        config: names the files.
+        splits: what they hold now, by split; those that are left out are not looked at.
+
+    Raises:
+        RunError: it was changed.
+    """
+    known: Mapping[str, str] = (run.config or {}).get("digests", {})
+    for name, rows in splits.items():
+        if rows is not None and digest_of(rows) != known.get(name):
+            raise RunError(
+                f"{config.file(getattr(config.data, name))}: these are not the {SPLITS[name]} examples that "
+                f"{run.path} had; put them back as they were"
+            )
+
+
+def load_texts(program: Module, texts: Mapping[str, str], path: Path) -> None:
+    """Put texts of the run in a folder into a program.
+
+    Raises:
+        RunError: the program has not the parameters that the run trained.
+    """
+    parameters = dict(program.named_parameters())
+    with no_grad():
+        for name, text in texts.items():
+            if name not in parameters:
+                raise RunError(
+                    f"{path}: the run trained {name!r}, and the program of its config now has "
+                    f"{', '.join(parameters) or 'no parameters'}; it was changed since, so put it back as it was"
+                )
+            parameters[name].data = text
 
 
 def split_of(run: Run, dataset: Dataset) -> str | None:
@@ -166,7 +312,8 @@ def _digests(dataset: Dataset) -> list[str]:
 
 def openings(run: Run) -> int:
     """How often the run's test split was looked at: by the run itself, and by evaluations since, ended or not."""
-    own = any(event.get("event") == "PhaseStarted" and event.get("phase") == "test" for event in run.events)
+    events = (*run.earlier, *run.events)
+    own = any(event.get("event") == "PhaseStarted" and event.get("phase") == "test" for event in events)
     return max(int(own), 0 if run.result is None else run.result.openings) + sum(
         1 for entry in run.evals if opens_test(entry) and entry.get("event") != EVALUATION_ENDED
     )
@@ -194,9 +341,21 @@ def left_in(path: Path) -> str:
     if _answered(path):
         return (
             f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
-            f"`show {path}` prints what is known"
+            f"`show {path}` prints what is known, and `textgrad-engine resume {path}` goes on"
         )
     return f"nothing was {'answered' if begun(path) else 'asked'}, so there is nothing in {path} to go on with"
+
+
+def goes_on(run: Run) -> str:
+    """What goes on with a run that has not come to its end, in words."""
+    if run.config is None:
+        return "tg.Trainer(run_dir=..., resume=True) goes on with it."
+    command = f"textgrad-engine resume {run.path}"
+    if run.result is None or run.result.status != "budget":
+        return f"`{command}` goes on with it."
+    if run.config["config"]["budget"]["dollars"] is not None:
+        return f"`{command} --budget DOLLARS` goes on with a larger budget."
+    return f"`{command}` goes on when the budget in {run.path / 'config.json'} is larger."
 
 
 def _answered(path: Path) -> bool:
@@ -216,6 +375,8 @@ def _tokens(entry: Mapping[str, Any]) -> int:
 
 def how_it_ended(run: Run) -> str:
     """What became of a run that has no result, in words."""
+    if is_locked(run.path):
+        return "still goes on"
     return "ended with an error" if run.error else "was killed"
 
 

@@ -12,7 +12,6 @@ import typer
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, check_columns
 from textgrad_engine.cli.contracts import make_contracts
-from textgrad_engine.cli.evaluate import load_texts
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, ModelName, Quiet, RunPath
 from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, OK, checking, command, complain, width, write
 from textgrad_engine.cli.progress import score_bar
@@ -63,7 +62,7 @@ def shrink(
         config = runs.changed(config, model=model, base_url=base_url, limits=limits)
         val = _validation(config, found)
         program = build.make_program(config)
-        load_texts(program, found.best, found)
+        runs.load_texts(program, found.best, found.path)
         metric, guards = build.make_metric(config), build.make_guards(config, val)
         contracts = _contracts(config, found)
         models = build.make_models(config, model)
@@ -117,11 +116,9 @@ def _validation(config: Config, run: Run) -> Dataset:
     Raises:
         RunError: they are not those that the run had.
     """
-    path = config.file(config.data.val)
-    dataset = load(path)
+    dataset = load(config.file(config.data.val))
     check_columns(config, dataset)
-    if runs.split_of(run, dataset) != "val":
-        raise RunError(f"{path}: these are not the validation examples that {run.path} had; put them back as they were")
+    runs.check_splits(run, config, {"val": dataset})
     return dataset
 
 

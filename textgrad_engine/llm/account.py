@@ -294,7 +294,7 @@ class Budget:
             f"the budget of {limit / unit:g} {shown} does not allow the next call: "
             f"{(getattr(used, name) - aside - unknown) / unit:g} spent, {aside / unit:g} reserved by calls in "
             f"flight, {unknown / unit:g} held for calls that failed at unknown cost, "
-            + (f"{later / unit:g} kept for the end of the run, " if later else "")
+            + (f"{later / unit:g} kept for the rest of the run, " if later else "")
             + f"and the next call may need {getattr(amount, name) / unit:g}; raise budget({shown}=...)"
             + ("" if name == "calls" else " or lower max_tokens")
         )

@@ -99,6 +99,15 @@ class Reserve:
         for each in self._budgets:
             each.serve()
 
+    @contextlib.contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Inside the block, calls may use it: they are what it is kept for."""
+        token = _reserves.set(tuple(each for each in _reserves.get() if each is not self))
+        try:
+            yield
+        finally:
+            _reserves.reset(token)
+
     def of(self, given: Budget) -> bool:
         """Whether it keeps anything of a budget."""
         return given in self._budgets

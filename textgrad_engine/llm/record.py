@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
-import hashlib
-import itertools
 import json
 import os
 import threading
 import weakref
-from collections import Counter, deque
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from textgrad_engine.errors import APIError, BudgetExceeded, ModelError, RequestRefused, RunError, Stopped
+from textgrad_engine.errors import BudgetExceeded, ModelError, RequestRefused, RunError, Stopped
+from textgrad_engine.llm.answers import (
+    Answer,
+    Answers,
+    Equal,
+    difference,
+    digest,
+    entry_of,
+    error_from_json,
+    error_to_json,
+)
 from textgrad_engine.llm.budget import Budgeted
-from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.redact import redacted, secrets_of, without_password
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
-from textgrad_engine.llm.usage import call_key, mark, usage_of
+from textgrad_engine.llm.usage import mark, usage_of
 
-__all__ = ["Absent", "Recording", "Replay", "Taped", "record", "replay", "replayed_model"]
+__all__ = ["Absent", "Player", "Recording", "Replay", "Taped", "playing", "record", "replay", "replayed_model"]
 
 _FORMAT = {"cassette": 1}
-_COMPARED = 200
-"""How many recorded requests are compared, at most, to find the nearest one to an unknown one."""
 
 
 class Recording:
@@ -68,11 +70,11 @@ class Recording:
 
     def begin(self, model: Model, request: Request) -> dict[str, Any]:
         """The entry of a request that is asked now, without its answer."""
-        entry = _entry(model, request)
+        entry = entry_of(model, request)
         core = innermost(model)
         if (address := getattr(core, "base_url", None)) is not None:
             entry["endpoint"] = without_password(str(address))
-        equal = (entry["model"], entry["example"], _digest(entry["request"]))
+        equal = (entry["model"], entry["example"], digest(entry["request"]))
         with self._lock:
             entry["nth"] = self._asked.get(equal, 0)
             self._asked[equal] = entry["nth"] + 1
@@ -88,7 +90,7 @@ class Recording:
             answer = outcome.model_copy(update={"latency": 0.0}).model_dump(mode="json", exclude_defaults=True)
             body: dict[str, Any] = {"completion": redacted(answer, secrets_of(model))}
         else:
-            body = {"error": redacted(_error_to_json(outcome), secrets_of(model))}
+            body = {"error": redacted(error_to_json(outcome), secrets_of(model))}
         try:
             with self._lock:
                 append_line(self._fd, _line({**entry, **body}))
@@ -98,37 +100,6 @@ class Recording:
 
     def __repr__(self) -> str:
         return f"Recording({str(self.path)!r}, {self.answers} answers)"
-
-
-@dataclass
-class _Taken:
-    """One recorded answer."""
-
-    model: str
-    purpose: str
-    example: str
-    nth: int
-    line: int
-    request: dict[str, Any]
-    outcome: Completion | ModelError
-    asked: str | None
-
-
-@dataclass
-class _Equal:
-    """The answers to equal requests: by model and example, in the order in which they were asked."""
-
-    count: int = 0
-    waiting: dict[tuple[str, str], deque[_Taken]] = field(default_factory=dict)
-
-    def take(self, model: str | None, example: str) -> _Taken | None:
-        fitting = [queue for key, queue in self.waiting.items() if queue and model in (None, key[0])]
-        own = [queue for queue in fitting if queue[0].example == example]
-        found = min(own or fitting, key=lambda queue: (queue[0].nth, queue[0].line), default=None)
-        return None if found is None else found.popleft()
-
-    def put_back(self, taken: _Taken) -> None:
-        self.waiting[taken.model, taken.example].appendleft(taken)
 
 
 class Replay:
@@ -147,21 +118,14 @@ class Replay:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
         self._lock = threading.Lock()
-        self._by_request: dict[str, _Equal] = {}
-        self._as_asked: dict[str, _Equal] = {}  # by what was asked, with whatever was taken out of it
         self._all = _read(self.path)
-        self._left = len(self._all)
+        self._answers = Answers(sorted(self._all, key=lambda each: each.nth), lambda each: (each.model, each.example))
         self._first_unknown: str | None = None  # what was said of the first unknown request
-        for taken in sorted(self._all, key=lambda each: each.nth):
-            equal = self._by_request.setdefault(_digest(taken.request), _Equal())
-            equal.count += 1
-            equal.waiting.setdefault((taken.model, taken.example), deque()).append(taken)
-            self._as_asked[taken.asked or _digest(taken.request)] = equal
 
     @property
     def left(self) -> int:
         """How many recorded answers have not been asked for yet."""
-        return self._left
+        return len(self._answers)
 
     async def answer(self, model: Budgeted, request: Request) -> Completion:
         """What was recorded for a request; the budgets around it are charged as they were then.
@@ -172,47 +136,33 @@ class Replay:
                 (of the first that was not recorded, as the others mostly differ in the same).
             ModelError: what the recorded request failed with.
         """
-        entry = _entry(model, request)
+        entry = entry_of(model, request)
         name = None if isinstance(innermost(model), Absent) else entry["model"]
-        kept = _digest(entry["request"])
-        equal = self._by_request.get(kept)
-        if equal is None:  # where other secrets are known, there or here, something else was taken out
-            equal = self._as_asked.get(entry.get("asked", kept))
-        with self._lock:
-            taken = None if equal is None else equal.take(name, entry["example"])
-            self._left -= taken is not None
-        if taken is not None and isinstance(taken.outcome, Completion) and taken.outcome.cached:
-            return taken.outcome
-        given = False
 
-        def give() -> Completion:
-            nonlocal given
-            given = True
-            if taken is None:
-                raise mark(RequestRefused(self._refusal(entry, equal, name)), sent=False)
-            if isinstance(taken.outcome, ModelError):
-                raise _fresh(taken.outcome)
-            return taken.outcome
+        def rank(each: Answer) -> Any:
+            return (each.example != entry["example"], each.nth, each.line) if name in (None, each.model) else None
 
-        try:
-            return await model.play(request, give)
-        finally:
-            if taken is not None and equal is not None and not given:
-                with self._lock:  # there was no room for it; it may be asked again when there is
-                    equal.put_back(taken)
-                    self._left += 1
+        equal = self._answers.equal_to(entry)
+        taken = self._answers.take(equal, rank)
+        if taken is not None:
+            return await self._answers.play(taken, model, request)
+
+        def refuse() -> Completion:
+            raise mark(RequestRefused(self._refusal(entry, equal, name)), sent=False)
+
+        return await model.play(request, refuse)
 
     def model_name(self, purpose: Purpose) -> str:
         """The name of the model that was asked for a purpose, else of the first that was asked at all."""
         names = [taken.model for taken in self._all if taken.purpose == purpose] or [each.model for each in self._all]
         return names[0] if names else "replayed"
 
-    def _refusal(self, entry: dict[str, Any], equal: _Equal | None, name: str | None) -> str:
+    def _refusal(self, entry: dict[str, Any], equal: Equal | None, name: str | None) -> str:
         what = f"a {entry['request']['purpose']} request to {entry['model']!r}"
         if equal is not None:
-            models = sorted({model for model, _ in equal.waiting})
-            if name is not None and name not in models:
-                return f"{self.path}: {what} was recorded with {', '.join(map(repr, models))} only; record it anew"
+            if name is not None and name not in equal.models:
+                models = ", ".join(map(repr, sorted(equal.models)))
+                return f"{self.path}: {what} was recorded with {models} only; record it anew"
             times = "once" if equal.count == 1 else f"{equal.count} times"
             return f"{self.path}: {what} was recorded {times}, and is asked once more; record it anew"
         return f"{self.path}: {what} was not recorded; {self._unlike(entry['request'])}"
@@ -225,15 +175,31 @@ class Replay:
         with self._lock:
             if self._first_unknown is not None:
                 return f"nor was one that was asked before it, of which {self._first_unknown}"
-            self._first_unknown = _difference(self._all[:_COMPARED], request)
+            self._first_unknown = "the cassette is empty"
+            if self._all:
+                advice = "If the change is meant, record the cassette anew."
+                self._first_unknown = f"{difference(self._all, request)}\n{advice}"
             return self._first_unknown
 
     def __repr__(self) -> str:
-        return f"Replay({str(self.path)!r}, {self._left} of {len(self._all)} answers left)"
+        return f"Replay({str(self.path)!r}, {self.left} of {len(self._all)} answers left)"
+
+
+class Player(Protocol):
+    """What answers calls in the place of their model, or asks it."""
+
+    async def answer(self, model: Budgeted, request: Request) -> Completion:
+        """The answer to a request.
+
+        Args:
+            model: the model, ``.inner``, and the way to charge the budgets for what is played back.
+            request: what is asked.
+        """
+        ...
 
 
 class Taped(Wrapper):
-    """Writes calls to the cassettes that are recorded around them, or answers from the one that is replayed.
+    """Writes calls to the cassettes that are recorded around them, or has what is played back there answer.
 
     What says something about the run, and not about the request, is not recorded: that it was stopped, and that a
     budget had no room for a call. In a replay, budgets say so themselves.
@@ -250,7 +216,7 @@ class Taped(Wrapper):
             return self.inner.complete(request)
         return self._taped(request, player, recordings)
 
-    async def _taped(self, request: Request, player: Replay | None, recordings: tuple[Recording, ...]) -> Completion:
+    async def _taped(self, request: Request, player: Player | None, recordings: tuple[Recording, ...]) -> Completion:
         entries = [(each, each.begin(self.inner, request)) for each in recordings]
         try:
             if player is not None:
@@ -339,9 +305,16 @@ def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
         RunError: there is no such file, or it is damaged.
     """
     made = Replay(path)
-    token = _player.set(made)
-    try:
+    with playing(made):
         yield made
+
+
+@contextlib.contextmanager
+def playing(player: Player) -> Iterator[None]:
+    """Inside the block, `player` answers calls."""
+    token = _player.set(player)
+    try:
+        yield
     finally:
         _player.reset(token)
 
@@ -349,93 +322,14 @@ def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
 def replayed_model(purpose: Purpose) -> Absent | None:
     """What stands for the model of a purpose while a cassette is replayed; None while none is."""
     player = _player.get()
-    return None if player is None else Absent(player.model_name(purpose))
-
-
-def _entry(model: Model, request: Request) -> dict[str, Any]:
-    asked = asked_of(request)
-    kept = redacted(asked, secrets_of(model))
-    entry = {"model": model.name, "example": call_key.get(), "request": kept}
-    return entry if kept == asked else {**entry, "asked": _digest(asked)}
+    return None if not isinstance(player, Replay) else Absent(player.model_name(purpose))
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def _digest(request: Any) -> str:
-    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
-
-
-def _pretty(request: Any) -> list[str]:
-    # A long text is easier to compare line by line than as one JSON string.
-    return json.dumps(request, indent=1, ensure_ascii=False).replace("\\n", "\n").splitlines()
-
-
-def _difference(recorded: Sequence[_Taken], request: dict[str, Any]) -> str:
-    """The nearest recorded request and what an unknown one has other than it, in words."""
-    asked = _pretty(request)
-    letters = _letters(asked)
-
-    def likeness(taken: _Taken) -> float:
-        # As SequenceMatcher.quick_ratio does, which goes through the letters one by one.
-        own = _letters(_pretty(taken.request))
-        return (own & letters).total() / (own.total() + letters.total())
-
-    nearest = max(recorded, key=likeness, default=None)
-    if nearest is None:
-        return "the cassette is empty"
-    lines = difflib.unified_diff(_pretty(nearest.request), asked, "recorded", "asked", lineterm="", n=1)
-    shown = [line if len(line) <= 300 else f"{line[:300]}…" for line in itertools.islice(lines, 40)]
-    return (
-        f"the nearest is line {nearest.line}, and differs so:\n"
-        + "\n".join(shown)
-        + "\nIf the change is meant, record the cassette anew."
-    )
-
-
-def _letters(lines: list[str]) -> Counter[str]:
-    return Counter("\n".join(lines)[:4000])
-
-
-def _error_to_json(error: ModelError) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
-    if isinstance(error, APIError):
-        found |= {name: value for name in ("status", "retry_after") if (value := getattr(error, name)) is not None}
-    if notes := getattr(error, "__notes__", None):
-        found["notes"] = list(notes)
-    if error.sent is not None:
-        found["sent"] = error.sent
-    if (used := usage_of(error)) is not None:
-        found["usage"] = used.model_dump()
-    return found
-
-
-def _error_from_json(found: Mapping[str, Any]) -> ModelError:
-    kind = _kinds(ModelError).get(str(found["type"]), ModelError)
-    error: ModelError
-    if issubclass(kind, APIError):
-        error = kind(found["message"], status=found.get("status"), retry_after=found.get("retry_after"))
-    else:
-        error = kind(found["message"])
-    for note in found.get("notes", ()):
-        error.add_note(note)
-    usage = found.get("usage")
-    return mark(error, usage=None if usage is None else Usage.model_validate(usage), sent=found.get("sent"))
-
-
-def _kinds(base: type[ModelError]) -> dict[str, type[ModelError]]:
-    found = {base.__name__: base}
-    for kind in base.__subclasses__():
-        found |= _kinds(kind)
-    return found
-
-
-def _fresh(error: ModelError) -> ModelError:
-    return _error_from_json(_error_to_json(error))
-
-
-def _read(path: Path) -> list[_Taken]:
+def _read(path: Path) -> list[Answer]:
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError as error:
@@ -451,10 +345,10 @@ def _read(path: Path) -> list[_Taken]:
             if entry is None:
                 raise ValueError("it is no JSON object")
             completion = entry.get("completion")
-            outcome = _error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
+            outcome = error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
             request = entry["request"]
             place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
-            found.append(_Taken(*place, request, outcome, entry.get("asked")))
+            found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request))
         except (ValidationError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None
     return found
@@ -469,4 +363,4 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 _recordings: ContextVar[tuple[Recording, ...]] = ContextVar("textgrad_engine_recordings", default=())
-_player: ContextVar[Replay | None] = ContextVar("textgrad_engine_replay", default=None)
+_player: ContextVar[Player | None] = ContextVar("textgrad_engine_replay", default=None)

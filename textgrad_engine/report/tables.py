@@ -68,11 +68,12 @@ def render(
     return printed(parts, width, color)
 
 
-def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
+def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: bool = False) -> str:
     """What is known of a run that has no result, because it ended with an error, was killed, or is still going.
 
     Args:
         run: the run folder.
+        remark: what can be done about it; "" where it is still going.
         width: columns.
         color: with the terminal's codes for colors.
     """
@@ -91,6 +92,8 @@ def render_unfinished(run: Run, *, width: int = 80, color: bool = False) -> str:
             f"On record: {plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}.", 2
         )
     )
+    if remark:
+        parts += [indented(remark, 2)]
     parts.append("")
     for name, seed in run.seed.items():
         lines = diff_of(name, seed, run.best[name], found.origins[name], run.steps)

@@ -1,13 +1,8 @@
 """The run folder: what happened, what was paid for, and the best texts. Importing this lets the Trainer write one."""
 
-from textgrad_engine.store.journal import (
-    RunFolder,
-    append_evaluation,
-    check_shrunk,
-    file_name,
-    write_atomically,
-    write_shrunk,
-)
+from textgrad_engine.store.files import write_atomically
+from textgrad_engine.store.journal import RunFolder, append_evaluation, check_shrunk, file_name, write_shrunk
+from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import (
     FORMAT,
@@ -27,6 +22,7 @@ __all__ = [
     "evaluation_from_json",
     "evaluation_to_json",
     "file_name",
+    "is_locked",
     "read_run",
     "result_from_json",
     "result_to_json",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -10,14 +9,18 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
+from textgrad_engine.llm.answers import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
+from textgrad_engine.store.files import write_atomically
+from textgrad_engine.store.lock import Lock
+from textgrad_engine.store.reader import read_run
 from textgrad_engine.store.records import (
     FORMAT,
     Place,
@@ -28,12 +31,15 @@ from textgrad_engine.store.records import (
     result_to_json,
     timestamp,
 )
+from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train.events import (
     CallEnded,
+    Evaluated,
     Event,
     PhaseAdvanced,
     PhaseStarted,
     RunEnded,
+    RunFailed,
     RunStarted,
     StepEnded,
 )
@@ -54,34 +60,47 @@ class RunFolder:
     Args:
         path: the folder; it must be new or empty.
         config: what to keep in ``config.json``, if anything.
+        resume: take up the run that the folder holds, where it holds one: it begins anew, and what it asks for is
+            answered by what was paid for (`store.paid` says how). It must be the same run: program, data, optimizer.
+        anyway: ask also where the first requests of a run that is resumed were not recorded.
+
+    Attributes:
+        earlier: what there is of a run that is resumed; None for a new one. See `train.events.Callback`.
 
     Raises:
-        RunError: there is something in the folder, or it cannot be written.
+        RunError: there is something in the folder, or no run that could be resumed; another process writes into it; or
+            it cannot be written.
 
     Example:
         >>> import tempfile
         >>> folder = RunFolder(Path(tempfile.mkdtemp()) / "run", config={"seed": 0})
         >>> sorted(file.name for file in folder.path.iterdir())
-        ['completions.jsonl', 'config.json', 'events.jsonl']
+        ['.lock', 'completions.jsonl', 'config.json', 'events.jsonl']
     """
 
     at_once = True
     """What was paid for is on disk before it is used; see `train.events.Callback`."""
 
-    def __init__(self, path: str | Path, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        config: Mapping[str, Any] | None = None,
+        *,
+        resume: bool = False,
+        anyway: bool = False,
+    ) -> None:
         self.path = Path(path)
         self._home = self.path.absolute()  # the program that is trained may change the working directory
-        self._lock = threading.Lock()
+        self._write = threading.Lock()
         self._places: dict[int, Place] = {}
         self._best: dict[str, str] = {}
         self._secrets = secrets_named()
         self._encoded = [dumps(secret)[1:-1] for secret in self._secrets]
+        self.earlier: Earlier | None = None
+        self._undone = False
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            if any(self.path.iterdir()):
-                raise _in_use(self.path)
-            self._events = _Lines(self._home / "events.jsonl")
-            self._completions = _Lines(self._home / "completions.jsonl")
+            self._begin(resume, anyway)
             if config is not None:
                 write_atomically(self.path / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
         except FileExistsError:
@@ -91,12 +110,35 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{_unwritable(error, self.path)}; name another place") from None
 
+    def _begin(self, resume: bool, anyway: bool) -> None:
+        """Take the folder, and open the journal; that of before is put aside."""
+        found = any(self.path.iterdir())
+        if found and not resume:
+            raise _in_use(self.path)
+        self._lock = Lock(self._home)
+        if found:
+            try:
+                check_resumable(self.path)
+                self.earlier = Earlier(self._home, anyway=anyway)
+                self.earlier.put_aside()
+            except BaseException:
+                self._lock.release()
+                raise
+        self._events = _Lines(self._home / "events.jsonl", new=self.earlier is None)
+        self._completions = _Lines(self._home / "completions.jsonl")
+
+    def on_end(self) -> None:
+        """Let go of the folder; answers that come later are still written down."""
+        self._lock.release()
+
     def on_event(self, event: Event) -> None:
         """Write an event down.
 
         Raises:
             RunError: the disk is full, or the folder is gone.
         """
+        if self._undone:
+            return
         try:
             if isinstance(event, CallEnded):
                 self._on_call(event)
@@ -114,8 +156,11 @@ class RunFolder:
         line = dumps(entry)
         own = secrets_among(key.get_secret_value() for key in event.record.keys)
         if any(dumps(secret)[1:-1] in line for secret in own) or any(secret in line for secret in self._encoded):
-            line = dumps(redacted(entry, secrets_among((*own, *self._secrets))))
-        with self._lock:
+            kept = redacted(entry, secrets_among((*own, *self._secrets)))
+            if kept["request"] != entry["request"]:
+                kept["asked"] = digest({"purpose": entry["purpose"], **entry["request"]})
+            line = dumps(kept)
+        with self._write:
             self._completions.append(line)
 
     def _on_other(self, event: Event) -> None:
@@ -123,13 +168,18 @@ class RunFolder:
             self._best = dict(event.parameters)
             self._write_texts("seed", event.parameters)
             self._write_texts("best", event.parameters)
+        elif isinstance(event, Evaluated):
+            if self.earlier is not None:
+                self.earlier.player.validation_ended()  # the first one is that of the seed texts
         elif isinstance(event, PhaseStarted):
             self._places[event.number] = Place(event.number, event.phase, event.step)
         elif isinstance(event, StepEnded) and event.kept:
             changed = {change.name: change.after for change in event.changes if change.after != change.before}
             self._best |= changed
             self._write_texts("best", changed)
-        if isinstance(event, RunEnded):
+        if isinstance(event, RunFailed) and self.earlier is not None and self.earlier.refused:
+            self._undo(self.earlier)
+        elif isinstance(event, RunEnded):
             self._finish(event)
         else:
             self._events.append(dumps(event_to_json(event, time.time())))
@@ -140,8 +190,18 @@ class RunFolder:
         self._write_texts("best", changed)
         self._events.append(dumps(event_to_json(event, time.time())))
         write_atomically(self._home / "result.json", dumps(result_to_json(event.result), indent=1) + b"\n")
-        with self._lock:  # last, as it takes the space of a second file of them
+        with self._write:  # last, as it takes the space of a second file of them
             self._completions.sort()
+        if self.earlier is not None:
+            self.earlier.settle()
+
+    def _undo(self, earlier: Earlier) -> None:
+        """Have the folder as it was before this run, which was refused before it asked for anything."""
+        with self._write:
+            self._undone = True
+            self._events.close()
+            self._completions.close()
+            earlier.undo()
 
     def _write_texts(self, folder: str, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
@@ -155,15 +215,15 @@ class RunFolder:
 class _Lines:
     """A file of JSON lines that only grows; a killed run tears the last at most."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, new: bool = True) -> None:
         self.path = path
-        self._open(os.O_EXCL)
+        self._open(os.O_EXCL if new else 0)
 
     def _open(self, flags: int) -> None:
         self._fd = os.open(
             self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | flags, 0o666
         )
-        self._close = weakref.finalize(self, os.close, self._fd)
+        self.close = weakref.finalize(self, os.close, self._fd)
 
     def append(self, line: bytes) -> None:
         """Write one line, without its line break."""
@@ -171,7 +231,7 @@ class _Lines:
 
     def sort(self) -> None:
         """Put the lines into their canonical order; further ones can still be appended."""
-        self._close()  # before the replacement, which Windows refuses for an open file
+        self.close()  # before the replacement, which Windows refuses for an open file
         try:
             write_atomically(self.path, self._sorted())
         finally:
@@ -189,6 +249,20 @@ class _Lines:
             for _, begin in sorted(places):
                 file.seek(begin)
                 yield file.readline()
+
+
+def check_resumable(folder: Path) -> None:
+    """Check that a folder holds a run that has not come to its end.
+
+    Raises:
+        RunError: it holds no run, or one that is finished.
+    """
+    run = read_run(folder)
+    if run.result is not None and run.result.status == "finished":
+        raise RunError(
+            f"{folder}: the run is finished, so there is nothing to resume; `textgrad-engine show {folder}` prints its "
+            "result"
+        )
 
 
 def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
@@ -255,27 +329,6 @@ def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any
     except OSError as error:
         raise _unwritable(error, folder) from error
     return folder / "shrunk_prompt.txt" if len(texts) == 1 else folder / "shrunk"
-
-
-def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file so that whoever opens it finds the old content or the new one, also after a crash.
-
-    Args:
-        path: the file.
-        content: all of it, or its parts, which may be made from the old content.
-    """
-    path = path.absolute()
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("wb") as file:
-            file.writelines((content,) if isinstance(content, bytes) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
 
 
 def file_name(parameter: str) -> str:

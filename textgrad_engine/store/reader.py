@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.store.files import read_lines
+from textgrad_engine.store.paid import aside, numbers_aside, paid_for
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
@@ -30,6 +32,7 @@ class Run:
         seed: the trained texts by name, before the run.
         best: the best texts so far, by name.
         events: every event as plain JSON, in order.
+        earlier: the same of before the run was resumed, as long as it is kept.
         steps: the steps, in order.
         evaluations: every evaluation on the validation and test sets, in order.
         evals: the lines of ``evals.jsonl``: what `textgrad-engine eval` did with the run.
@@ -48,14 +51,17 @@ class Run:
     evals: tuple[dict[str, Any], ...] = field(repr=False)
     notes: tuple[str, ...] = ()
     error: str = ""
+    earlier: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     def completions(self) -> Iterator[dict[str, Any]]:
-        """Every completion as plain JSON, read one at a time; a torn last line is left out.
+        """Every completion that was paid for as plain JSON, read one at a time; a torn last line is left out.
+
+        Those of a run that was resumed and cut again, or that it did not ask for again, are among them.
 
         Raises:
-            RunError: the file is missing or damaged.
+            RunError: a file is missing or damaged.
         """
-        return _read_lines(self.path / "completions.jsonl", [])
+        return (paid.entry for paid in paid_for(self.path) if not paid.again)
 
     def shrunk(self) -> dict[str, str]:
         """The short texts by name, which `textgrad-engine shrink` wrote.
@@ -103,14 +109,14 @@ def read_run(path: str | Path) -> Run:
     if not (path / "events.jsonl").is_file():
         raise RunError(f"{path}: this is no run folder, it has no events.jsonl; name what `train` wrote")
     notes: list[str] = []
-    events = tuple(_read_lines(path / "events.jsonl", notes))
+    events = tuple(read_lines(path / "events.jsonl", notes))
     parsed = [_parsed(path / "events.jsonl", number, event) for number, event in enumerate(events, 1)]
     started = next((event for event in parsed if isinstance(event, RunStarted)), None)
     steps = tuple(event for event in parsed if isinstance(event, StepEnded))
     result = _result(path / "result.json")
     seed = result.seed if result is not None else {} if started is None else dict(started.parameters)
     best = dict(result.best) if result is not None else _best_of(seed, steps)
-    evals = tuple(_read_lines(path / "evals.jsonl", notes)) if (path / "evals.jsonl").is_file() else ()
+    evals = tuple(read_lines(path / "evals.jsonl", notes)) if (path / "evals.jsonl").is_file() else ()
     return Run(
         path=path,
         config=_config(path / "config.json"),
@@ -123,7 +129,13 @@ def read_run(path: str | Path) -> Run:
         evals=evals,
         notes=tuple(notes),
         error=_error_of(events),
+        earlier=tuple(_earlier(path)),
     )
+
+
+def _earlier(path: Path) -> Iterator[dict[str, Any]]:
+    for number in numbers_aside(path, "events.jsonl"):
+        yield from read_lines(aside(path, "events.jsonl", number), [])
 
 
 def _error_of(events: Iterable[dict[str, Any]]) -> str:
@@ -148,30 +160,6 @@ def _others(path: Path) -> str:
         return ""
     found = sorted(each.parent.name for each in path.parent.glob("*/events.jsonl"))
     return f"; {path.parent} has {', '.join(found[:8])}" if found else ""
-
-
-def _read_lines(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                whole = line.endswith(b"\n")
-                try:
-                    entry = json.loads(line)
-                except ValueError:
-                    entry = None
-                if isinstance(entry, dict):
-                    yield entry
-                elif whole:
-                    raise RunError(
-                        f"{path}:{number}: this line is no JSON object, so the file was damaged; restore it, or delete "
-                        "the line"
-                    )
-                else:
-                    notes.append(f"{path.name}:{number}: the last line is torn; the run was killed while it wrote")
-    except FileNotFoundError:
-        raise RunError(f"{path}: the file is missing from the run folder; restore it") from None
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
 def _parsed(path: Path, number: int, event: dict[str, Any]) -> RunStarted | Evaluated | StepEnded | None:

@@ -12,14 +12,18 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from textgrad_engine.errors import RunError
-from textgrad_engine.llm.request import Request
+from textgrad_engine.errors import ModelError, RunError
+from textgrad_engine.llm.answers import Answer, digest, error_from_json
+from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.usage import is_estimated, usage_of, was_sent
 from textgrad_engine.train import Evaluation, TrainResult
 from textgrad_engine.train.events import CallEnded, Evaluated, Event, RunEnded, RunStarted, StepEnded
 
 __all__ = [
     "FORMAT",
     "Place",
+    "answer_from_json",
     "canonical_order",
     "completion_to_json",
     "dumps",
@@ -27,6 +31,7 @@ __all__ = [
     "evaluation_to_json",
     "event_from_json",
     "event_to_json",
+    "identity_of",
     "result_from_json",
     "result_to_json",
     "timestamp",
@@ -34,6 +39,9 @@ __all__ = [
 
 FORMAT = 1
 """The version of what a run folder holds; a reader refuses versions that it does not know."""
+
+
+_WHERE_AND_WHEN = frozenset({"phase", "phase_name", "step", "time", "latency"})
 
 
 @dataclass(frozen=True)
@@ -61,17 +69,18 @@ def dumps(value: Any, indent: int | None = None) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "backslashreplace")
 
 
-def timestamp(seconds: float) -> str:
-    """A time as people read it, in UTC, to the millisecond.
+def timestamp(seconds: float, precision: str = "milliseconds") -> str:
+    """A time as people read it, in UTC.
 
     Args:
         seconds: since the epoch.
+        precision: the last unit that is told.
 
     Example:
         >>> timestamp(0.5)
         '1970-01-01T00:00:00.500Z'
     """
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def event_to_json(event: Event, seconds: float) -> dict[str, Any]:
@@ -111,16 +120,20 @@ def event_from_json(entry: Mapping[str, Any]) -> RunStarted | Evaluated | StepEn
 
 
 def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
-    """One line of ``completions.jsonl``: the whole request and what came of it."""
+    """One line of ``completions.jsonl``: the whole request and what came of it; `answer_from_json` reads it.
+
+    "time" is when it was asked, to the microsecond: of equal requests, it says which was the first.
+    """
     record = call.record
+    asked = asked_of(record.request)
     entry: dict[str, Any] = {
         "phase": place.number,
         "phase_name": place.phase,
         "step": place.step,
-        "purpose": record.purpose,
+        "purpose": asked.pop("purpose"),
         "example": record.key,
         "model": record.model,
-        "request": _request_to_json(record.request),
+        "request": asked,
     }
     if (answer := record.completion) is not None:
         entry |= {
@@ -128,18 +141,91 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
             "finish_reason": answer.finish_reason,
             "usage": answer.usage.model_dump(),
             "attempts": answer.attempts,
-            "latency": round(answer.latency, 6),
+            "latency": answer.latency,
         }
+        if answer.model not in ("", record.model):
+            entry["answered_by"] = answer.model
         if answer.cached:
             entry["cached"] = True
+        if answer.saved is not None:
+            entry["saved"] = {"usage": answer.saved.model_dump(), "latency": answer.saved_latency}
         if answer.tool_calls:
             entry["tool_calls"] = [dict(each) for each in answer.tool_calls]
-    if record.error is not None:
-        entry["error"] = f"{type(record.error).__name__}: {record.error}"
-        used = getattr(record.error, "usage", None)
-        if used is not None:
+        if answer.items:
+            entry["items"] = [dict(each) for each in answer.items]
+        if is_estimated(answer):
+            entry["estimated"] = True
+    if (error := record.error) is not None:
+        entry["error"] = f"{type(error).__name__}: {error}"
+        if (used := usage_of(error)) is not None:
             entry["usage"] = used.model_dump()
-    return {**entry, "time": timestamp(record.started)}
+        elif isinstance(error, ModelError) and was_sent(error):
+            entry["cost_unknown"] = True
+        if isinstance(error, ModelError) and error.usage_estimated:
+            entry["estimated"] = True
+        if notes := getattr(error, "__notes__", None):
+            entry["notes"] = list(notes)
+    return {**entry, "time": timestamp(record.started, "microseconds")}
+
+
+def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: int) -> Answer:
+    """The answer, or the failure, that a line of ``completions.jsonl`` tells.
+
+    Args:
+        entry: the line.
+        nth: where it comes among all, in the order in which they were asked.
+        line: its number.
+        source: the number of its file.
+
+    Raises:
+        RunError: it has not the fields of such a line.
+    """
+    try:
+        request = {"purpose": entry["purpose"], **entry["request"]}
+        return Answer(
+            entry["model"],
+            entry["purpose"],
+            entry["example"],
+            nth,
+            line,
+            digest(request),
+            _outcome(entry),
+            entry.get("asked"),
+            request,
+            int(entry["phase"]),
+            source,
+        )
+    except (KeyError, TypeError, ValueError) as error:  # a ValidationError is a ValueError
+        raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None
+
+
+def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
+    if "error" in entry:
+        name, _, message = str(entry["error"]).partition(": ")
+        told = {key: entry[key] for key in ("usage", "estimated", "notes") if key in entry}
+        sent = None if entry.get("cost_unknown") or "usage" in entry else False
+        return error_from_json({"type": name, "message": message, "sent": sent, **told})
+    saved = entry.get("saved") or {}
+    return Completion(
+        text=entry["text"],
+        finish_reason=entry["finish_reason"],
+        usage=entry["usage"],
+        model=entry.get("answered_by", ""),
+        tool_calls=tuple(entry.get("tool_calls", ())),
+        items=tuple(entry.get("items", ())),
+        latency=entry["latency"],
+        attempts=entry["attempts"],
+        raw={"usage_estimated": True} if entry.get("estimated") else None,
+        cached=entry.get("cached", False),
+        saved=saved.get("usage"),
+        saved_latency=saved.get("latency"),
+    )
+
+
+def identity_of(entry: Mapping[str, Any]) -> bytes:
+    """What tells a completion from others, wherever in a run and whenever it was asked for."""
+    kept = {key: value for key, value in entry.items() if key not in _WHERE_AND_WHEN}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).digest()
 
 
 def canonical_order(entry: Mapping[str, Any]) -> tuple[int, str, str, str, str]:
@@ -149,8 +235,8 @@ def canonical_order(entry: Mapping[str, Any]) -> tuple[int, str, str, str, str]:
         int(entry["phase"]),
         str(entry["purpose"]),
         str(entry["example"]),
-        _digest(entry["request"]),
-        _digest(answer),
+        digest(entry["request"]),
+        digest(answer),
     )
 
 
@@ -206,17 +292,3 @@ def _validated(kind: Any, body: Mapping[str, Any]) -> Any:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise RunError(f"{where or kind.__name__}: {first['msg'].lower()}") from None
-
-
-def _request_to_json(request: Request) -> dict[str, Any]:
-    settings = request.config.model_dump(mode="json")
-    return {
-        "messages": [message.model_dump(mode="json", exclude_none=True) for message in request.messages],
-        "config": {
-            key: value for key, value in settings.items() if value is not None and (key, value) != ("extra", {})
-        },
-    }
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

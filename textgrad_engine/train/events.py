@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "RUN_FOLDERS",
     "Callback",
     "CallEnded",
+    "Earlier",
     "Evaluated",
     "Event",
     "Phase",
@@ -222,6 +224,9 @@ Event: TypeAlias = (
 class Callback(Protocol):
     """Whatever wants to know; `on_event` must be quick, and comes one event at a time, from any thread.
 
+    Where it has an ``on_end()``, that is called when `fit` is left, however it ends. Where it has ``earlier``, as a run
+    folder that is resumed has, what that holds is played back (`Earlier`).
+
     It may read a value, such as a sample answer of the program, but on `CallEnded` and `PhaseAdvanced`: these come on
     the thread by which values come. One that has ``at_once = True``, as a run folder has, is told of a call before its
     answer is used, and must never wait for a value.
@@ -232,15 +237,28 @@ class Callback(Protocol):
         ...
 
 
+class Earlier(Protocol):
+    """What there is of a run that is resumed."""
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Inside the block, what was paid for answers the calls that ask for it again."""
+        ...
+
+    @property
+    def openings(self) -> int:
+        """How often the test set was opened before, as far as that is not the same look as that of now."""
+        ...
+
+
 current_phase: ContextVar[int] = ContextVar("textgrad_engine_phase", default=0)
 """The number of the phase that code belongs to; captured when calls are dispatched."""
 
-RUN_FOLDERS: list[Callable[[Path], Callback]] = []
+RUN_FOLDERS: list[Callable[..., Callback]] = []
 """How a run folder is written; `textgrad_engine.store` registers it."""
 
 
-def run_folder(path: Path) -> Callback:
-    """The callback that writes a run folder."""
+def run_folder(path: Path, *, resume: bool = False) -> Callback:
+    """The callback that writes a run folder, and takes up the run in it if that is wanted."""
     if not RUN_FOLDERS:
         importlib.import_module("textgrad_engine.store")  # by name, as train is below it: it registers itself
-    return RUN_FOLDERS[-1](path)
+    return RUN_FOLDERS[-1](path, resume=resume)

@@ -32,6 +32,7 @@ from textgrad_engine.train.evaluator import Evaluation, as_score, compare, evalu
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
+    Earlier,
     Evaluated,
     Event,
     ParameterChange,
@@ -113,6 +114,7 @@ class Run:
         self.leads_back = False  # whether any loss so far has led back to a text
         self.shortage = ""
         self.left_out: list[LeftOut] = []
+        self.earlier: Earlier | None = next(filter(None, [getattr(each, "earlier", None) for each in callbacks]), None)
         self.audience = Audience(callbacks)
 
     def new_objective(self, parameters: Sequence[Variable], phases: Phases | None = None) -> Objective:
@@ -184,6 +186,8 @@ class Run:
             used = stack.enter_context(meter())
             stack.enter_context(observe(self.on_call))
             stack.enter_context(on_left_out(self.left_out.append))
+            if self.earlier is not None:
+                stack.enter_context(self.earlier.answering())
             stack.enter_context(sharing_feedback(self.trainer.feedback_batch_size))
             stop = stack.enter_context(stopping_on_interrupt())
             self.emit(self.started())
@@ -610,13 +614,18 @@ class Run:
             steps=tuple(self.steps),
             usage=used.by_purpose,
             seconds=seconds,
-            openings=0 if self.test is None else self.test.openings,
+            openings=self.openings(),
             overlaps=self.overlaps,
             controls=self.controls,
             front=front_of(self.objective, self.objective.texts_of(self.seed)),
             shortage=self.shortage,
             untested=self.untested(status),
         )
+
+    def openings(self) -> int:
+        """How often the test set was opened, before the run was resumed too."""
+        now = 0 if self.test is None else self.test.openings
+        return now if self.earlier is None else now + self.earlier.openings
 
     def untested(self, status: Status) -> str:
         """Why the budget left the test set, or a part of it, unrun."""

@@ -16,7 +16,6 @@ class SealedTest:
 
     Args:
         rows: the test examples.
-        openings: how often they were opened before, for a run that is taken up again.
 
     Attributes:
         openings: how often they were opened.
@@ -28,10 +27,10 @@ class SealedTest:
         (1, 1)
     """
 
-    def __init__(self, rows: Sequence[dict[str, Any]], openings: int = 0) -> None:
+    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
         self._rows = rows
         self._training = True
-        self.openings = openings
+        self.openings = 0
 
     def __len__(self) -> int:
         return len(self._rows)

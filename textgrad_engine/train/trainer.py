@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable, Iterable
@@ -58,10 +59,14 @@ class Trainer:
         controls: after the run, give a rewrite without feedback and random edits at most as many calls as the optimizer
             had, and score what they select on the test set too (`TrainResult.controls`). This about triples the calls.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
+        resume: take up the run in `run_dir` that was killed, interrupted, or ended by a budget or an error: `fit`
+            begins anew, and is given what was paid for. Program, data and settings must be the same: a run that begins
+            with other requests is refused before it pays (``callbacks=[store.RunFolder(path, resume=True,
+            anyway=True)]`` instead goes on). Where there is no run yet, one is begun.
         callbacks: told about every event (`train.events`).
 
     Raises:
-        ValueError: a number is out of range.
+        ValueError: a number is out of range, or there is no `run_dir` to resume.
         TypeError: a callback has no `on_event`.
 
     Example:
@@ -101,6 +106,7 @@ class Trainer:
         latency_weight: float | None = None,
         controls: bool = False,
         run_dir: str | Path | None = None,
+        resume: bool = False,
         callbacks: Iterable[Callback] = (),
     ) -> None:
         for name, value in (
@@ -130,7 +136,10 @@ class Trainer:
         self.latency_weight = latency_weight
         self.tokens_weight = tokens_weight
         self.controls = controls
+        if resume and run_dir is None:
+            raise ValueError("resume=True takes up the run in a run folder; name it with run_dir=...")
         self.run_dir = None if run_dir is None else Path(run_dir)
+        self.resume = resume
         self.callbacks = _checked(callbacks)
 
     def __repr__(self) -> str:
@@ -167,7 +176,7 @@ class Trainer:
             ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
             TypeError: a set is no sequence of dicts, the loss gives no score (a TextLoss), or what is given is no
                 program, loss or optimizer.
-            RunError: the run folder is in use.
+            RunError: the run folder is in use; or the run in it is finished, or is another one, and cannot be resumed.
             ModelError: the models cannot be asked at all (key, model name, price).
         """
         loader = loader_of(self, train, val, test, call="fit")
@@ -183,9 +192,13 @@ class Trainer:
                     )
         callbacks = list(self.callbacks)
         if self.run_dir is not None:
-            callbacks.insert(0, run_folder(self.run_dir))
+            callbacks.insert(0, run_folder(self.run_dir, resume=self.resume))
         kind = SearchRun if isinstance(optimizer, Searcher) else Run
-        with trained(program):
+        with contextlib.ExitStack() as stack:
+            for callback in callbacks:
+                if (end := getattr(callback, "on_end", None)) is not None:
+                    stack.callback(end)
+            stack.enter_context(trained(program))
             return kind(self, program, loss, optimizer, loader, val, test, callbacks).run()
 
     async def afit(self, *args: Any, **kwargs: Any) -> TrainResult:

@@ -1,0 +1,460 @@
+"""``textgrad-engine resume``: the result of a whole run, whatever ended it, and nothing paid for twice."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine import nn, optim, use_models
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.store import RunFolder, read_run
+from textgrad_engine.store.lock import Lock
+from textgrad_engine.store.paid import numbers_aside, paid_for
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+from textgrad_engine.train import Trainer
+from textgrad_engine.train.events import Evaluated, Event
+
+from .test_interrupt import start, wait_for_a_question, wait_for_line
+from .test_interrupt_points import at_event
+from .test_train import TICKETS, timeless
+
+
+class Killed(Exception):
+    """The process is no more."""
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has the next run be killed when it has written down so many events, calls included; 0 is never.
+
+    They are counted from the first event of a kind, if one is named.
+    """
+    real, dead = RunFolder.on_event, list[RunFolder]()
+
+    def at(number: int, after: type = object) -> None:
+        written, begun = itertools.count(1), False
+
+        def on_event(self: RunFolder, event: Event) -> None:
+            nonlocal begun
+            begun = begun or isinstance(event, after)
+            if self not in dead and number and begun and next(written) > number:
+                dead.append(self)
+            if self in dead:
+                raise Killed
+            real(self, event)
+
+        monkeypatch.setattr(RunFolder, "on_event", on_event)
+
+    return at
+
+
+SEARCH = (
+    ('name = "TGD"\nmax_edits = 4', 'name = "PatchSearch"\nlanes = 4\n'),
+    ("max_epochs = 1\n", "max_steps = 8\n"),
+    ("batch_size = 12\n", ""),
+)
+
+
+def killed(cli: Any, *args: Any) -> bool:
+    """Whether a command was killed."""
+    try:
+        cli(*args)
+    except Killed:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+def test_killed_anywhere_it_ends_as_if_it_had_not_been(
+    cli: Any, small: Any, tmp_path: Path, dying: Any, optimizer: str
+) -> None:
+    """Steps and searches in several lanes: every file but for its times, and calls are bought once."""
+    folder = small(*([] if optimizer == "TGD" else SEARCH))
+    whole = tmp_path / "whole"
+    assert cli("train", folder, "--quiet", "--run-dir", whole).exit_code == 0
+    every = len(list(paid_for(whole)))
+    events = every + sum(1 for event in read_run(whole).events if event["event"] != "RunEnded")
+    for number in range(1, events, events // 5):
+        path = tmp_path / str(number)
+        dying(number)
+        assert killed(cli, "train", folder, "--quiet", "--run-dir", path)
+        bought = len(list(paid_for(path)))
+        dying(0)
+        result = cli("resume", path)
+        assert result.exit_code == 0, result.stderr
+        assert f"Of {every:,} calls, {bought:,} had been paid for before" in result.stderr
+        assert timeless(path) == timeless(whole)
+
+
+@pytest.mark.parametrize("number", [1, 4, 15])
+def test_killed_when_the_seed_prompt_was_just_validated_nothing_has_changed(
+    cli: Any, small: Any, tmp_path: Path, dying: Any, number: int
+) -> None:
+    """A search goes on with the same examples of the same prompt, and not all of them had an answer."""
+    folder, path = small(*SEARCH), tmp_path / "run"
+    dying(number, Evaluated)
+    assert killed(cli, "train", folder, "--quiet", "--run-dir", path)
+    dying(0)
+    result = cli("resume", path, "--quiet")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_killed_while_it_is_resumed_it_is_resumed_again(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
+    """From what all of them had paid for."""
+    folder, whole, path = small(*SEARCH), tmp_path / "whole", tmp_path / "run"
+    cli("train", folder, "--quiet", "--run-dir", whole)
+    bought = 0
+    for number, command in (
+        (150, ("train", folder, "--run-dir", path)),
+        (40, ("resume", path)),
+        (160, ("resume", path)),
+    ):
+        dying(number)
+        assert killed(cli, *command, "--quiet")
+        before, bought = bought, sum(not paid.again for paid in paid_for(path))
+        assert bought >= before
+    dying(0)
+    document = json.loads(cli("resume", path, "--json").stdout)
+    assert document["resumed"]["played_back"]["calls"] == bought
+    assert document["resumed"]["not_asked_again"]["calls"] == 0
+    assert timeless(path) == timeless(whole)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_the_command_itself_is_ended_and_resumed(
+    cli: Any, small: Any, tmp_path: Path, sent: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real process, with a real server; only what was under way is asked again."""
+    folder, whole, path = small(), tmp_path / "whole", tmp_path / "run"
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        address = ("--base-url", server.base_url)
+        assert cli("train", folder, *address, "--quiet", "--run-dir", whole).exit_code == 0
+    with (
+        LoopbackServer(TicketsModel(seed=0), latency=0.05) as server,
+        start(tmp_path, "train", str(folder), "--base-url", server.base_url, "--run-dir", str(path)) as process,
+    ):
+        wait_for_line(process.stderr, "step 1/")
+        process.send_signal(sent)
+        _, stderr = process.communicate(timeout=60)
+        if sent != signal.SIGKILL:
+            assert f"`textgrad-engine resume {path}` goes on with it." in stderr
+    bought = len(list(paid_for(path)))
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        result = cli("resume", path, "--base-url", server.base_url)
+        assert result.exit_code == 0, result.stderr
+        assert server.requests == len(list(paid_for(whole))) - bought
+        kept = json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]
+        assert kept["models"]["base_url"] == server.base_url
+    found, expected = timeless(path), timeless(whole)
+    for name in found.keys() - {"config.json"}:  # the address is another one
+        assert found[name] == expected[name], name
+    assert found.keys() == expected.keys()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
+def test_ctrl_c_while_it_is_resumed_keeps_what_was_paid_for(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
+    """As in train: the result so far, and the way on."""
+    folder, path = small(), tmp_path / "run"
+    dying(60)
+    assert killed(cli, "train", folder, "--run-dir", path)
+    dying(0)
+    bought = len(list(paid_for(path)))
+    with (
+        LoopbackServer(TicketsModel(seed=0), latency=0.3) as server,
+        start(tmp_path, "resume", str(path), "--base-url", server.base_url) as process,
+    ):
+        wait_for_a_question(server, process)
+        with pytest.raises(Exception, match=f"process {process.pid} is at work on this run"):
+            Lock(path)
+        refused = cli("resume", path)
+        assert (refused.exit_code, "is at work on this run; wait for its end" in refused.stderr) == (2, True)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Interrupted after" in stdout or "Interrupted before" in stdout
+    assert f"`textgrad-engine resume {path}` goes on with it." in stderr
+    assert sum(not paid.again for paid in paid_for(path)) > bought
+    with LoopbackServer(TicketsModel(seed=0), faults=lambda n: Fault(401)) as server:
+        assert cli("resume", path, "--base-url", server.base_url, "--quiet").exit_code == 1
+    assert sum(not paid.again for paid in paid_for(path) if "text" in paid.entry) > bought
+
+
+@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+def test_ctrl_c_twice_at_any_event_of_a_resume_loses_nothing(
+    cli: Any, small: Any, tmp_path: Path, optimizer: str
+) -> None:
+    """What was paid for only grows, and the end is that of a whole run."""
+    folder = small(("max_epochs = 1", "max_epochs = 1\nmax_steps = 1"), rows=6)
+    whole, cut, path = tmp_path / "whole", tmp_path / "cut", tmp_path / "run"
+    cli("train", folder, "--quiet", "--optimizer", optimizer, "--run-dir", whole)
+    with at_event(8, 2):
+        assert cli("train", folder, "--quiet", "--optimizer", optimizer, "--run-dir", cut).exit_code == 130
+    bought = len(list(paid_for(cut)))
+    for number in itertools.count(1, 3):
+        shutil.copytree(cut, path)
+        with at_event(number, 2) as pressed:
+            result = cli("resume", path, "--quiet")
+        assert sum(not paid.again for paid in paid_for(path)) >= bought
+        if not pressed.was:
+            break
+        assert result.exit_code == 130
+        assert cli("resume", path, "--quiet").exit_code == 0
+        assert timeless(path) == timeless(whole)
+        shutil.rmtree(path)
+    assert number > 5
+
+
+def test_a_finished_run_is_said_to_be_finished(cli: Any, trained: tuple[Path, Any]) -> None:
+    """A script may call it as often as it likes."""
+    path = trained[0]
+    before = timeless(path)
+    result = cli("resume", path)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == (
+        f"{path} is finished, so there is nothing to resume; `textgrad-engine show {path}` prints its result\n"
+    )
+    assert cli("resume", path, "--quiet").stderr == ""
+    assert json.loads(cli("resume", path, "--json").stdout) == json.loads(cli("show", path, "--json").stdout)
+    assert timeless(path) == before
+
+
+def test_what_is_no_run_to_resume_is_refused(cli: Any, tmp_path: Path) -> None:
+    """No folder, no run folder, a run from Python: each with what to do."""
+    assert "there is no such run folder" in cli("resume", tmp_path / "none").stderr
+    assert "this is no run folder" in cli("resume", tmp_path).stderr
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("x", role="system prompt"))
+    rows = [{"word": word, "target": word} for word in "abcd"]
+
+    def fail(request: Any) -> Any:
+        raise KeyboardInterrupt if request.purpose == "backward" else ValueError("no good")
+
+    with use_models(forward=FunctionModel(fail)), pytest.raises(ValueError, match="no good"):
+        Trainer(run_dir=tmp_path / "run").fit(
+            program, nn.ExactMatch(), optim.TGD(program.parameters()), rows[:2], rows[2:]
+        )
+    result = cli("resume", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "or go on with it, with tg.Trainer(run_dir=..., resume=True)" in result.stderr
+    assert "tg.Trainer(run_dir=..., resume=True) goes on with it" in cli("show", tmp_path / "run").stdout
+
+
+@pytest.fixture
+def cut(cli: Any, small: Any, tmp_path: Path, dying: Any) -> Path:
+    """A run that was killed after its first validation."""
+    path = tmp_path / "run"
+    dying(60)
+    assert killed(cli, "train", small(), "--run-dir", path)
+    dying(0)
+    return path
+
+
+def test_killed_before_its_first_event_it_begins(cli: Any, small: Any, cut: Path, tmp_path: Path) -> None:
+    """Its folder holds the config, and nothing else that tells anything."""
+    whole = tmp_path / "whole"
+    assert cli("train", tmp_path / "small", "--quiet", "--run-dir", whole).exit_code == 0
+    for name in ("seed", "best"):
+        shutil.rmtree(cut / name)
+    (cut / "best_prompt.txt").unlink()
+    for name in ("events.jsonl", "completions.jsonl"):
+        (cut / name).write_bytes(b"")
+    assert "goes on with it" in " ".join(cli("show", cut).stdout.split())
+    assert cli("resume", cut, "--quiet").exit_code == 0
+    assert timeless(cut) == timeless(whole)
+
+
+@pytest.mark.parametrize(("split", "name"), [("train", "training"), ("val", "validation"), ("test", "test")])
+def test_changed_data_is_refused(cli: Any, cut: Path, tmp_path: Path, split: str, name: str) -> None:
+    """Nothing is asked, nothing is moved."""
+    file = tmp_path / "small" / f"{split}.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    before = timeless(cut)
+    result = cli("resume", cut)
+    assert result.exit_code == 2
+    assert f"{split}.jsonl: these are not the {name} examples that {cut} had; put them back" in result.stderr
+    assert timeless(cut) == before
+
+
+def test_data_that_is_gone_is_named(cli: Any, cut: Path, tmp_path: Path) -> None:
+    """Nobody is told that the command line had changed anything."""
+    (tmp_path / "small" / "val.jsonl").unlink()
+    before = timeless(cut)
+    result = cli("resume", cut)
+    assert result.exit_code == 2
+    assert "[data] val = 'val.jsonl': " in result.stderr
+    assert "command line" not in result.stderr
+    assert timeless(cut) == before
+
+
+PROGRAM = """\
+from textgrad_engine import nn
+class Sorter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rules = nn.Parameter('Choose the queue of the ticket: billing, shipping, returns, account, technical or '
+            'trust.', role='system prompt')
+        self.chat = nn.ChatCompletion('{ticket}', system=self.rules)
+    def forward(self, ticket):
+        return self.chat(ticket=ticket)
+"""
+
+
+@pytest.fixture
+def own(cli: Any, small: Any, tmp_path: Path, dying: Any) -> Callable[[int], Path]:
+    """A run of a program of the user's own that was killed after so many events."""
+
+    def make(number: int) -> Path:
+        folder, path = small(), tmp_path / "run"
+        (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+        config = (folder / "config.toml").read_text(encoding="utf-8")
+        first, last = config.index("system ="), config.index("[data]")
+        config = config[:first] + 'class = "program:Sorter"\n' + config[last:]
+        (folder / "config.toml").write_text(config, encoding="utf-8")
+        dying(number)
+        assert killed(cli, "train", folder, "--run-dir", path)
+        dying(0)
+        return path
+
+    return make
+
+
+def in_a_process(cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """A command that imports the user's code anew."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "80"}
+    return subprocess.run(
+        [sys.executable, "-m", "textgrad_engine", *args], capture_output=True, text=True, env=env, cwd=cwd
+    )
+
+
+def test_a_changed_program_is_told_before_it_pays(cli: Any, own: Any, tmp_path: Path) -> None:
+    """What differs, and the two ways on; the other seed prompt in its code is none, as the run's own is put in."""
+    path = own(60)
+    file = tmp_path / "small" / "program.py"
+    file.write_text(PROGRAM.replace("Choose the", "Find the"), encoding="utf-8")
+    shutil.copytree(path, tmp_path / "other")
+    assert in_a_process(tmp_path, "resume", str(tmp_path / "other"), "--quiet").returncode == 0
+    file.write_text(PROGRAM.replace("'{ticket}'", "'Ticket: {ticket}'"), encoding="utf-8")
+    before = timeless(path)
+    result = in_a_process(tmp_path, "resume", str(path), "--budget", "7")
+    assert result.returncode == 2
+    assert "validating the seed texts asks for something else than was recorded" in result.stderr
+    assert '+   "content": "Ticket: ' in result.stderr
+    assert f"nothing was asked, and {path} is as it was; --anyway goes on, and pays for what is new" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert timeless(path) == before
+    result = in_a_process(tmp_path, "resume", str(path), "--anyway")
+    assert result.returncode == 0
+    bought = len(before["completions.jsonl"].splitlines())
+    assert f"{bought} recorded calls did not come up again, as something has changed" in " ".join(result.stderr.split())
+    assert numbers_aside(path) == [1]
+    assert read_run(path).usage().calls == read_run(path).result.total.calls + bought  # type: ignore[union-attr]
+
+
+def test_changed_prompts_are_told_where_they_first_matter(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
+    """The critic's are not used in the first validation: what differs is asked anew, and the end says so."""
+    folder, path = small(), tmp_path / "run"
+    dying(110)
+    assert killed(cli, "train", folder, "--run-dir", path)
+    dying(0)
+    assert any(paid.entry["purpose"] == "backward" for paid in paid_for(path))
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    text = (TICKETS.parents[1] / "prompts" / "feedback.md").read_text(encoding="utf-8")
+    (folder / "own").mkdir()
+    (folder / "own" / "feedback.md").write_text(text.rstrip() + "\nBe kind.\n", encoding="utf-8")
+    config["config"]["prompts"] = "own"
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    result = cli("resume", path, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["resumed"]["not_asked_again"]["calls"] > 0
+
+
+def test_a_larger_budget_goes_on(cli: Any, small: Any, tmp_path: Path) -> None:
+    """What was paid for counts; the config in the folder tells the budget that holds now."""
+    folder, whole, path = small(), tmp_path / "whole", tmp_path / "run"
+    model = ("--model", "openai/gpt-5-mini")
+    with pytest.MonkeyPatch.context() as patch, LoopbackServer(TicketsModel(seed=0)) as server:
+        patch.setenv("OPENAI_API_KEY", "k")
+        address = (*model, "--base-url", server.base_url)
+        assert cli("train", folder, *address, "--budget", "9", "--quiet", "--run-dir", whole).exit_code == 0
+        first = cli("train", folder, *address, "--budget", "0.02", "--run-dir", path)
+        assert first.exit_code == 3
+        assert f"`textgrad-engine resume {path} --budget DOLLARS` goes on with a larger budget." in first.stderr
+        assert "--budget DOLLARS` goes on with a larger budget" in cli("show", path).stderr
+        bought, asked = len(list(paid_for(path))), server.requests
+        again = cli("resume", path)
+        assert (again.exit_code, server.requests) == (3, asked)
+        result = cli("resume", path, "--budget", "9")
+        assert result.exit_code == 0, result.stderr
+        assert server.requests == asked + len(list(paid_for(whole))) - bought
+    assert timeless(path) == timeless(whole)
+
+
+def test_a_run_goes_on_as_it_was_begun(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
+    """--controls and --no-feedback are no less a part of it than the config."""
+    for options in (("--controls",), ("--no-feedback",)):
+        folder, whole, path = small(rows=12), tmp_path / f"whole{options[0]}", tmp_path / f"run{options[0]}"
+        cli("train", folder, *options, "--quiet", "--run-dir", whole)
+        dying(50)
+        assert killed(cli, "train", folder, *options, "--run-dir", path)
+        dying(0)
+        printed = cli("resume", path)
+        assert timeless(path) == timeless(whole)
+        assert ("a control: the optimizer got no feedback" in printed.stdout) is (options == ("--no-feedback",))
+        assert ("TGD against" in " ".join(printed.stdout.split())) is (options == ("--controls",))
+
+
+def test_a_run_of_before_that_was_kept_goes_on_in_the_usual_way(cli: Any, cut: Path) -> None:
+    """Its config.json has no word about controls and the cache."""
+    config = json.loads((cut / "config.json").read_text(encoding="utf-8"))
+    for name in ("controls", "cache"):
+        del config[name]
+    (cut / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert cli("resume", cut, "--quiet").exit_code == 0
+
+
+def test_an_endpoint_that_is_down_is_asked_anew(cli: Any, small: Any, tmp_path: Path) -> None:
+    """A refused key ends a run; with the right one it goes on."""
+    folder, path = small(), tmp_path / "run"
+    with LoopbackServer(TicketsModel(seed=0), faults=lambda n: Fault(401) if n > 40 else None) as server:
+        result = cli("train", folder, "--base-url", server.base_url, "--run-dir", path)
+    assert result.exit_code == 1
+    assert f"`textgrad-engine resume {path}` goes on" in result.stderr
+    assert f"`textgrad-engine resume {path}` goes on with it." in " ".join(cli("show", path).stdout.split())
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        result = cli("resume", path, "--base-url", server.base_url)
+        assert result.exit_code == 0
+        assert server.requests == read_run(path).result.total.calls - 40  # type: ignore[union-attr]
+
+
+def test_quiet_says_one_line_and_json_is_one_document(cli: Any, cut: Path, tmp_path: Path) -> None:
+    """As train does."""
+    shutil.copytree(cut, tmp_path / "other")
+    result = cli("resume", cut, "--quiet")
+    assert (result.stderr, result.stdout.count("\n")) == ("", 1)
+    result = cli("resume", tmp_path / "other", "--json")
+    assert result.stderr == ""
+    document = json.loads(result.stdout)
+    assert document["status"] == "finished"
+    assert document["resumed"]["played_back"]["calls"] > 20
+
+
+def test_the_help_fits_and_names_what_it_does(cli: Any) -> None:
+    """Who looks for the command finds it."""
+    shown = cli("resume", "--help").stdout
+    assert "Go on with a run that was killed or interrupted" in " ".join(shown.split())
+    for option in ("--budget", "--base-url", "--cache", "--anyway", "--quiet", "--json"):
+        assert option in shown
+    assert "--seed" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "resume" in cli("--help").stdout

@@ -1,0 +1,206 @@
+"""Answers of a run that was cut: whose they are, what they cost, and what they do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from textgrad_engine.errors import BudgetExceeded, RunError, Stopped, TruncatedResponse
+from textgrad_engine.llm import (
+    Completion,
+    RetryPolicy,
+    Stop,
+    Usage,
+    budget,
+    call_key_scope,
+    meter,
+    resolve,
+)
+from textgrad_engine.llm.answers import Answer, digest, entry_of
+from textgrad_engine.llm.limits import Limit
+from textgrad_engine.llm.resume import Resumption
+from textgrad_engine.testing import FunctionModel
+
+MODEL = FunctionModel(lambda request: "new", name="o")
+
+
+def recorded(request: Any, outcome: Any, nth: int = 0, example: str = "", phase: int = 1, model: str = "o") -> Answer:
+    """An answer as it was written down; a text is that of a call with ten tokens."""
+    asked = entry_of(MODEL, request)["request"]
+    if isinstance(outcome, str):
+        outcome = Completion(text=outcome, usage=Usage(input_tokens=8, output_tokens=2, calls=1))
+    return Answer(model, request.purpose, example, nth, nth + 1, digest(asked), outcome, None, asked, phase)
+
+
+def resumption(*answers: Answer, phase: int = 1, validated: bool | None = None) -> Resumption:
+    return Resumption(answers, phase=lambda: phase, validated=validated)
+
+
+async def said(player: Resumption, request: Any, model: Any = MODEL) -> str:
+    with player.answering():
+        return (await resolve(model, policy=RetryPolicy(max_attempts=1)).complete(request)).text
+
+
+def test_what_is_not_on_record_is_asked(run: Any, ask: Any) -> None:
+    """The n-th equal request gets the n-th answer, and the one after the last a new one."""
+    player = resumption(recorded(ask(), "first"), recorded(ask(), "second", 1))
+
+    async def main() -> list[str]:
+        return [await said(player, ask()) for _ in range(3)] + [await said(player, ask("other"))]
+
+    assert run(main()) == ["first", "second", "new", "new"]
+    assert (player.asked, len(player.played), player.left) == (2, 2, [])
+
+
+def test_an_answer_belongs_to_its_model_and_its_example(run: Any, ask: Any) -> None:
+    """Each example has samples of its own, and another model would have said something else."""
+    player = resumption(recorded(ask(), "of a", example="a"), recorded(ask(), "of p", model="p"))
+
+    async def main() -> list[str]:
+        with call_key_scope("b"):
+            other = await said(player, ask())
+        with call_key_scope("a"):
+            return [other, await said(player, ask()), await said(player, ask())]
+
+    assert run(main()) == ["new", "of a", "new"]
+    assert [each.model for each in player.left] == ["p"]
+
+
+def test_the_answers_of_a_phase_go_to_that_phase_first(run: Any, ask: Any) -> None:
+    """Lanes that ask the same at the same time do not take each other's; where phases have shifted, nothing is lost."""
+    player = resumption(recorded(ask(), "of 1", 0, phase=1), recorded(ask(), "of 2", 1, phase=2), phase=2)
+
+    async def main() -> list[str]:
+        return [await said(player, ask()) for _ in range(3)]
+
+    assert run(main()) == ["of 2", "of 1", "new"]
+
+
+def test_what_is_played_back_waits_in_no_queue(run: Any, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the limits per minute nor the places in flight are used up."""
+
+    async def never(self: Limit, request: Any) -> Completion:
+        raise AssertionError("it came to the queue")
+
+    monkeypatch.setattr(Limit, "complete", never)
+    assert run(said(resumption(recorded(ask(), "first")), ask())) == "first"
+
+
+def test_it_counts_in_budgets_and_sums_as_it_did(run: Any, ask: Any) -> None:
+    """It was paid for by this run; where a budget has no room for it, it is there for later."""
+    player = resumption(recorded(ask(), "first"), recorded(ask(), "second", 1))
+
+    async def main() -> tuple[Usage, int]:
+        with meter() as used, budget(calls=1) as b:
+            await said(player, ask())
+            with pytest.raises(BudgetExceeded):
+                await said(player, ask())
+            assert (b.spent.calls, b.spent.total_tokens) == (1, 10)
+        return used.total, len(player.left)
+
+    total, left = run(main())
+    assert (total.calls, total.total_tokens, left) == (1, 10, 1)
+    assert run(said(player, ask())) == "second"
+
+
+def test_what_was_not_asked_for_again_is_kept_from_new_calls(run: Any, ask: Any) -> None:
+    """It was paid for all the same; what it is kept for may have it."""
+    player = resumption(recorded(ask(), "first"), recorded(ask("gone"), "second", 1))
+
+    async def main() -> list[str]:
+        with budget(calls=3) as b, player.answering():
+            model = resolve(MODEL)
+            found = [(await model.complete(ask())).text, (await model.complete(ask("new"))).text]
+            with pytest.raises(BudgetExceeded, match=r"2 spent, .* 1 kept for the rest of the run"):
+                await model.complete(ask("newer"))
+            found.append((await model.complete(ask("gone"))).text)
+            assert b.spent.calls == 3
+        return found
+
+    assert run(main()) == ["first", "new", "second"]
+
+
+def test_a_stopped_run_plays_nothing_back(run: Any, ask: Any) -> None:
+    """Ctrl-C is heard as if the models were asked, also where there is no budget."""
+    player = resumption(recorded(ask(), "first"))
+
+    async def main() -> None:
+        with Stop() as stop:
+            stop.set()
+            await said(player, ask())
+
+    with pytest.raises(Stopped):
+        run(main())
+    assert len(player.left) == 1
+
+
+def test_answers_of_the_cache_cost_as_little_as_then(run: Any, ask: Any) -> None:
+    """They were not paid for by this run."""
+    kept = Completion(text="kept", usage=Usage(), cached=True, saved=Usage(calls=1, input_tokens=5))
+
+    async def main() -> tuple[Usage, Usage, int]:
+        with meter() as used, budget(calls=1) as b:
+            await said(resumption(recorded(ask(), kept)), ask())
+        return used.total, used.saved, b.spent.calls
+
+    total, saved, spent = run(main())
+    assert (total.calls, saved.input_tokens, spent) == (0, 5, 0)
+
+
+BEGINNINGS = {
+    "all was recorded": (True, "b", True),
+    "cut, another example": (False, "b", False),
+    "cut, the same example": (False, "a", True),
+    "anyway": (None, "a", False),
+}
+
+
+@pytest.mark.parametrize("which", BEGINNINGS)
+def test_other_requests_in_the_beginning_are_refused(run: Any, ask: Any, which: str) -> None:
+    """Where they were recorded, or all of them were; what is refused once is not paid for by the next."""
+    validated, example, refused = BEGINNINGS[which]
+    player = resumption(recorded(ask("old"), "x", example="a"), validated=validated)
+
+    async def main() -> str:
+        with call_key_scope(example):
+            return await said(player, ask("changed"))
+
+    if not refused:
+        assert run(main()) == "new"
+        return
+    for _ in range(2):
+        with pytest.raises(
+            RunError, match=rf"example '{example}'; the nearest is line 1, and differs so:(.|\n)*-.*old"
+        ):
+            run(main())
+    assert player.asked == 0
+
+
+def test_after_the_beginning_anything_may_be_asked(run: Any, ask: Any) -> None:
+    """What is new there is what the run was cut before."""
+    player = resumption(recorded(ask("old"), "x"), validated=True)
+    player.validation_ended()
+    assert run(said(player, ask("changed"))) == "new"
+
+
+def test_another_model_is_named(run: Any, ask: Any) -> None:
+    """The requests are equal, so there is nothing else to show."""
+    player = resumption(recorded(ask(), "x", model="p"), validated=True)
+    with pytest.raises(RunError, match="is for 'o', and was recorded with 'p'"):
+        run(said(player, ask()))
+
+
+def test_a_failed_answer_fails_again(run: Any, ask: Any) -> None:
+    """After all attempts that were paid for then; it is not tried again."""
+    error = TruncatedResponse("too long")
+    error.usage = Usage(output_tokens=7, calls=3)
+    player = resumption(recorded(ask(), error))
+
+    async def main() -> int:
+        with meter() as used, pytest.raises(TruncatedResponse, match="too long"):
+            await said(player, ask())
+        return used.total.calls
+
+    assert run(main()) == 3
+    assert player.asked == 0

@@ -1,0 +1,93 @@
+"""The lock of a run folder: one writer at a time, and none that is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.store.lock import Lock, is_locked
+
+HOLDING = """
+import sys, pathlib
+from textgrad_engine.store.lock import Lock
+lock = Lock(pathlib.Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_one_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
+    """Also within one process."""
+    lock = Lock(tmp_path)
+    with pytest.raises(RunError, match=f"process {os.getpid()} is at work on this run; wait for its end, or end it"):
+        Lock(tmp_path)
+    assert is_locked(tmp_path)
+    lock.release()
+    lock.release()
+    assert list(tmp_path.iterdir()) == []
+    Lock(tmp_path).release()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
+def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
+    """What it leaves is a file, which means nothing by itself."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", HOLDING, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(RunError, match=f"process {process.pid} is at work"):
+            Lock(tmp_path)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert (tmp_path / ".lock").is_file()
+    assert not is_locked(tmp_path)
+    Lock(tmp_path).release()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_holds_nothing(tmp_path: Path) -> None:
+    """A worker of the user's program may outlive its killed parent."""
+    lock = Lock(tmp_path)
+    said, say = os.pipe()
+    stay, end = os.pipe()
+    code = "import os, sys; os.read(int(sys.argv[1]), 1)"
+    if (child := os.fork()) == 0:
+        os.write(say, b"!")
+        os.close(end)
+        os.execv(sys.executable, [sys.executable, "-c", code, str(os.dup(stay))])
+    os.read(said, 1)
+    assert is_locked(tmp_path)
+    lock.forget()
+    assert not is_locked(tmp_path)
+    os.close(end)
+    os.waitpid(child, 0)
+    for each in (said, say, stay):
+        os.close(each)
+
+
+def test_a_file_that_its_holder_removed_is_not_taken_for_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else two that came between would each hold a file of their own."""
+    first = Lock(tmp_path)
+    real, opened = os.open, []
+
+    def late(*args: object, **kwargs: object) -> int:
+        opened.append(real(*args, **kwargs))  # type: ignore[arg-type]
+        if len(opened) == 1:
+            first.release()
+        return opened[-1]
+
+    monkeypatch.setattr(os, "open", late)
+    second = Lock(tmp_path)
+    monkeypatch.undo()
+    assert len(opened) == 2
+    assert is_locked(tmp_path)
+    second.release()

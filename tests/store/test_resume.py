@@ -1,0 +1,498 @@
+"""A run that was cut is resumed: what was paid for is not asked for again, and the folder is that of a whole run."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine.errors import ConnectionFailed, RunError, TruncatedResponse
+from textgrad_engine.llm import RetryPolicy, resolve
+from textgrad_engine.llm.lines import append_line
+from textgrad_engine.store import RunFolder, read_run
+from textgrad_engine.store.paid import numbers_aside, paid_for
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train.events import CallEnded, RunEnded, StepEnded
+
+from .conftest import answer
+
+
+def timeless(path: Path) -> dict[str, str]:
+    """Every file of a run folder without its times."""
+    found = {}
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            text = file.read_text(encoding="utf-8")
+            found[str(file.relative_to(path))] = re.sub(r'"(time|latency|seconds)": ("[^"]*"|[\d.e-]+)', '"t": 0', text)
+    return found
+
+
+class Killed(Exception):
+    """The process is no more."""
+
+
+class Mortal(RunFolder):
+    """A run folder whose process is killed when it writes its n-th line, after so many bytes of it; 0 is never."""
+
+    def __init__(self, path: Path, dies_at: int = 0, torn: int = 0, **settings: Any) -> None:
+        super().__init__(path, **settings)
+        self.written, self.dies_at, self.torn, self.dead = 0, dies_at, torn, False
+        for each in (self._events, self._completions):
+            each.append = self.appending(each)  # type: ignore[method-assign]
+
+    def appending(self, held: Any) -> Callable[[bytes], None]:
+        def append(line: bytes) -> None:
+            self.written += 1
+            if self.written == self.dies_at:
+                self.dead = True
+                os.write(held._fd, line[: self.torn])
+                raise Killed
+            append_line(held._fd, line)
+
+        return append
+
+    def on_event(self, event: Any) -> None:
+        if self.dead:
+            raise Killed
+        super().on_event(event)
+
+    def on_end(self) -> None:
+        if self.dead:
+            self._lock.forget()  # as the system does where a process ends
+        else:
+            super().on_end()
+
+
+class Counting:
+    """A model that counts what it is asked."""
+
+    def __init__(self, answer: Callable[[Any], Any] = answer) -> None:
+        self.asked, self.answer = 0, answer
+
+    def __call__(self, request: Any) -> Any:
+        self.asked += 1
+        return self.answer(request)
+
+
+def killed(fit: Any, folder: Mortal, model: Any = answer, **settings: Any) -> bool:
+    """Whether the run of a folder was killed."""
+    try:
+        fit(folder, model=model, **settings)
+    except Killed:
+        return True
+    assert not folder.dead
+    return False
+
+
+def test_killed_at_any_line_it_resumes(tmp_path: Path, fit: Any) -> None:
+    """In the middle of a line, too, and while the test set is open: the folder is the same, nothing is paid twice."""
+    whole = tmp_path / "whole"
+    every = Counting()
+    fit(RunFolder(whole, config={"seed": 0}), model=every)
+    for number in itertools.count(1):
+        path = tmp_path / str(number)
+        first, second = Counting(), Counting()
+        if not killed(fit, Mortal(path, number, torn=number % 3 * 20, config={"seed": 0}), first):
+            break
+        kept = sum("text" in paid.entry for paid in paid_for(path))
+        fit(RunFolder(path, resume=True), model=second)
+        assert second.asked == every.asked - kept
+        assert timeless(path) == timeless(whole)
+    assert number > 30
+
+
+def test_a_resumed_run_that_is_killed_is_resumed_from_all(tmp_path: Path, fit: Any) -> None:
+    """Each time it comes a little farther; what the first one paid for is there to the end."""
+    whole = tmp_path / "whole"
+    every = Counting()
+    fit(RunFolder(whole), model=every)
+    path, asked, kept = tmp_path / "run", 0, 0
+    for dies_at in (9, 6, 25, 3, 31, 28):
+        counting = Counting()
+        assert killed(fit, Mortal(path, dies_at, torn=10, resume=path.exists()), counting)
+        asked += counting.asked
+        before, kept = kept, sum("text" in paid.entry for paid in paid_for(path) if not paid.again)
+        assert kept >= before
+        assert read_run(path).usage().calls == kept
+    assert numbers_aside(path) == [1, 2, 3, 4, 5]
+    counting = Counting()
+    fit(RunFolder(path, resume=True), model=counting)
+    assert counting.asked == every.asked - kept
+    assert timeless(path) == timeless(whole)
+
+
+class Operations:
+    """From the n-th operation on files on, all of them fail, as the process is no more."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, dies_at: int) -> None:
+        self.done, self.dies_at = 0, dies_at
+        for home, name in ((os, "replace"), (Path, "unlink"), (os, "open")):
+            patch.setattr(home, name, self.dying(getattr(home, name)))
+
+    def dying(self, real: Any) -> Any:
+        def die_or_do(*args: Any, **kwargs: Any) -> Any:
+            self.done += 1
+            if self.done >= self.dies_at:
+                raise Killed
+            return real(*args, **kwargs)
+
+        return die_or_do
+
+
+def test_killed_while_it_puts_files_aside_it_resumes(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
+    """At any of the operations on files that a resume begins with."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    fit(RunFolder(whole))
+    with tg.budget(calls=12):
+        assert fit(RunFolder(cut)).status == "budget"
+    for number in itertools.count(1):
+        path = tmp_path / str(number)
+        shutil.copytree(cut, path)
+        with monkeypatch.context() as patch:
+            operations = Operations(patch, number)
+            with contextlib.suppress(Killed):
+                RunFolder(path, resume=True)._lock.forget()
+        counting = Counting()
+        fit(RunFolder(path, resume=True), model=counting)
+        assert timeless(path) == timeless(whole)
+        assert counting.asked == len(list(paid_for(whole))) - 12
+        if operations.done < number:
+            break
+    assert number > 6
+
+
+def test_killed_when_it_has_ended_nothing_is_lost(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
+    """Where there is a result, it is the whole one; what was put aside may stay, and is counted once."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    fit(RunFolder(whole))
+    with tg.budget(calls=12):
+        fit(RunFolder(cut))
+    finished = set()
+    for number in itertools.count(1):
+        path = tmp_path / str(number)
+        shutil.copytree(cut, path)
+        with monkeypatch.context() as patch:
+            folder = RunFolder(path, resume=True)
+            operations: list[Operations] = []
+            end = At(RunEnded, lambda _: operations.append(Operations(patch, number)))  # noqa: B023
+            try:
+                fit(None, callbacks=[end, folder])
+            except Killed:
+                pass
+            finally:
+                folder._lock.forget()
+        run = read_run(path)
+        assert run.usage() == read_run(whole).usage()
+        finished.add(run.result is not None)
+        if run.result is None:
+            fit(RunFolder(path, resume=True))
+            assert timeless(path) == timeless(whole)
+        if operations[0].done < number:
+            break
+    assert finished == {True, False}
+
+
+class At:
+    """Does something at a kind of event."""
+
+    at_once = True
+
+    def __init__(self, kind: Any, do: Any) -> None:
+        self.kind, self.do = kind, do
+
+    def on_event(self, event: Any) -> None:
+        if isinstance(event, self.kind):
+            self.do(event)
+
+
+def cut_by_budget(fit: Any, path: Path, calls: int, model: Any = answer, **settings: Any) -> Any:
+    """The result of a run that could ask so many times."""
+    with tg.budget(calls=calls):
+        return fit(RunFolder(path), model=model, **settings)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def told(path: Path) -> Counter[str]:
+    """The completions of a folder, whenever and wherever they were asked for."""
+    kept = ({key: value for key, value in entry.items() if key not in ("time", "latency")} for entry in lines(path))
+    return Counter(json.dumps(entry, sort_keys=True) for entry in kept)
+
+
+def test_a_finished_run_is_not_begun_anew(tmp_path: Path, fit: Any) -> None:
+    """Its folder stays as it is."""
+    fit(RunFolder(tmp_path / "run"))
+    before = timeless(tmp_path / "run")
+    with pytest.raises(RunError, match=r"run: the run is finished, .* `textgrad-engine show .*run` prints its result"):
+        RunFolder(tmp_path / "run", resume=True)
+    assert timeless(tmp_path / "run") == before
+
+
+def test_what_is_no_run_is_left_alone(tmp_path: Path) -> None:
+    """A folder with other things in it."""
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(RunError, match="this is no run folder"):
+        RunFolder(tmp_path, resume=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_damaged_record_is_named_and_nothing_is_moved(tmp_path: Path, fit: Any) -> None:
+    """What cannot be read could be paid for again."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    good = (path / "completions.jsonl").read_bytes()
+    for damage, message in (
+        (b"not json\n", r"completions\.jsonl:9: this line is no JSON object"),
+        (b'{"phase": 1, "text": "x"}\n', r"completions\.jsonl:9: the line was damaged: it is no completion: KeyError"),
+    ):
+        (path / "completions.jsonl").write_bytes(good + damage)
+        before = timeless(path)
+        with pytest.raises(RunError, match=message):
+            RunFolder(path, resume=True)
+        assert timeless(path) == before
+
+
+def test_a_run_that_goes_on_is_not_resumed(tmp_path: Path, fit: Any) -> None:
+    """Two that write into one folder would pay twice; when the first has ended, however, the second may."""
+    path = tmp_path / "run"
+    refusals = []
+
+    def press(_: Any) -> None:
+        with pytest.raises(RunError, match=rf"run: process {os.getpid()} is at work on this run; wait for its end"):
+            RunFolder(path, resume=True)
+        refusals.append(1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(RunFolder(path), callbacks=[At(StepEnded, press)])
+    assert refusals == [1]
+    assert fit(RunFolder(path, resume=True)).status == "finished"
+
+
+def test_sampled_answers_stay_what_they_were(tmp_path: Path, fit: Any) -> None:
+    """A model that never says the same twice: what it said before the end is in the whole run, each where it was."""
+
+    def sampled() -> Counting:
+        def say(request: Any) -> Any:
+            return answer(request) if request.purpose != "forward" else f"{os.urandom(4).hex()}"
+
+        return Counting(say)
+
+    for number in range(5, 40, 7):
+        path = tmp_path / str(number)
+        if not killed(fit, Mortal(path, number), sampled()):
+            break
+        before = told(path / "completions.jsonl")
+        result = fit(RunFolder(path, resume=True), model=sampled())
+        assert not before - told(path / "completions.jsonl")
+        assert result.total.calls == len(lines(path / "completions.jsonl"))
+    assert number > 20
+
+
+def once(model: Any) -> Any:
+    """The model without further attempts."""
+    return resolve(FunctionModel(model), policy=RetryPolicy(max_attempts=1))
+
+
+def test_failures_of_an_answer_are_played_back_and_those_of_the_endpoint_asked_anew(tmp_path: Path, fit: Any) -> None:
+    """The way of a run depends on what an answer was; that the network was down says nothing about it."""
+    failures = {"four": TruncatedResponse("too long"), "six": ConnectionFailed("it broke")}
+
+    def failing(request: Any) -> Any:
+        if request.purpose == "forward" and (error := failures.get(request.messages[-1].text)):
+            raise error
+        return answer(request)
+
+    whole = Mortal(tmp_path / "whole")
+    fit(whole, model=once(failing))
+    path = tmp_path / "run"
+    assert killed(fit, Mortal(path, whole.written - 3), once(failing))
+    asked: list[str] = []
+
+    def mended(request: Any) -> Any:
+        asked.append(request.messages[-1].text)
+        return answer(request)
+
+    result = fit(RunFolder(path, resume=True), model=mended)
+    assert result.seed_val.failures == {"four": "TruncatedResponse: too long"}
+    assert (result.seed_test.failures, result.best_test.failures) == ({}, {})
+    assert "six" in asked
+    assert "four" not in asked
+
+
+def test_what_a_failed_call_used_is_counted_once_more_each_time(tmp_path: Path, fit: Any) -> None:
+    """It was paid for, so it is in the sums and in the journal; and once, however often the run is resumed."""
+    broken = iter([True])
+
+    def failing(request: Any) -> Any:
+        if request.messages[-1].text == "four" and next(broken, False):
+            error = ConnectionFailed("it broke behind the answer")
+            error.usage = tg.llm.Usage(input_tokens=100, calls=1)
+            raise error
+        return answer(request)
+
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 5, once(failing))
+    for calls in (7, 7, 9):
+        with tg.budget(calls=calls) as budget:
+            result = fit(RunFolder(path, resume=True))
+        assert result.total.calls == budget.spent.calls == calls
+        assert sum("error" in paid.entry for paid in paid_for(path) if not paid.again) == 1
+    folder = RunFolder(path, resume=True)
+    result = fit(folder)
+    found = lines(path / "completions.jsonl")
+    assert folder.earlier is not None
+    assert result.total.calls == len(found) == read_run(path).usage().calls - len(folder.earlier.player.left)
+    assert [entry["usage"]["input_tokens"] for entry in found if "error" in entry] == [100]
+
+
+def test_a_call_of_unknown_cost_holds_its_worst_case_again(tmp_path: Path, fit: Any) -> None:
+    """It may have been charged, so the limit is kept as if it was."""
+
+    def failing(request: Any) -> Any:
+        if request.messages[-1].text == "four":
+            raise ConnectionFailed("it broke")
+        return answer(request)
+
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 5, once(failing))
+    with tg.budget(calls=9) as budget:
+        fit(RunFolder(path, resume=True))
+    assert (budget.unknown.calls, budget.spent.calls) == (1, 8)
+
+
+def test_a_spent_budget_stops_as_before_and_a_larger_one_goes_on(tmp_path: Path, fit: Any) -> None:
+    """What is played back was paid for by this run, so it counts."""
+    whole, path = tmp_path / "whole", tmp_path / "run"
+    fit(RunFolder(whole))
+    cut_by_budget(fit, path, 8)
+    same = Counting()
+    with tg.budget(calls=8) as budget:
+        result = fit(RunFolder(path, resume=True), model=same)
+    assert (result.status, same.asked, budget.spent.calls) == ("budget", 0, 8)
+    more = Counting()
+    with tg.budget(calls=500) as budget:
+        result = fit(RunFolder(path, resume=True), model=more)
+    assert (result.status, more.asked) == ("finished", result.total.calls - 8)
+    assert budget.spent.calls == result.total.calls
+    assert timeless(path) == timeless(whole)
+
+
+def test_a_run_that_asks_for_something_else_is_refused_before_it_pays(tmp_path: Path, fit: Any) -> None:
+    """The message says what differs; the folder is as it was, to the byte."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    asked = Counting()
+    with pytest.raises(RunError) as caught:
+        fit(RunFolder(path, resume=True), model=asked, prompt="Repeat it.")
+    assert asked.asked == 0
+    said = str(caught.value)
+    assert "validating the seed texts asks for something else than was recorded" in said
+    assert '-   "content": "Repeat."' in said
+    assert '+   "content": "Repeat it."' in said
+    assert said.count("\n+ ") == 1  # it is compared with the request for the same example
+    assert "Put back what was changed" in said
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
+def test_anyway_it_goes_on_and_keeps_what_it_does_not_need(tmp_path: Path, fit: Any) -> None:
+    """Nothing that was paid for is thrown away; calls are counted as often as they were paid for."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    asked = Counting()
+    folder = RunFolder(path, resume=True, anyway=True)
+    result = fit(folder, model=asked, prompt="Repeat it.")
+    assert result.status == "finished"
+    assert asked.asked == result.total.calls
+    assert folder.earlier is not None
+    assert len(folder.earlier.player.left) == 8
+    assert numbers_aside(path) == [1]
+    assert read_run(path).usage().calls == result.total.calls + 8
+
+
+def test_a_limit_holds_for_what_was_paid_for_and_is_of_no_use(tmp_path: Path, fit: Any) -> None:
+    """Else a run could cost twice its budget."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    asked = Counting()
+    with tg.budget(calls=11):
+        result = fit(RunFolder(path, resume=True, anyway=True), model=asked, prompt="Repeat it.")
+    assert (result.status, asked.asked) == ("budget", 3)
+    assert read_run(path).usage().calls == 11
+
+
+def test_a_run_cut_in_its_first_validation_is_told_from_one_that_has_changed(tmp_path: Path, fit: Any) -> None:
+    """Examples that were not asked yet are; one that was is asked the same."""
+    path = tmp_path / "run"
+    assert killed(fit, Mortal(path, 4), concurrency=1)  # RunStarted, PhaseStarted, one completion
+    shutil.copytree(path, tmp_path / "other")
+    with pytest.raises(RunError, match="example 'four'; the nearest is line 1"):
+        fit(RunFolder(tmp_path / "other", resume=True), prompt="Repeat it.", concurrency=1)
+    assert fit(RunFolder(path, resume=True)).status == "finished"
+
+
+def test_the_same_look_at_the_test_set_is_one_and_another_is_two(tmp_path: Path, fit: Any) -> None:
+    """Texts that differ were chosen by somebody who may have seen what the others scored."""
+
+    def silent(request: Any) -> Any:
+        return {"edits": []} if request.purpose == "optimizer" else answer(request)
+
+    tests = [entry["number"] for entry in _events(tmp_path / "whole", fit) if entry.get("phase") == "test"]
+    for name, model, openings in (("same", answer, 1), ("other", silent, 2)):
+        path = tmp_path / name
+        begun: list[int] = []
+
+        def press(event: Any, begun: list[int] = begun) -> None:
+            begun.append(event.phase)
+            if event.phase == tests[0] and begun.count(tests[0]) == 2:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            fit(RunFolder(path), callbacks=[At(CallEnded, press)])
+        for file in (path / "completions.jsonl",):  # the answer of the optimizer is lost, and another comes
+            kept = [line for line in file.read_bytes().splitlines(True) if b'"purpose": "optimizer"' not in line]
+            file.write_bytes(b"".join(kept))
+        assert fit(RunFolder(path, resume=True), model=model).openings == openings
+
+
+def _events(path: Path, fit: Any) -> list[dict[str, Any]]:
+    fit(RunFolder(path))
+    return [each for each in read_run(path).events if each["event"] == "PhaseStarted"]
+
+
+def test_requests_with_a_secret_are_found_again(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
+    """They are written down without it, and asked with it."""
+    monkeypatch.setenv("SOME_API_KEY", "swordfish-42")
+    first, second = Counting(), Counting()
+    cut = cut_by_budget(fit, tmp_path / "run", 8, first, prompt="Repeat, by swordfish-42.")
+    assert cut.status == "budget"
+    result = fit(RunFolder(tmp_path / "run", resume=True), model=second, prompt="Repeat, by swordfish-42.")
+    assert second.asked == result.total.calls - 8
+    assert "swordfish" not in (tmp_path / "run" / "completions.jsonl").read_text(encoding="utf-8")
+
+
+def test_the_trainer_resumes_by_itself(tmp_path: Path, fit: Any) -> None:
+    """The script that began the run goes on with it; where there is none, it begins."""
+    path = tmp_path / "run"
+    with tg.budget(calls=8):
+        assert fit(None, run_dir=path, resume=True).status == "budget"
+    asked = Counting()
+    result = fit(None, run_dir=path, resume=True, model=asked)
+    assert (result.status, asked.asked) == ("finished", result.total.calls - 8)
+    with pytest.raises(ValueError, match=r"name it with run_dir=\.\.\."):
+        tg.Trainer(resume=True)
+    with pytest.raises(RunError, match="the run is finished"):
+        fit(None, run_dir=path, resume=True)

@@ -1,0 +1,78 @@
+"""``textgrad-engine resume``: go on with a run that did not come to its end."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from textgrad_engine import report
+from textgrad_engine.cli import runs
+from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, Quiet, RunPath
+from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write
+from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.cache import open_cache
+from textgrad_engine.store import RunFolder, read_run
+
+__all__ = ["resume"]
+
+
+@command
+def resume(
+    run: RunPath,
+    base_url: BaseUrl = None,
+    budget: BudgetLimit = None,
+    cache: Annotated[
+        bool | None,
+        typer.Option(
+            "--cache/--no-cache",
+            help="Keep the endpoint's answers on disk for other runs, too. Default: as the run was begun.",
+            show_default=False,
+        ),
+    ] = None,
+    anyway: Annotated[
+        bool,
+        typer.Option(
+            "--anyway",
+            help="Go on also where program, prompts or version have changed so that the first recorded answers do not "
+            "fit, and pay for new ones.",
+        ),
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was killed or interrupted, or was ended by an error or its budget.
+
+    The run begins anew, with the config in its folder, and what it paid for is played back: it is not asked for again,
+    and counts in the budget as it did. So the result is that of a run which nothing had ended. The data must be as it
+    was. Where the seed prompt's validation asks for other things than are on record, nothing is asked, unless with
+    `--anyway`.
+    """
+    with checking():
+        found = read_run(run)
+        if found.result is not None and found.result.status == "finished":
+            over = f"{run} is finished, so there is nothing to resume; `textgrad-engine show {run}` prints its result"
+            say(over, quiet or as_json)
+            if as_json:
+                shown = report.as_json(found.result, runs.openings(found))
+                write(json.dumps({"run": str(run), **shown}, ensure_ascii=False, indent=2))
+            raise typer.Exit(OK)
+        config = runs.config_of(found, found.seed).with_overrides(base_url=base_url, budget=budget)
+        way = runs.Way.of(found)
+        job = checked(config, feedback=way.feedback, run=found, budget=budget)
+        runs.check_splits(found, config, job.splits)
+        answers = open_cache(None) if (way.cache if cache is None else cache) else None
+    with saying_what_is_left(run):
+        with checking():
+            folder = RunFolder(run, config=runs.with_limits(found, config), resume=True, anyway=anyway)
+        quietly, name = quiet or as_json, runs.name_in(found)
+        try:
+            result = carry_out(config, job, folder, way, name=name, cache=answers, quiet=quietly)
+        except RunError as error:
+            if folder.earlier is None or not folder.earlier.refused:
+                raise
+            error.add_note(f"nothing was asked, and {run} is as it was; --anyway goes on, and pays for what is new")
+            raise CommandFailed(error, WRONG) from error
+        end(result, folder, way, quiet=quiet, as_json=as_json)

@@ -1,0 +1,179 @@
+"""What `train` and `resume` share: a run is checked, carried out and shown in one place."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from textgrad_engine import report
+from textgrad_engine.autograd import Variable
+from textgrad_engine.cli import build, runs
+from textgrad_engine.cli.config import Config, read_data
+from textgrad_engine.cli.output import (
+    BUDGET_SPENT,
+    INTERRUPTED,
+    OK,
+    WRONG,
+    CommandFailed,
+    colors,
+    complain,
+    say,
+    width,
+    write,
+)
+from textgrad_engine.cli.progress import progress_for
+from textgrad_engine.data import Dataset
+from textgrad_engine.llm import Model
+from textgrad_engine.llm.cache import Cache
+from textgrad_engine.nn import Module
+from textgrad_engine.optim import Optimizer
+from textgrad_engine.report.words import money, plural
+from textgrad_engine.store import Run, RunFolder, read_run
+from textgrad_engine.train import Guards, Trainer, TrainResult
+
+__all__ = ["Job", "carry_out", "checked", "end", "saying_what_is_left"]
+
+_CODES = {"finished": OK, "interrupted": INTERRUPTED, "budget": BUDGET_SPENT}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be trained, on what; all of it was checked."""
+
+    program: Module
+    metric: Callable[..., Variable]
+    optimizer: Optimizer
+    guards: Guards | None
+    models: dict[str, Model]
+    train: Dataset
+    val: Dataset
+    test: Dataset | None
+
+    @property
+    def splits(self) -> dict[str, Dataset | None]:
+        """The data by split."""
+        return {"train": self.train, "val": self.val, "test": self.test}
+
+
+def checked(
+    config: Config,
+    *,
+    feedback: bool,
+    run: Run | None = None,
+    model: str | None = None,
+    budget: float | None = None,
+) -> Job:
+    """Check all that can be checked before a model is asked.
+
+    Args:
+        config: what is to be done.
+        feedback: whether the optimizer gets feedback.
+        run: the run whose seed texts the program begins with; None for the texts that are in it.
+        model: what ``--model`` said, if it did; errors then speak of it.
+        budget: what ``--budget`` said, if it did.
+
+    Raises:
+        TextgradError: something cannot be used.
+    """
+    train_set, val_set, test_set = read_data(config)
+    program = build.make_program(config)
+    if run is not None:
+        runs.load_texts(program, run.seed, run.path)
+    metric = build.make_metric(config)
+    guards = build.make_guards(config, val_set)
+    optimizer = build.make_optimizer(config, program, train_set, feedback=feedback)
+    models = build.make_models(config, model)
+    build.check_prices(config, models, budget)
+    with build.prompts_of(config):
+        pass
+    return Job(program, metric, optimizer, guards, models, train_set, val_set, test_set)
+
+
+def carry_out(
+    config: Config, job: Job, folder: RunFolder, way: runs.Way, *, name: str, cache: Cache | None, quiet: bool
+) -> TrainResult:
+    """Train, and show how it goes on.
+
+    Args:
+        config: of the run.
+        job: by `checked`.
+        folder: where it is written down, and what was before, where it is resumed.
+        way: how the run was begun.
+        name: what the run is called.
+        cache: where answers are kept, if anywhere.
+        quiet: show nothing.
+    """
+    say(f"{name}: {runs.summary(config, job.train, job.val, job.test)}\nRun folder: {folder.path}", quiet)
+    logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
+    settings = config.train
+    with build.surroundings(config, job.models, cache=cache), progress_for(quiet) as progress:
+        trainer = Trainer(
+            max_epochs=settings.max_epochs,
+            batch_size=settings.batch_size,
+            max_steps=settings.max_steps,
+            patience=settings.patience,
+            feedback_batch_size=settings.feedback_batch_size,
+            target=config.data.target,
+            seed=config.seed,
+            guards=job.guards,
+            clusters=config.data.clusters,
+            tokens_weight=settings.tokens_weight or 0.0,
+            latency_weight=settings.latency_weight,
+            controls=way.controls,
+            callbacks=(folder, *progress),
+        )
+        return trainer.fit(job.program, job.metric, job.optimizer, job.train, job.val, job.test)
+
+
+def end(
+    result: TrainResult,
+    folder: RunFolder,
+    way: runs.Way,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> NoReturn:
+    """Print a result, and end the command with its exit code.
+
+    Raises:
+        typer.Exit: always.
+    """
+    path, resumed = folder.path, None if folder.earlier is None else runs.Resumed.of(folder.earlier)
+    if as_json:
+        also: dict[str, Any] = {} if resumed is None else {"resumed": resumed.as_json()}
+        write(json.dumps({"run": str(path), **report.as_json(result), **also}, ensure_ascii=False, indent=2))
+    elif quiet:
+        total = result.total
+        write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {money(total.dollars)}")
+    else:
+        remark = "" if way.feedback else runs.CONTROL
+        write("\n" + report.render(result, title=str(path), remark=remark, width=width(), color=colors()))
+        complain(f"\n{report.one_line(result)}\nThe best prompt is in {runs.best_files(path, result.best)}")
+    if resumed is not None:
+        say("\n".join(resumed.in_words(result, path)), quiet or as_json)
+    if result.status != "finished" and not result.shortage:
+        say(runs.goes_on(read_run(path)), quiet or as_json)
+    raise typer.Exit(WRONG if result.shortage else _CODES[result.status])
+
+
+@contextlib.contextmanager
+def saying_what_is_left(path: Path) -> Iterator[None]:
+    """Inside the block, whatever ends the command says what is in the run folder."""
+    try:
+        yield
+    except CommandFailed:
+        raise
+    except Exception as error:
+        if runs.begun(path):
+            error.add_note(runs.left_in(path))
+        raise
+    except KeyboardInterrupt as error:
+        error.add_note(runs.left_in(path))
+        raise

@@ -1,0 +1,269 @@
+"""Recorded answers: how requests are told apart, which answer is whose, and how failures are written down."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import itertools
+import json
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from textgrad_engine.errors import APIError, ModelError
+from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.redact import redacted, secrets_of
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.usage import call_key, mark, usage_of
+
+__all__ = [
+    "COMPARED",
+    "Answer",
+    "Answers",
+    "Equal",
+    "difference",
+    "digest",
+    "entry_of",
+    "error_from_json",
+    "error_to_json",
+]
+
+COMPARED = 200
+"""How many recorded requests are compared, at most, to find the nearest one to an unknown one."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One recorded answer, or failure.
+
+    Attributes:
+        model: the name of the model that was asked.
+        purpose: of the request.
+        example: what the call belonged to (`call_key`).
+        nth: of equal requests the how manieth it was.
+        line: where it stands in its file.
+        digest: of the request as it was written down (`digest`).
+        outcome: the answer or the failure.
+        asked: the digest of the request as it was asked, where something was taken out of it; else None.
+        request: the request as plain JSON; None where nobody will compare it with others.
+        phase: the number of the phase of a run that it belongs to.
+        source: the number of its file, where there are several.
+    """
+
+    model: str
+    purpose: str
+    example: str
+    nth: int
+    line: int
+    digest: str
+    outcome: Completion | ModelError
+    asked: str | None = None
+    request: dict[str, Any] | None = None
+    phase: int = 0
+    source: int = 0
+
+
+@dataclass
+class Equal:
+    """The answers to equal requests, those of one place in the order in which they were asked for."""
+
+    count: int = 0
+    models: set[str] = field(default_factory=set)
+    waiting: dict[Hashable, deque[Answer]] = field(default_factory=dict)
+
+
+class Answers:
+    """Recorded answers that wait for their requests; each is given once.
+
+    Args:
+        every: all of them; of equal requests, in the order in which they were asked.
+        place: what keeps answers to equal requests apart, such as model and example.
+    """
+
+    def __init__(self, every: Sequence[Answer], place: Callable[[Answer], Hashable]) -> None:
+        self.every = every
+        self._place = place
+        self._lock = threading.Lock()
+        self._left = len(every)
+        self._by_request: dict[str, Equal] = {}
+        self._as_asked: dict[str, Equal] = {}  # by what was asked, with whatever was taken out of it
+        for answer in every:
+            equal = self._by_request.setdefault(answer.digest, Equal())
+            equal.count += 1
+            equal.models.add(answer.model)
+            equal.waiting.setdefault(place(answer), deque()).append(answer)
+            self._as_asked[answer.asked or answer.digest] = equal
+
+    def __len__(self) -> int:
+        """How many have not been given yet."""
+        return self._left
+
+    def waiting(self) -> list[Answer]:
+        """Those that have not been given yet."""
+        with self._lock:
+            queues = [queue for equal in self._by_request.values() for queue in equal.waiting.values()]
+            return [answer for queue in queues for answer in queue]
+
+    def equal_to(self, entry: Mapping[str, Any]) -> Equal | None:
+        """What was recorded for requests equal to that of an entry (`entry_of`)."""
+        kept = digest(entry["request"])
+        found = self._by_request.get(kept)
+        if found is None:  # where other secrets are known, there or here, something else was taken out
+            found = self._as_asked.get(entry.get("asked", kept))
+        return found
+
+    def take(self, equal: Equal | None, rank: Callable[[Answer], Any]) -> Answer | None:
+        """Give one of the answers that are the first of their places.
+
+        Args:
+            equal: those to choose from, by `equal_to`.
+            rank: the lower, the sooner it is given; None for an answer to somebody else.
+        """
+        with self._lock:
+            if equal is None:
+                return None
+            heads = [queue for queue in equal.waiting.values() if queue and rank(queue[0]) is not None]
+            found = min(heads, key=lambda queue: rank(queue[0]), default=None)
+            if found is None:
+                return None
+            self._left -= 1
+            return found.popleft()
+
+    def put_back(self, answer: Answer) -> None:
+        """Have an answer wait again: there was no room for it in a budget."""
+        with self._lock:
+            self._by_request[answer.digest].waiting[self._place(answer)].appendleft(answer)
+            self._left += 1
+
+    async def play(
+        self, answer: Answer, model: Budgeted, request: Request, given: Callable[[], None] = lambda: None
+    ) -> Completion:
+        """Give what was recorded; the budgets around the call are charged as they were then.
+
+        Args:
+            answer: what was taken.
+            model: charges the budgets.
+            request: what was asked.
+            given: called when there is room for the call.
+
+        Raises:
+            BudgetExceeded: they have no room for the call; the answer waits again.
+            ModelError: what the recorded request failed with.
+        """
+        outcome = answer.outcome
+        if isinstance(outcome, Completion) and outcome.cached:
+            given()
+            return outcome
+        fits = False
+
+        def give() -> Completion:
+            nonlocal fits
+            fits = True
+            given()
+            if isinstance(outcome, ModelError):
+                raise _fresh(outcome)
+            return outcome
+
+        try:
+            return await model.play(request, give)
+        finally:
+            if not fits:
+                self.put_back(answer)
+
+
+def entry_of(model: Model, request: Request) -> dict[str, Any]:
+    """A request that is asked, as it is written down: model, example, and the request without secrets.
+
+    Where something was taken out, "asked" is the digest of the request as it was.
+    """
+    asked = asked_of(request)
+    kept = redacted(asked, secrets_of(model))
+    entry = {"model": model.name, "example": call_key.get(), "request": kept}
+    return entry if kept == asked else {**entry, "asked": digest(asked)}
+
+
+def digest(request: Any) -> str:
+    """What tells requests apart: SHA-256 of one as plain JSON."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+def difference(recorded: Sequence[Answer], request: dict[str, Any]) -> str:
+    """The nearest recorded request and what an unknown one has other than it, in words.
+
+    Args:
+        recorded: one answer or more, whose requests may be near; the first ones are compared.
+        request: the unknown one, as plain JSON.
+    """
+    asked = _pretty(request)
+    letters = _letters(asked)
+
+    def likeness(answer: Answer) -> float:
+        # As SequenceMatcher.quick_ratio does, which goes through the letters one by one.
+        own = _letters(_pretty(answer.request))
+        return (own & letters).total() / (own.total() + letters.total())
+
+    nearest = max(recorded[:COMPARED], key=likeness)
+    lines = difflib.unified_diff(_pretty(nearest.request), asked, "recorded", "asked", lineterm="", n=1)
+    shown = [line if len(line) <= 300 else f"{line[:300]}…" for line in itertools.islice(lines, 40)]
+    return f"the nearest is line {nearest.line}, and differs so:\n" + "\n".join(shown)
+
+
+def _pretty(request: Any) -> list[str]:
+    # A long text is easier to compare line by line than as one JSON string.
+    return json.dumps(request, indent=1, ensure_ascii=False).replace("\\n", "\n").splitlines()
+
+
+def _letters(lines: list[str]) -> Counter[str]:
+    return Counter("\n".join(lines)[:4000])
+
+
+def error_to_json(error: ModelError) -> dict[str, Any]:
+    """A failure as plain JSON: class, message, notes, status, and what it used."""
+    found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+    if isinstance(error, APIError):
+        found |= {name: value for name in ("status", "retry_after") if (value := getattr(error, name)) is not None}
+    if notes := getattr(error, "__notes__", None):
+        found["notes"] = list(notes)
+    if error.sent is not None:
+        found["sent"] = error.sent
+    if (used := usage_of(error)) is not None:
+        found["usage"] = used.model_dump()
+    if error.usage_estimated:
+        found["estimated"] = True
+    return found
+
+
+def error_from_json(found: Mapping[str, Any]) -> ModelError:
+    """A failure that `error_to_json` wrote. A class that is no `ModelError` of this library becomes one by its name."""
+    name = str(found["type"])
+    kind: type[ModelError] = _kinds(ModelError).get(name) or type(name, (ModelError,), {})
+    error: ModelError
+    if issubclass(kind, APIError):
+        error = kind(found["message"], status=found.get("status"), retry_after=found.get("retry_after"))
+    else:
+        error = kind(found["message"])
+    for note in found.get("notes", ()):
+        error.add_note(note)
+    usage = found.get("usage")
+    return mark(
+        error,
+        usage=None if usage is None else Usage.model_validate(usage),
+        sent=found.get("sent"),
+        estimated=bool(found.get("estimated")),
+    )
+
+
+def _kinds(base: type[ModelError]) -> dict[str, type[ModelError]]:
+    found = {base.__name__: base}
+    for kind in base.__subclasses__():
+        found |= _kinds(kind)
+    return found
+
+
+def _fresh(error: ModelError) -> ModelError:
+    return error_from_json(error_to_json(error))

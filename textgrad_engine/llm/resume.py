@@ -1,0 +1,219 @@
+"""Answers of a run that was cut, given where they are asked for again; the rest is asked of the models.
+
+NOTE [What is played back]
+    An answer goes to the request that it was an answer to, of the same model and the same example (`call_key`): the
+    n-th equal request gets the n-th one, of the same phase of the run first. So is a failure that lies in the answer
+    (`AnswerError`: cut off, filtered, malformed, after all attempts), as the way of the run depends on it. A failure of
+    the endpoint or of the run's end is nobody's answer: what it had used, or may have, is counted again, in the sums,
+    the budgets and the journal, by the first equal request, and that goes on to the next answer, or is asked anew.
+
+    Played back, an answer costs neither a place in the queue nor one of the requests per minute. It is charged to the
+    budgets as it was then, so that what depends on what is left of them comes out the same. What was paid for and has
+    not been asked for again, or never will be, is kept from the calls that are asked of a model: the limits hold for
+    all that the run pays, before and now.
+
+NOTE [Paying twice]
+    Where the program, a prompt or this library was changed, requests are other ones, and there are no answers to them.
+    The first that a run does is to validate its seed texts. Where that asks for something that was not recorded
+    although it had been done, or asks of an example something else than was recorded of it, the run is refused before
+    it pays. What differs only later is asked anew, and the run says in the end how much that was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from textgrad_engine.errors import AnswerError, ModelError, RunError
+from textgrad_engine.llm.account import PICO, Amount
+from textgrad_engine.llm.answers import Answer, Answers, Equal, difference, entry_of
+from textgrad_engine.llm.budget import Budgeted, Reserve
+from textgrad_engine.llm.model import Wrapper
+from textgrad_engine.llm.record import playing
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.llm.usage import Metered, usage_of
+
+__all__ = ["Resumption", "is_answer"]
+
+
+class Resumption:
+    """A `Player` that gives the answers that a run was cut with, and asks for what is not among them.
+
+    Args:
+        every: the answers and failures; of equal requests, in the order in which they were asked. Of failures, `sent`
+            is False where they used nothing.
+        phase: gives the number of the phase that code belongs to.
+        validated: whether the run had validated its seed texts, so that all that this asks for is on record; None lets
+            it ask for anything.
+
+    Attributes:
+        asked: how many calls were passed on to a model.
+        problem: what the run asked for that should have been recorded, in words; "" for nothing.
+    """
+
+    def __init__(
+        self,
+        every: Sequence[Answer],
+        *,
+        phase: Callable[[], int],
+        validated: bool | None = None,
+    ) -> None:
+        self._answers = Answers(every, lambda each: (each.model, each.example, each.phase, is_answer(each)))
+        self._phase, self._validated, self._watching = phase, validated, validated is not None
+        self._lock = threading.Lock()
+        self._reserve: Reserve | None = None
+        self.asked = 0
+        self.problem = ""
+
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        """Inside the block, it answers calls, and keeps what it holds from the budgets around the block."""
+        with Reserve() as self._reserve, playing(self):
+            everything = Amount()
+            for each in self._answers.waiting():
+                everything.add(_amount_of(each))
+            self._reserve.keep(everything)
+            yield
+
+    def validation_ended(self) -> None:
+        """The seed texts are validated, and from now on anything may be asked."""
+        self._watching = False
+
+    @property
+    def played(self) -> list[Answer]:
+        """The answers that were asked for again."""
+        waiting = {id(each) for each in self._answers.waiting()}
+        return [each for each in self._answers.every if is_answer(each) and id(each) not in waiting]
+
+    @property
+    def left(self) -> list[Answer]:
+        """What was paid for and not asked for again, failures that used something included."""
+        return [each for each in self._answers.waiting() if is_answer(each) or _charged(each)]
+
+    async def answer(self, model: Budgeted, request: Request) -> Completion:
+        """What was recorded for a request; else what the model says.
+
+        Raises:
+            Stopped: the run was stopped.
+            BudgetExceeded: the budgets have no room for the call, be it recorded or not.
+            RunError: the run has changed; see NOTE [Paying twice].
+            ModelError: what the request failed with, now or then.
+        """
+        check_stop()
+        entry, phase, known = entry_of(model, request), self._phase(), False
+
+        def rank(each: Answer) -> Any:
+            if (each.model, each.example) != (entry["model"], entry["example"]):
+                return None
+            return each.phase != phase, is_answer(each), each.nth
+
+        equal = self._answers.equal_to(entry)
+        while (taken := self._answers.take(equal, rank)) is not None:
+            known = True
+            if is_answer(taken):
+                return await self._play(taken, model, request)
+            if _charged(taken):
+                await self._count(taken, model, request)
+        if not known:
+            self._check(entry, equal)
+        with self._lock:
+            self.asked += 1
+        return await model.inner.complete(request)
+
+    async def _play(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
+        """Give what was recorded; it is no longer kept from the budgets, but spent."""
+        reserve = self._reserve
+        if reserve is None:
+            return await self._answers.play(taken, model, request)
+
+        def given() -> None:
+            left = Amount()
+            left.add(reserve.kept)
+            left.add(_amount_of(taken), -1)
+            reserve.keep(left)
+
+        with reserve.lifted():
+            return await self._answers.play(taken, model, request, given)
+
+    async def _count(self, taken: Answer, model: Budgeted, request: Request) -> None:
+        """Count what a failed call used, or may have.
+
+        Raises:
+            BudgetExceeded: the budgets have no room for it.
+        """
+        try:
+            await Metered(_Failed(model, lambda: self._play(taken, model, request))).complete(request)
+        except ModelError:
+            if any(each is taken for each in self._answers.waiting()):  # there was no room for it
+                raise
+
+    def _check(self, entry: dict[str, Any], equal: Equal | None) -> None:
+        """Refuse what was not recorded though it should have been; see NOTE [Paying twice].
+
+        Raises:
+            RunError: that is so.
+        """
+        if not self._watching:
+            return
+        recorded = [each for each in self._answers.every if is_answer(each)]
+        with self._lock:
+            if not self.problem and recorded and (self._validated or self._others(entry)):
+                self.problem = _unlike(entry, equal, [each for each in recorded if each.request is not None])
+        if self.problem:
+            raise RunError(
+                "validating the seed texts asks for something else than was recorded, so what was paid for would be "
+                f"paid for again: {self.problem}\nPut back what was changed since: the program, the metric, the "
+                "prompts, or the version of textgrad_engine"
+            )
+
+    def _others(self, entry: dict[str, Any]) -> bool:
+        """Whether something else was recorded of the same example, and was not asked for."""
+        asked = (entry["example"], entry["request"]["purpose"])
+        return any(is_answer(each) and (each.example, each.purpose) == asked for each in self._answers.waiting())
+
+
+class _Failed(Wrapper):
+    """A call that failed once more as it was recorded."""
+
+    def __init__(self, inner: Budgeted, play: Callable[[], Any]) -> None:
+        super().__init__(inner)
+        self._play = play
+
+    async def complete(self, request: Request) -> Completion:
+        completion: Completion = await self._play()
+        return completion
+
+
+def is_answer(recorded: Answer) -> bool:
+    """Whether what was recorded is an answer, or a failure that lies in one; see NOTE [What is played back]."""
+    return isinstance(recorded.outcome, Completion | AnswerError)
+
+
+def _charged(failure: Answer) -> bool:
+    """Whether a failure used something, or may have."""
+    outcome = failure.outcome
+    return isinstance(outcome, ModelError) and (usage_of(outcome) is not None or outcome.sent is not False)
+
+
+def _amount_of(recorded: Answer) -> Amount:
+    """What an answer, or a failure, is known to have used."""
+    outcome = recorded.outcome
+    usage = outcome.usage if isinstance(outcome, Completion) else usage_of(outcome)
+    return Amount() if usage is None else Amount(usage.calls, usage.total_tokens, round((usage.dollars or 0.0) * PICO))
+
+
+def _unlike(entry: dict[str, Any], equal: Equal | None, first: Sequence[Answer]) -> str:
+    """What was asked, and how it is other than what was recorded."""
+    what = f"a {entry['request']['purpose']} request for example {entry['example']!r}"
+    if equal is None and first:
+        own = [
+            each for each in first if (each.example, each.purpose) == (entry["example"], entry["request"]["purpose"])
+        ]
+        return f"{what}; {difference(own or first, entry['request'])}"
+    if equal is not None and entry["model"] not in equal.models:
+        return f"{what} is for {entry['model']!r}, and was recorded with {', '.join(map(repr, sorted(equal.models)))}"
+    return f"{what} was recorded for other examples only, or less often"

@@ -1,0 +1,64 @@
+"""Files of a run folder: read line by line, replaced as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.errors import RunError
+
+__all__ = ["read_lines", "write_atomically"]
+
+
+def read_lines(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines, one at a time; a torn last line is left out, and noted.
+
+    Raises:
+        RunError: the file is missing, or a line of it damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                whole = line.endswith(b"\n")
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    entry = None
+                if isinstance(entry, dict):
+                    yield entry
+                elif whole:
+                    raise RunError(
+                        f"{path}:{number}: this line is no JSON object, so the file was damaged; restore it, or delete "
+                        "the line"
+                    )
+                else:
+                    notes.append(f"{path.name}:{number}: the last line is torn; the run was killed while it wrote")
+    except FileNotFoundError:
+        raise RunError(f"{path}: the file is missing from the run folder; restore it") from None
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file so that whoever opens it finds the old content or the new one, also after a crash.
+
+    Args:
+        path: the file.
+        content: all of it, or its parts, which may be made from the old content.
+    """
+    path = path.absolute()
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("wb") as file:
+            file.writelines((content,) if isinstance(content, bytes) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise

@@ -1,0 +1,135 @@
+"""Who writes into a run folder: one process at a time, and one that was killed holds nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.errors import RunError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    import msvcrt
+
+__all__ = ["Lock", "is_locked"]
+
+_NAME = ".lock"
+_BYTE = 2**30
+"""On Windows what is locked cannot be read, so it is a byte far behind what the file holds."""
+
+
+class Lock:
+    """Keeps others from writing into a run folder until it is released, or its process has ended.
+
+    It is a lock of the operating system on the file ``.lock``, which holds the number of the process for people to
+    read; the file alone means nothing. Where the file system has no locks, nothing is kept from anybody.
+
+    Args:
+        folder: the run folder.
+
+    Raises:
+        RunError: somebody else is writing into it.
+        OSError: the file cannot be made.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> lock = Lock(folder)
+        >>> is_locked(folder)
+        True
+        >>> lock.release()
+        >>> is_locked(folder)
+        False
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder.absolute() / _NAME
+        while (fd := self._open()) is None:
+            pass
+        self._close = weakref.finalize(self, os.close, fd)
+        _held.add(self)
+
+    def _open(self) -> int | None:
+        """The file, locked; None where it was removed by who held it before."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if not _taken(fd):
+                holder = os.read(fd, 20).decode("ascii", "replace")
+                raise RunError(
+                    f"{self.path.parent}: process {holder or 'unknown'} is at work on this run; wait for its end, or "
+                    "end it with Ctrl-C"
+                )
+            if _is(fd, self.path):
+                os.ftruncate(fd, 0)
+                os.write(fd, str(os.getpid()).encode())
+                return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        return None
+
+    def release(self) -> None:
+        """Let others write; a second time, nothing happens."""
+        if self._close.alive:
+            try:
+                with contextlib.suppress(OSError):  # Windows removes no file that is open
+                    self.path.unlink()
+            finally:
+                self.forget()
+
+    def forget(self) -> None:
+        """Close the file."""
+        self._close()
+        _held.discard(self)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether somebody is writing into a run folder now."""
+    try:
+        fd = os.open(folder / _NAME, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not _taken(fd)
+    finally:
+        os.close(fd)
+
+
+def _taken(fd: int) -> bool:
+    """Lock an open file; False says that somebody else has."""
+    try:
+        if os.name == "posix":
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            os.lseek(fd, _BYTE, os.SEEK_SET)
+            windows: Any = msvcrt
+            windows.locking(fd, windows.LK_NBLCK, 1)
+            os.lseek(fd, 0, os.SEEK_SET)
+    except (BlockingIOError, PermissionError):
+        os.lseek(fd, 0, os.SEEK_SET)
+        return False
+    except OSError:  # the file system knows no locks
+        return True
+    return True
+
+
+def _is(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _forget_all() -> None:
+    for lock in list(_held):
+        lock.forget()
+
+
+_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):  # a child that outlives this process would hold its locks
+    os.register_at_fork(after_in_child=_forget_all)

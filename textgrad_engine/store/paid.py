@@ -1,0 +1,91 @@
+"""What a run has paid for: the files that hold it, those of before a run was resumed included.
+
+NOTE [A run that is resumed]
+    `resume` puts three files aside: ``completions.jsonl`` becomes ``answers-1.jsonl``, ``events.jsonl`` becomes
+    ``events-1.jsonl``, and ``result.json``, where the run had come to one, ``result-1.json``. Then the run begins anew,
+    and what it asks for is answered by what was put aside and written down again. One that is cut again puts aside
+    under the next number, and is resumed from all of them. So at any instant, all that was paid for is in the folder,
+    mostly twice.
+
+    A completion that stands in several of these files was paid for once: as often as in that file which has it most
+    often. When the run has ended and all that a file put aside holds was asked for again, it goes, with what was put
+    aside beside it. What was not asked for again stays where it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from textgrad_engine.store.files import read_lines
+from textgrad_engine.store.records import identity_of
+
+__all__ = ["ASIDE", "Paid", "aside", "numbers_aside", "paid_for"]
+
+ASIDE = {
+    "result.json": "result-{}.json",
+    "completions.jsonl": "answers-{}.jsonl",
+    "events.jsonl": "events-{}.jsonl",
+}
+"""What a file is called when it is put aside, in the order in which that is done; see NOTE [A run that is resumed]."""
+
+
+class Paid(NamedTuple):
+    """A completion that was paid for.
+
+    Attributes:
+        source: the number of the file put aside that it stands in; 0 for ``completions.jsonl``.
+        line: its number there.
+        entry: the line.
+        again: whether it stands in a file before, too.
+    """
+
+    source: int
+    line: int
+    entry: dict[str, Any]
+    again: bool = False
+
+
+def aside(folder: Path, name: str, number: int) -> Path:
+    """Where a file of a run folder is put aside.
+
+    Example:
+        >>> aside(Path("runs/tickets-1"), "completions.jsonl", 2).as_posix()
+        'runs/tickets-1/answers-2.jsonl'
+    """
+    return folder / ASIDE[name].format(number)
+
+
+def numbers_aside(folder: Path, name: str = "") -> list[int]:
+    """The numbers under which something, or the files of one name, were put aside, in order."""
+    patterns = [ASIDE[name]] if name else list(ASIDE.values())
+    forms = [re.escape(pattern).replace(r"\{\}", r"([1-9]\d*)") for pattern in patterns]
+    matches = [re.fullmatch("|".join(forms), file.name) for file in folder.iterdir()]
+    return sorted({int(next(filter(None, match.groups()))) for match in matches if match})
+
+
+def paid_for(folder: Path) -> Iterator[Paid]:
+    """Every completion that a run has paid for, one at a time, and those that were played back; no torn last lines.
+
+    Raises:
+        RunError: a file is missing or damaged.
+    """
+    numbers = numbers_aside(folder, "completions.jsonl")
+    places = [(number, aside(folder, "completions.jsonl", number)) for number in numbers]
+    last = folder / "completions.jsonl"
+    if not numbers or last.is_file():  # a run that was cut while it was put aside has none
+        places.append((0, last))
+    known: Counter[bytes] = Counter()
+    for number, path in places:
+        own: Counter[bytes] = Counter()
+        for line, entry in enumerate(read_lines(path, []), 1):
+            again = False
+            if len(places) > 1:
+                name = identity_of(entry)
+                own[name] += 1
+                again = own[name] <= known[name]
+            yield Paid(number, line, entry, again)
+        known |= own

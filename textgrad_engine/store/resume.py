@@ -1,0 +1,146 @@
+"""Taking up a run again: what its folder holds is put aside, played back, and written down anew."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.answers import COMPARED, Answer
+from textgrad_engine.llm.resume import Resumption
+from textgrad_engine.store.files import write_atomically
+from textgrad_engine.store.paid import ASIDE, aside, numbers_aside, paid_for
+from textgrad_engine.store.reader import read_run
+from textgrad_engine.store.records import answer_from_json, identity_of
+from textgrad_engine.train.events import current_phase
+
+__all__ = ["Earlier"]
+
+
+class Earlier:
+    """What a run folder holds of a run that was cut; NOTE [A run that is resumed] in `store.paid` has the rules.
+
+    Args:
+        folder: the run folder; nobody else may write into it.
+        anyway: ask also where the run has changed so that its first requests were not recorded.
+
+    Attributes:
+        player: gives the answers to the calls of the run that begins anew.
+
+    Raises:
+        RunError: a file is missing or damaged. Nothing was put aside.
+    """
+
+    def __init__(self, folder: Path, *, anyway: bool = False) -> None:
+        self.folder = folder
+        self._number = max(numbers_aside(folder), default=0) + 1
+        self._names: dict[tuple[int, int], bytes] = {}
+        self._looks: list[set[bytes]] = []
+        validated = None if anyway else self._was_validated()
+        self.player = Resumption(self._read(), phase=current_phase.get, validated=validated)
+        self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Inside the block, what was paid for answers the calls that ask for it again."""
+        return self.player.answering()
+
+    @property
+    def refused(self) -> bool:
+        """Whether the run was refused before it asked for anything that was not recorded."""
+        return bool(self.player.problem) and not self.player.asked
+
+    def _read(self) -> list[Answer]:
+        """What is on record, in the order in which it was asked for, the first ones with their requests."""
+        found: list[tuple[str, Answer]] = []
+        looks: dict[int, dict[int, set[bytes]]] = {}
+        for source, line, entry, again in paid_for(self.folder):
+            path = aside(self.folder, "completions.jsonl", source) if source else self.folder / "completions.jsonl"
+            source = source or self._number
+            try:
+                answer = answer_from_json(entry, nth=0, line=line, source=source)
+            except RunError as error:
+                raise RunError(f"{path}:{line}: the line was damaged: {error}; restore the file") from None
+            if entry.get("phase_name") == "test":
+                name = self._names[source, line] = identity_of(entry)
+                looks.setdefault(source, {}).setdefault(answer.phase, set()).add(name)
+            if line > COMPARED:
+                answer = replace(answer, request=None)  # they are most of a file, which may hold more than the memory
+            if not again:
+                found.append((str(entry.get("time", "")), answer))
+        self._looks = _merged([phases[min(phases)] for phases in looks.values()])
+        found.sort(key=lambda each: each[0])
+        return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(found)]
+
+    def _was_validated(self) -> bool:
+        """Whether the run had validated its seed texts."""
+        run = read_run(self.folder)
+        events = ((event.get("event"), event.get("phase"), event.get("step")) for event in (*run.earlier, *run.events))
+        return ("Evaluated", "validate", 0) in events
+
+    def put_aside(self) -> None:
+        """Make room for the journal of the run that begins anew.
+
+        Raises:
+            OSError: that is not possible; what was done of it does no harm.
+        """
+        for draft in self.folder.rglob(".*.tmp"):  # of files that were to be replaced when the run was killed
+            draft.unlink()
+        for name in ASIDE:
+            file, place = self.folder / name, aside(self.folder, name, self._number)
+            if name == "events.jsonl":  # a folder without it is no run folder, so it is never away
+                write_atomically(place, file.read_bytes())
+                write_atomically(file, b"")
+            elif file.is_file():
+                os.replace(file, place)
+
+    def undo(self) -> None:
+        """Have all as it was: the run that began anew has brought nothing."""
+        for name in ASIDE:
+            place = aside(self.folder, name, self._number)
+            if place.is_file():
+                os.replace(place, self.folder / name)
+        for file in _replaced_in(self.folder):
+            if file not in self._replaced:
+                file.unlink()
+        for file, content in self._replaced.items():
+            file.write_bytes(content)
+
+    def settle(self) -> None:
+        """Remove what was put aside, of a run that has ended, as far as all of it was asked for again."""
+        kept = {answer.source for answer in self.player.left}
+        for number in numbers_aside(self.folder):
+            if number not in kept:
+                for name in ASIDE:
+                    with contextlib.suppress(FileNotFoundError):
+                        aside(self.folder, name, number).unlink()
+
+    @property
+    def openings(self) -> int:
+        """How often the test set was looked at before, for other texts than now.
+
+        A run that was cut while it looked asks for the same answers again, and that is the same look.
+        """
+        names = [self._names.get((answer.source, answer.line)) for answer in self.player.played]
+        return sum(look.isdisjoint(names) for look in self._looks)
+
+
+def _merged(looks: list[set[bytes]]) -> list[set[bytes]]:
+    """The looks at the test set that have nothing in common.
+
+    One is known by what the best texts were answered. Of a run that was cut while it looked, and was taken up again, it
+    is in two files, and in the second there is some of the first.
+    """
+    merged: list[set[bytes]] = []
+    for found in looks:
+        same = [look for look in merged if not look.isdisjoint(found)]
+        merged = [look for look in merged if look not in same] + [found.union(*same)]
+    return merged
+
+
+def _replaced_in(folder: Path) -> list[Path]:
+    """The files that a run replaces when it begins."""
+    files = (*folder.glob("seed/*"), *folder.glob("best/*"), folder / "best_prompt.txt", folder / "config.json")
+    return [file for file in files if file.is_file()]
