@@ -75,7 +75,7 @@ def test_a_killed_run_is_compared_as_far_as_it_came(cli: Any, trained: tuple[Pat
     assert result.exit_code == 0
     assert result.stdout.startswith(f"--- {path}/seed/system.txt\n")
     assert "the last line is torn" in result.stderr
-    assert "no result: it was killed, or still runs; 3 steps so far; this is the best prompt so far" in result.stderr
+    assert "no result: it was killed after 3 steps; this is the best prompt so far" in result.stderr
     result = cli("diff", trained[0], path)
     assert result.exit_code == 0
     assert "nothing paired can be said, as B has no best prompt measured on test" in " ".join(result.stdout.split())

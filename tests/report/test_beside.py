@@ -161,7 +161,7 @@ def test_an_unfinished_run_counts_as_far_as_it_came(run_of: Any, result: TrainRe
     killed = run_of(None, "killed", seed=result.seed, best=result.best, steps=result.steps)
     (killed.path / "completions.jsonl").write_text(json.dumps({"purpose": "forward", "usage": usage}) + "\n")
     said = " ".join(shown(run_of(result, "a"), killed).split())
-    assert "no result: it was killed, or still runs; 2 steps so far" in said
+    assert "no result: it was killed after 2 steps" in said
     assert "nothing paired can be said, as B has no best prompt measured on test" in said
     assert "Tried on the validation set: by A 1 changed text and by B 1 changed text." in said
     assert "forward 84 1,234 $0.25 1 6 $0.50" in said

@@ -79,7 +79,7 @@ CONFIG: dict[str, Any] = {
 def test_the_page_of_a_run_that_was_killed_early(run_of: Any) -> None:
     """There is nothing but that."""
     text = page(run_of(None, events=({"event": "RunStarted", "train": 3},))).text
-    assert "No result It was killed, or still runs; 0 steps so far" in text
+    assert "No result It was killed after 0 steps" in text
     assert "What is on record so far." in text
 
 
