@@ -38,11 +38,11 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
     ctx = _NO_CONTEXT
     if recording := recording and GRAD_ENABLED.get():
         edges = _edges_of(inputs)
-        ctx = Context()
+        ctx = style.context()
         ctx.example = EXAMPLE.get()
         ctx.needs_input_grad = needs_by_argument(layout, [v._requires_grad for v in inputs])
     elif style.takes_ctx:
-        ctx = Context()
+        ctx = style.context()
         ctx.needs_input_grad = (False,) * len(args)
     if style.asynchronous or (cls.deferrable and _unsettled(inputs)):
         return _dispatch(cls, ctx, args, inputs, layout, edges)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from textgrad_engine.autograd.bottom import run_at_bottom
+from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
@@ -22,6 +23,9 @@ class _Style:
     takes_ctx: bool
     asynchronous: bool
     roles: Callable[..., Any] | None
+    context: type[Context]
+    """A class of its own, as CPython notes for a class which attributes its objects have. One that only comes up after
+    dozens of objects, which are those of other Functions, would cost each object a dict from then on."""
 
 
 class Function:
@@ -91,6 +95,7 @@ class Function:
             takes_ctx=cls.setup_context is Function.setup_context,
             asynchronous=inspect.iscoroutinefunction(cls.forward),
             roles=roles,
+            context=type("Context", (Context,), {"__module__": Context.__module__, "__doc__": Context.__doc__}),
         )
         cls.backward_is_async = inspect.iscoroutinefunction(cls.backward)
 

@@ -118,7 +118,7 @@ class SetUp(Rule):
 
     def run(self) -> tuple[Context, frozenset[int]]:
         """Call `setup_context`."""
-        ctx = Context()
+        ctx = self.function._style.context()
         ctx.needs_input_grad = self.needs
         ctx.example = EXAMPLE.get()
         outs = self.outputs
