@@ -100,6 +100,8 @@ def test_judges_are_the_same_where_their_models_are(pair: Any) -> None:
     found = pair(LOW, HIGH, one, other)
     assert found.comparison is not None
     assert any("models.forward is not the same" in remark for remark in found.remarks)
+    other = with_config(metric=judge, prompts="my_prompts")  # what a judge is told is one of them
+    assert "prompts is not the same" in pair(LOW, HIGH, one, other).why
 
 
 def test_scales_that_differ_are_not_compared(run_of: Any, changed: Any) -> None:
@@ -162,9 +164,18 @@ def test_runs_from_python_are_compared_by_ids_and_it_is_said(pair: Any) -> None:
 
 
 def test_clusters_that_differ_are_not_compared(pair: Any) -> None:
-    """The reason is that of `compare`."""
+    """Two documents in one run and one in the other."""
     one, other = scored(0.0, 1.0, clusters=("a", "a")), scored(0.0, 1.0, clusters=("a", "b"))
-    assert "clusters" in pair(one, other).why
+    assert pair(one, other).why == "their examples come in other clusters"
+
+
+def test_clusters_are_the_same_whatever_they_are_called(pair: Any) -> None:
+    """Those of equal examples are named by a place in the data, which is another where a row stands before them."""
+    one = config(digests={"test": "x"}, rows={"test": "r r s s"})
+    other = config(digests={"test": "y"}, rows={"test": "q r r s s"})
+    first = scored(0.0, 0.0, 0.0, 1.0, clusters=("0", "0", "2", "2"))
+    found = pair(first, scored(1.0, 1.0, 0.0, 0.0, 1.0, clusters=("0", "1", "1", "3", "3")), one, other)
+    assert (found.why, found.comparison.n, found.comparison.clusters) == ("", 4, 2)
 
 
 def test_no_example_with_two_scores(pair: Any) -> None:
