@@ -65,6 +65,13 @@ def test_untested_runs_are_named(pair: Any) -> None:
     assert pair(scored(None, None), LOW).why == "A has no best prompt measured on test"
 
 
+def test_a_folder_of_before_a_setting_has_it_not_set(pair: Any) -> None:
+    """An empty table says the same as none."""
+    assert pair(LOW, HIGH, None, with_config(models={"forward": "small", "config": {}})).remarks == ()
+    found = pair(LOW, HIGH, None, with_config(models={"forward": "small", "config": {"temperature": 1.0}}))
+    assert "models.config is not the same" in found.remarks[0]
+
+
 def test_the_same_examples_are_compared_pair_by_pair(pair: Any) -> None:
     """The second against the first."""
     found = pair(LOW, HIGH)

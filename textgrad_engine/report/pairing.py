@@ -182,9 +182,11 @@ _ANSWERED_BY = (
 
 
 def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> list[str]:
+    """The settings in which two runs differ; an empty table is none, as in folders of before there was one."""
     if first.config is None or second.config is None:
         return []
-    return [".".join(each) for each in keys if setting(first, "config", *each) != setting(second, "config", *each)]
+    values = {each: [setting(run, "config", *each) or None for run in (first, second)] for each in keys}
+    return [".".join(each) for each, (one, other) in values.items() if one != other]
 
 
 def _other_scores(first: Run, second: Run) -> str:
