@@ -66,8 +66,9 @@ def test_untested_runs_are_named(pair: Any) -> None:
 
 
 def test_a_folder_of_before_a_setting_has_it_not_set(pair: Any) -> None:
-    """An empty table says the same as none."""
-    assert pair(LOW, HIGH, None, with_config(models={"forward": "small", "config": {}})).remarks == ()
+    """An empty table says the same as none, and so does one of nulls."""
+    for empty in ({}, {"temperature": None, "extra": {}}):
+        assert pair(LOW, HIGH, None, with_config(models={"forward": "small", "config": empty})).remarks == ()
     found = pair(LOW, HIGH, None, with_config(models={"forward": "small", "config": {"temperature": 1.0}}))
     assert "models.config is not the same" in found.remarks[0]
 

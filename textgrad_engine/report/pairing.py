@@ -182,11 +182,18 @@ _ANSWERED_BY = (
 
 
 def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> list[str]:
-    """The settings in which two runs differ; an empty table is none, as in folders of before there was one."""
+    """The settings in which two runs differ; what is not set is the same as what an older folder does not know."""
     if first.config is None or second.config is None:
         return []
-    values = {each: [setting(run, "config", *each) or None for run in (first, second)] for each in keys}
+    values = {each: [_without_nulls(setting(run, "config", *each)) for run in (first, second)] for each in keys}
     return [".".join(each) for each, (one, other) in values.items() if one != other]
+
+
+def _without_nulls(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    inside = {key: _without_nulls(each) for key, each in value.items()}
+    return {key: each for key, each in inside.items() if each is not None} or None
 
 
 def _other_scores(first: Run, second: Run) -> str:
