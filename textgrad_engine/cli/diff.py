@@ -65,4 +65,6 @@ def diff(
 
 
 def _why(run: Run) -> str:
-    return "" if run.result is None else f": {none_kept(run.result)}"
+    if run.result is None:
+        return ""
+    return f": {none_kept(run.result) if run.result.steps else headline(run)}"
