@@ -68,6 +68,14 @@ def test_a_run_that_changed_nothing_prints_nothing(cli: Any, small: Any, tmp_pat
     assert "nothing was changed: no change did better" in result.stderr
 
 
+def test_a_run_that_tried_nothing_did_not_try_in_vain(cli: Any, small: Any, tmp_path: Path) -> None:
+    """The budget was spent before the first step."""
+    cli("train", small(("calls = 5000", "calls = 3"), rows=6), "--run-dir", tmp_path / "run", "-q")
+    result = cli("diff", tmp_path / "run")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing was changed: the budget was spent before the first step" in result.stderr
+
+
 def test_a_killed_run_is_compared_as_far_as_it_came(cli: Any, trained: tuple[Path, Any], tmp_path: Path) -> None:
     """With a note beside the patch; against the whole run there is nothing paired to say."""
     path = killed(trained[0], tmp_path / "killed")

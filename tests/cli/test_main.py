@@ -91,12 +91,25 @@ def test_without_stderr_a_run_is_done_and_its_files_are_its_own(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the shell is POSIX's")
-def test_a_closed_stdout_is_said(tmp_path: Path, small: Any) -> None:
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_a_closed_stdout_is_said(tmp_path: Path, small: Any, quiet: tuple[str, ...]) -> None:
     """The result is in the folder."""
-    done = _without(tmp_path, ">&-", "train", str(small(rows=6)), "--run-dir", "run", "-q")
+    done = _without(tmp_path, ">&-", "train", str(small(rows=6)), "--run-dir", "run", *quiet)
     assert done.returncode == 1
     assert "the result cannot be printed: stdout is closed" in done.stderr
     assert (tmp_path / "run" / "result.json").is_file()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the shell is POSIX's")
+@pytest.mark.parametrize("command", [("show", 1), ("diff", 1), ("diff", 2)])
+def test_a_closed_stdout_is_said_by_those_that_print(
+    trained: tuple[Path, Any], tmp_path: Path, command: tuple[str, int]
+) -> None:
+    """Whatever they ask the terminal first."""
+    name, runs = command
+    done = _without(tmp_path, ">&-", name, *[str(trained[0])] * runs)
+    assert done.returncode == 1
+    assert done.stderr == "error: the result cannot be printed: stdout is closed\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")

@@ -144,7 +144,7 @@ def test_reading_a_value_inside_says_what_to_do_instead(read: Any) -> None:
 
 def test_settings_out_of_range_are_refused_at_once() -> None:
     """Before there is anything to run."""
-    with pytest.raises(ValueError, match="'error', 'same' or 'different', got 'maybe'"):
+    with pytest.raises(ValueError, match="'error', 'same', 'different' or None, got 'maybe'"):
         func.vmap(shout, randomness="maybe")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
         func.vmap(shout, chunk_size=0)
@@ -550,6 +550,19 @@ def test_samples_without_a_seed(cached: bool, chunk_size: int | None, tmp_path: 
     assert len(set(different)) == 3
     assert same[0] == same[1] != same[2]
     assert (again == different) is cached
+
+
+def test_without_a_decision_examples_ask_as_in_a_loop(tmp_path: Path) -> None:
+    """A cache knows what was asked before, in a batch or by itself; without one, nothing is shared."""
+
+    def answers() -> Any:
+        return func.vmap(lambda text: sampled(text, None), randomness=None)(list("aab")).data
+
+    with tg.use_models(forward=counting()):
+        assert len(set(answers())) == 3
+    with tg.use_models(forward=counting()), llm.caching(tmp_path):
+        known = [sampled(text, None).data for text in "ab"]
+        assert answers() == [known[0], *known]
 
 
 @pytest.mark.parametrize("chunk_size", [None, 1])

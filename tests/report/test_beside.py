@@ -18,6 +18,11 @@ def shown(first: Any, second: Any, **options: Any) -> str:
     return render_beside(beside_of(first, second, (1, 1)), **options)
 
 
+def texts_of(result: TrainResult) -> dict[str, Any]:
+    """What is known of a run that was killed after its last step."""
+    return {"seed": result.seed, "best": result.best, "steps": result.steps}
+
+
 def test_a_run_that_never_began_has_no_texts(run_of: Any, result: TrainResult) -> None:
     """The reason is named, and nothing else is said."""
     nothing = run_of(None, "early", error="AuthenticationFailed: no such key\na note")
@@ -87,15 +92,18 @@ def test_large_figures_have_room(run_of: Any, result: TrainResult) -> None:
 
 def test_the_same_prompt_is_no_difference_to_choose_by(run_of: Any, result: TrainResult) -> None:
     """Two runs with the same best prompt differ by luck, if they asked the same models; else nobody knows."""
-    one, other = ({"config": {"models": {"forward": name}}} for name in ("small", "large"))
+    digests = {"val": "v", "test": "t"}
+    one, other = ({"config": {"models": {"forward": name}}, "digests": digests} for name in ("small", "large"))
     said = " ".join(shown(run_of(result, "a", config=one), run_of(result, "b", config=one)).split())
     assert "Both have the same best prompt, so what differs between their scores is luck." in said
     assert "Best prompts: the same" in said
     assert "has chosen on it" not in said
-    for second in (other, None):
+    for second in (other, None, {**one, "digests": {**digests, "test": "harder"}}):
         said = " ".join(shown(run_of(result, "a", config=one), run_of(result, "b", config=second)).split())
         assert "Both have the same best prompt." in said
         assert "luck" not in said
+    said = " ".join(shown(run_of(result, "a", config=one), run_of(None, "b", config=one, **texts_of(result))).split())
+    assert "Both have the same best prompt." in said  # and one of them has no scores
 
 
 def test_without_a_test_score_validation_speaks_and_is_doubted(run_of: Any, changed: Any) -> None:

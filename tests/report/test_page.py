@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import time
@@ -313,6 +314,16 @@ def test_how_to_run_it_again(run_of: Any, result: TrainResult) -> None:
     read = tomllib.loads(settings[1].replace("&#x27;", "'").replace("&quot;", '"'))
     assert read["program"] == {"system": "Sort.\nBe brief.", "user": "{ticket}"}
     assert "of a version that the folder does not name" in page(run_of(result, config={"config": {"seed": 1}})).text
+
+
+@pytest.mark.parametrize("text", ["a\u00a0b", "\u200b\u202e\x85", "tab\there\nand \u200d there", "\ufeff\u2028\x1b\n"])
+def test_settings_are_copied_as_they_were(run_of: Any, result: TrainResult, text: str) -> None:
+    """Also what a page cannot show, such as the spaces that come along from a web page."""
+    config = {**CONFIG, "config": {**CONFIG["config"], "program": {"system": text}}}
+    markup = page_of(run_of(result, config=config))
+    settings = re.search(r"The settings</summary><pre><bdi>(.*?)</bdi>", markup, re.DOTALL)
+    assert settings is not None
+    assert tomllib.loads(html.unescape(re.sub("<.*?>", "", settings[1])))["program"] == {"system": text}
 
 
 def test_several_texts_are_shown_each(run_of: Any, result: TrainResult) -> None:

@@ -65,6 +65,14 @@ def test_untested_runs_are_named(pair: Any) -> None:
     assert pair(scored(None, None), LOW).why == "A has no best prompt measured on test"
 
 
+def test_a_folder_of_before_a_setting_has_it_not_set(pair: Any) -> None:
+    """An empty table says the same as none, and so does one of nulls."""
+    for empty in ({}, {"temperature": None, "extra": {}}):
+        assert pair(LOW, HIGH, None, with_config(models={"forward": "small", "config": empty})).remarks == ()
+    found = pair(LOW, HIGH, None, with_config(models={"forward": "small", "config": {"temperature": 1.0}}))
+    assert "models.config is not the same" in found.remarks[0]
+
+
 def test_the_same_examples_are_compared_pair_by_pair(pair: Any) -> None:
     """The second against the first."""
     found = pair(LOW, HIGH)
@@ -100,6 +108,8 @@ def test_judges_are_the_same_where_their_models_are(pair: Any) -> None:
     found = pair(LOW, HIGH, one, other)
     assert found.comparison is not None
     assert any("models.forward is not the same" in remark for remark in found.remarks)
+    other = with_config(metric=judge, prompts="my_prompts")  # what a judge is told is one of them
+    assert "prompts is not the same" in pair(LOW, HIGH, one, other).why
 
 
 def test_scales_that_differ_are_not_compared(run_of: Any, changed: Any) -> None:
@@ -162,9 +172,18 @@ def test_runs_from_python_are_compared_by_ids_and_it_is_said(pair: Any) -> None:
 
 
 def test_clusters_that_differ_are_not_compared(pair: Any) -> None:
-    """The reason is that of `compare`."""
+    """Two documents in one run and one in the other."""
     one, other = scored(0.0, 1.0, clusters=("a", "a")), scored(0.0, 1.0, clusters=("a", "b"))
-    assert "clusters" in pair(one, other).why
+    assert pair(one, other).why == "their examples come in other clusters"
+
+
+def test_clusters_are_the_same_whatever_they_are_called(pair: Any) -> None:
+    """Those of equal examples are named by a place in the data, which is another where a row stands before them."""
+    one = config(digests={"test": "x"}, rows={"test": "r r s s"})
+    other = config(digests={"test": "y"}, rows={"test": "q r r s s"})
+    first = scored(0.0, 0.0, 0.0, 1.0, clusters=("0", "0", "2", "2"))
+    found = pair(first, scored(1.0, 1.0, 0.0, 0.0, 1.0, clusters=("0", "1", "1", "3", "3")), one, other)
+    assert (found.why, found.comparison.n, found.comparison.clusters) == ("", 4, 2)
 
 
 def test_no_example_with_two_scores(pair: Any) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import Function, Variable, func, nn, ops, use_models
-from textgrad_engine.errors import EmptyResponse
+from textgrad_engine import Function, Variable, budget, func, nn, ops, use_models
+from textgrad_engine.errors import BudgetExceeded, EmptyResponse
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.usage import CallRecord, observe
 from textgrad_engine.testing import FunctionModel
@@ -327,13 +327,44 @@ def test_trained_templates_have_the_slots_of_each_example() -> None:
     assert together.scores[:2] == [[1.0] * 4, [0.0] * 4]
 
 
-def test_a_sampled_answer_is_the_same_for_all_that_ask_the_same() -> None:
-    """As in a cache: candidates that ask different things get samples of their own, each asked for once."""
+def test_candidates_have_samples_of_their_own() -> None:
+    """Each asked for once."""
     said = iter(range(100))
     seen = Seen(
         chat(temperature=1.0), nn.Metric(lambda said, _: float(said), purpose="number"), lambda _: str(next(said))
     )
     assert sorted(str(score) for row in seen.scores for score in row) == sorted(f"{n}.0" for n in range(12))
+
+
+def test_equal_examples_have_samples_of_their_own(grids: list[int]) -> None:
+    """As each candidate has them alone: two copies of an example are two draws, and one lost answer costs one score."""
+    rows = [{"id": f"{n}", "word": "ant", "target": "1"} for n in range(4)]
+    said = iter(range(100))
+    seen = Seen(
+        nn.Sequential(chat(temperature=1.0), chat(temperature=1.0)),
+        nn.Metric(lambda said, _: float(said), purpose="number"),
+        lambda request: str(next(said)) if request.messages[-1].text == "same" else "same",
+        rows=rows,
+    )
+    assert grids == [3]
+    assert sorted(score for row in seen.scores for score in row) == [float(n) for n in range(12)]
+    assert seen.calls.total() == 24
+
+
+def test_a_budget_that_ends_in_between_has_bought_the_first_candidates_whole(grids: list[int]) -> None:
+    """One after the other, so that what was paid for says something about them."""
+    objective = Objective(chat(), nn.ExactMatch(), ROWS)
+    with use_models(forward=FunctionModel(answer)), budget(calls=6), pytest.raises(BudgetExceeded):
+        objective.matrix(CANDIDATES, range(4))
+    assert grids == [3]
+    assert [objective.missing(texts) for texts in CANDIDATES] == [0, 2, 4]
+
+
+def test_a_program_without_fields_is_asked_for_each_example(grids: list[int]) -> None:
+    """Nothing in its requests tells the examples apart, and each call has the name of its own."""
+    program = nn.ChatCompletion("dog", system=nn.Parameter("say", role="system prompt"))
+    together, alone = Seen(program), Seen(program, together=False)
+    assert (together.scores, together.calls, grids) == (alone.scores, alone.calls, [])
 
 
 def test_a_branch_on_a_field_sees_the_text() -> None:

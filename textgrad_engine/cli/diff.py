@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.options import Json, RunPath
-from textgrad_engine.cli.output import checking, colors, command, complain, width, write, write_exactly
+from textgrad_engine.cli.output import at_terminal, checking, colors, command, complain, width, write, write_exactly
 from textgrad_engine.report.view import headline, none_kept
 from textgrad_engine.store import Run, read_run
 
@@ -52,19 +51,20 @@ def diff(
         if as_json:
             write(json.dumps(report.beside_as_json(beside), ensure_ascii=False, indent=2))
         else:
-            terminal = sys.stdout.isatty()
-            write_exactly(report.render_beside(beside, width=width(), terminal=terminal, color=colors()))
+            write_exactly(report.render_beside(beside, width=width(), terminal=at_terminal(), color=colors()))
         return
     if as_json:
         write(json.dumps(report.changes_as_json(found[0], texts), ensure_ascii=False, indent=2))
         return
     if found[0].result is None:
         complain(f"note: {run}: {headline(found[0])}; this is the best prompt so far")
-    if patches := report.render_patches(texts, terminal=sys.stdout.isatty(), color=colors()):
+    if patches := report.render_patches(texts, terminal=at_terminal(), color=colors()):
         write_exactly(patches)
     else:
         complain(f"{run}: nothing was changed{_why(found[0])}")
 
 
 def _why(run: Run) -> str:
-    return "" if run.result is None else f": {none_kept(run.result)}"
+    if run.result is None:
+        return ""
+    return f": {none_kept(run.result) if run.result.steps else headline(run)}"

@@ -26,6 +26,7 @@ __all__ = [
     "STOPPING",
     "WRONG",
     "CommandFailed",
+    "at_terminal",
     "checking",
     "colors",
     "command",
@@ -255,6 +256,11 @@ def width() -> int:
     return max(40, shutil.get_terminal_size((80, 24)).columns)
 
 
+def at_terminal() -> bool:
+    """Whether stdout is a terminal; a closed one is none."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def colors() -> bool:
     """Whether stdout is a terminal that wants colors (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return at_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -38,11 +38,11 @@ class VmapInfo:
 
     Attributes:
         batch_size: how many examples there are.
-        randomness: what the user wants of sampled models: ``"error"``, ``"same"`` or ``"different"``.
+        randomness: what the user wants of sampled models: ``"error"``, ``"same"``, ``"different"`` or None.
     """
 
     batch_size: int
-    randomness: Randomness
+    randomness: Randomness | None
 
 
 def run_own_rule(layer: VmapLayer, function: type[Function], args: tuple[Any, ...]) -> Any:

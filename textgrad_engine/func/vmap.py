@@ -79,7 +79,7 @@ class VmapLayer(Layer):
     def __init__(
         self,
         size: int,
-        randomness: Randomness,
+        randomness: Randomness | None,
         call: str,
         start: int,
         total: int,
@@ -212,7 +212,7 @@ def vmap(
     function: Callable[..., Any],
     in_dims: Dims = 0,
     out_dims: Dims = 0,
-    randomness: Randomness = "error",
+    randomness: Randomness | None = "error",
     chunk_size: int | None = None,
     names: Sequence[str] | None = None,
 ) -> Callable[..., Any]:
@@ -228,7 +228,8 @@ def vmap(
             one value stands for all outputs, and a dict or tuple may say it for the parts of the result.
         randomness: what to do about models that sample (`temperature` above 0): ``"error"`` refuses, ``"different"``
             takes a sample for each example, ``"same"`` lets examples share one where the request is the same; an
-            example that asks twice takes two.
+            example that asks twice takes two. None has each example ask as it would in a loop: what a cache knows is
+            taken from it, and nothing else is shared.
         chunk_size: at most so many examples at once; the next ones begin when these are done. None for all.
         names: what the examples are called, in feedback and in what is recorded of calls; an empty name adds nothing to
             that of a batch around it. None numbers them.
@@ -250,8 +251,8 @@ def vmap(
         >>> vmap(vmap(score, (None, 0)), (0, None))(["x", "y"], ["x", "z"]).data
         [[1, 0], [0, 0]]
     """
-    if randomness not in ("error", "same", "different"):
-        raise ValueError(f"randomness is 'error', 'same' or 'different', got {randomness!r}")
+    if randomness not in ("error", "same", "different", None):
+        raise ValueError(f"randomness is 'error', 'same', 'different' or None, got {randomness!r}")
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     call = called("vmap", function, [f"in_dims={in_dims!r}"])

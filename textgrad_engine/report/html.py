@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from textgrad_engine.report.words import count
 
-__all__ = ["GENERATOR", "Inside", "Markup", "data", "document", "element", "joined"]
+__all__ = ["GENERATOR", "JOINERS", "Inside", "Markup", "data", "document", "element", "joined"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ GENERATOR = '<meta name="generator" content="textgrad-engine report">'
 
 _VOID = {"br", "meta"}
 
-_JOINERS = "\u200c\u200d"
+JOINERS = "\u200c\u200d"
 """They are needed to write Persian and Hindi, and in emoji; they can hide nothing and turn nothing around."""
 
 
@@ -122,7 +122,7 @@ def _visible(text: str) -> str:
 
 
 def _character(c: str) -> str:
-    if c == "\n" or c.isprintable() or c in _JOINERS:
+    if c == "\n" or c.isprintable() or c in JOINERS:
         return html.escape(c)
     if c.isspace():
         return " "

@@ -80,6 +80,8 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
             f"They were measured on {sizes} examples, of which {len(pairs):,} are the same; only these count here."
         )
     left, right = _only(before, [pair[0] for pair in pairs]), _only(after, [pair[1] for pair in pairs])
+    if left.clusters and right.clusters and left.clusters != right.clusters:
+        return Pairing(on, None, "their examples come in other clusters")
     try:
         compared = compare(left, _renamed(right, left.ids))
     except ValueError as error:
@@ -88,9 +90,21 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
 
 
 def same_conditions(first: Run, second: Run) -> bool:
-    """Whether two runs are known to ask the same models in the same way, and to score alike."""
-    known = first.config is not None and second.config is not None
-    return known and not _other_scores(first, second) and not _differing(first, second, _ANSWERED_BY)
+    """Whether two runs are known to have asked the same models the same about the same examples, and to score alike."""
+    if first.config is None or second.config is None or first.result is None or second.result is None:
+        return False
+    for on, one, other in (
+        ("val", first.result.best_val, second.result.best_val),
+        ("test", first.result.best_test, second.result.best_test),
+    ):
+        digests = [setting(run, "digests", on) for run in (first, second)]
+        if (
+            one is not None
+            and other is not None
+            and (None in digests or digests[0] != digests[1] or one.ids != other.ids)
+        ):
+            return False
+    return not _other_scores(first, second) and not _differing(first, second, _ANSWERED_BY)
 
 
 def setting(run: Run, *keys: str) -> Any:
@@ -131,9 +145,15 @@ def _only(evaluation: Evaluation, ids: list[str]) -> Evaluation:
         predictions=(None,) * len(kept),
         failures={name: evaluation.failures[name] for name in ids if name in evaluation.failures},
         samples=tuple(evaluation.samples[position] for position in kept) if evaluation.samples else (),
-        clusters=tuple(evaluation.clusters[position] for position in kept) if evaluation.clusters else (),
+        clusters=_numbered([evaluation.clusters[position] for position in kept]) if evaluation.clusters else (),
         scale=evaluation.scale,
     )
+
+
+def _numbered(clusters: list[str]) -> tuple[str, ...]:
+    """Clusters by the order in which they come: those of equal examples are named by a place in the run's own data."""
+    numbers: dict[str, int] = {}
+    return tuple(str(numbers.setdefault(cluster, len(numbers))) for cluster in clusters)
 
 
 def _renamed(evaluation: Evaluation, ids: tuple[str, ...]) -> Evaluation:
@@ -162,9 +182,18 @@ _ANSWERED_BY = (
 
 
 def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> list[str]:
+    """The settings in which two runs differ; what is not set is the same as what an older folder does not know."""
     if first.config is None or second.config is None:
         return []
-    return [".".join(each) for each in keys if setting(first, "config", *each) != setting(second, "config", *each)]
+    values = {each: [_without_nulls(setting(run, "config", *each)) for run in (first, second)] for each in keys}
+    return [".".join(each) for each, (one, other) in values.items() if one != other]
+
+
+def _without_nulls(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    inside = {key: _without_nulls(each) for key, each in value.items()}
+    return {key: each for key, each in inside.items() if each is not None} or None
 
 
 def _other_scores(first: Run, second: Run) -> str:
@@ -176,6 +205,7 @@ def _other_scores(first: Run, second: Run) -> str:
             for run in (first, second)
         ]
         differing += ["models.judge"] if judges[0] != judges[1] else []
+        differing += _differing(first, second, (("prompts",),))
     if differing:
         return f"their scores mean different things, as {_and(differing)} {_is(differing)} not the same"
     scales = {run.result.best_val.scale for run in (first, second) if run.result and run.result.best_val}

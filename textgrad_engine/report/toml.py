@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from textgrad_engine.report.html import JOINERS
+
 __all__ = ["as_toml"]
 
 
@@ -43,7 +45,11 @@ def _key(key: str) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, str):
-        plain = "'''" not in value and not value.endswith("'") and all(c in "\n\t" or c.isprintable() for c in value)
+        plain = (
+            "'''" not in value
+            and not value.endswith("'")
+            and all(c.isprintable() or c in f"\n{JOINERS}" for c in value)
+        )
         return f"'''\n{value}'''" if "\n" in value and plain else _text(value)
     if isinstance(value, Mapping):
         inside = ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items() if each is not None)
@@ -54,5 +60,6 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """A text in one line; its escapes are those of JSON, but for one character that only TOML escapes."""
-    return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A text in one line; what cannot be seen is escaped, so that it is still there when the line is copied."""
+    plain = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
+    return "".join(c if c.isprintable() or c in JOINERS else f"\\U{ord(c):08X}" for c in plain)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.difference import origins_from_steps
 from textgrad_engine.store import Run
 from textgrad_engine.train import TrainResult
@@ -20,11 +19,6 @@ def so_far(run: Run) -> TrainResult:
         RunError: the record of calls is damaged.
     """
     first = next((each.evaluation for each in run.evaluations if each.step == 0 and each.phase == "validate"), None)
-    used: dict[str, Usage] = {}
-    run.usage()  # names the place where the record is damaged
-    for entry in run.completions():
-        purpose = str(entry.get("purpose"))
-        used[purpose] = used.get(purpose, Usage()) + Usage(**entry.get("usage", {}))
     return TrainResult(
         status="interrupted",
         seed=run.seed,
@@ -37,6 +31,6 @@ def so_far(run: Run) -> TrainResult:
         comparison=None,
         compared_on=None,
         steps=run.steps,
-        usage=dict(sorted(used.items())),
+        usage=run.usage_by_purpose(),
         seconds=0.0,
     )

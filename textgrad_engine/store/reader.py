@@ -84,14 +84,23 @@ class Run:
         Raises:
             RunError: the file is missing or damaged.
         """
-        total = Usage()
+        return sum(self.usage_by_purpose().values(), Usage())
+
+    def usage_by_purpose(self) -> dict[str, Usage]:
+        """The same by the purpose of the calls.
+
+        Raises:
+            RunError: the file is missing or damaged.
+        """
+        found: dict[str, Usage] = {}
         for number, entry in enumerate(self.completions(), 1):
+            purpose = str(entry.get("purpose"))
             try:
-                total += Usage(**entry.get("usage", {}))
+                found[purpose] = found.get(purpose, Usage()) + Usage(**entry.get("usage", {}))
             except (TypeError, ValidationError):
                 place = f"{self.path / 'completions.jsonl'}:{number}"
                 raise RunError(f"{place}: the usage was damaged; restore the file") from None
-        return total
+        return dict(sorted(found.items()))
 
 
 def read_run(path: str | Path) -> Run:

@@ -6,7 +6,9 @@ comparison with it is by identity. The library's own modules only compute with w
 losses; a Metric's function is called with each example's own texts.
 
 What does not depend on the candidate, such as the answers of a first prompt that is not trained, is asked for once for
-all candidates. Each value keeps a place of its own in the grid, so one lost answer costs one score.
+all candidates. Whatever else is asked is asked as each example asks it alone, candidate after candidate, so that a
+budget that ends in between has paid for the first ones whole. Each value keeps a place of its own in the grid, so one
+lost answer costs one score.
 """
 
 from __future__ import annotations
@@ -53,8 +55,13 @@ def _is_one_of(types: tuple[type[Module], ...], module: Any) -> bool:
 
 
 def same_shape(rows: Sequence[Row]) -> bool:
-    """Whether examples can be put into one batch: all have the same fields, of text, and text or nothing as target."""
+    """Whether examples can be put into one batch: all have the same fields, of text, and text or nothing as target.
+
+    Without any field there is nothing to tell them apart by, and the program would be asked once for all.
+    """
     fields = list(rows[0][1])
+    if not fields:
+        return False
     texts = all(list(row[1]) == fields and all(isinstance(value, str) for value in row[1].values()) for row in rows)
     return texts and (all(isinstance(row[2], str) for row in rows) or all(row[2] is None for row in rows))
 
@@ -93,18 +100,18 @@ def run_grid(
         made.append((outer, inner, prediction, found))
         return found
 
+    # What is the inner batch here is gone through first.
+    by_candidate = vmap(score, in_dims=(0, None, None), randomness=None, names=[""] * len(candidates))
     by_example = vmap(
-        score,
-        in_dims=(None, 0 if inputs else None, None if targets is None else 0),
-        randomness="same",
+        by_candidate,
+        in_dims=(None, 0, None if targets is None else 0),
+        randomness=None,
         names=[name for name, _, _ in rows],
     )
-    by_candidate = vmap(by_example, in_dims=(0, None, None), randomness="same", names=[""] * len(candidates))
-    by_candidate(values, inputs, targets)
+    by_example(values, inputs, targets)
     ((outer, inner, prediction, found),) = made
 
-    def columns(value: Variable) -> list[list[Any]]:
+    def table(value: Variable) -> list[list[Any]]:
         return [outer.entries(entry) for entry in inner.entries(value)]
 
-    pairs = [list(zip(*both)) for both in zip(columns(prediction), columns(found))]
-    return [list(row) for row in zip(*pairs)]
+    return [list(zip(*both)) for both in zip(table(prediction), table(found))]
