@@ -509,6 +509,19 @@ def test_aforward_raises_what_the_answer_raised() -> None:
         asyncio.run(Waiting(FunctionModel(failing)).aforward("a"))
 
 
+def test_aforward_awaits_an_async_forward() -> None:
+    """And what it gives is there, too."""
+
+    class Awaiting(Waiting):
+        async def forward(self, text: str) -> Any:  # type: ignore[override]
+            first = await self.chat(text=text)
+            return self.chat(text=f"{first}!")
+
+    model = FunctionModel(lambda request: request.messages[-1].text.upper())
+    found = asyncio.run(Awaiting(model).aforward("a"))
+    assert (found.done(), found.data) == (True, "A!")
+
+
 def test_an_aforward_whose_wait_is_cancelled_asks_nothing_more() -> None:
     """Its call is cancelled, too."""
     begun, ended = threading.Event(), threading.Event()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -98,8 +99,9 @@ class Module:
         """Call the module from code that has an event loop of its own; the loop is not blocked.
 
         The module is called in a thread, so its forward may wait for answers, and what it gives is there: Variables in
-        it, also in tuples, lists and dicts, are computed. When the wait for it is cancelled, so are its calls. A module
-        whose forward does not wait may also be called as it is; ``await`` its Variable then.
+        it, also in tuples, lists and dicts, are computed. A forward that is an ``async def`` is awaited. When the wait
+        for it is cancelled, so are its calls. A module whose forward does not wait may also be called as it is;
+        ``await`` its Variable then.
 
         Raises:
             ModelError: an answer that the result depends on is not to be had.
@@ -115,12 +117,13 @@ class Module:
 
         def call() -> Any:
             result = self(*args, **kwargs)
-            for leaf in pytree.leaves(result):
-                if isinstance(leaf, Variable):
-                    _ = leaf.data  # waits, and raises what its computation raised
-            return result
+            return result if inspect.iscoroutine(result) else _computed(result)
 
-        return await aside(call)
+        result = await aside(call)
+        if inspect.iscoroutine(result):
+            awaited = await result
+            return await aside(lambda: _computed(awaited))
+        return result
 
     # attributes
 
@@ -535,6 +538,18 @@ def _register(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool, wi
             del hooks[key]
             hooks[key] = earlier
     return handle
+
+
+def _computed(result: Any) -> Any:
+    """What a program gave, when all Variables in it are there.
+
+    Raises:
+        BaseException: what the computation of one raised.
+    """
+    for leaf in pytree.leaves(result):
+        if isinstance(leaf, Variable):
+            _ = leaf.data
+    return result
 
 
 def _entry(name: str, entry: Any) -> tuple[Any, str, bool]:
