@@ -185,7 +185,7 @@ def test_another_model_can_be_asked(cli: Any, run: Path, figures: Any) -> None:
         assert server.requests == 113
     assert f"{figures(run)['best_test']:.3f}" in result.stdout
     assert "model   mine" in result.stdout
-    assert "unknown" in result.stdout
+    assert "cost unknown" in result.stdout
 
 
 def test_the_budget_of_the_run_was_the_runs(cli: Any, run: Path) -> None:
