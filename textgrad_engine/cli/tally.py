@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import usage_of
-from textgrad_engine.report.words import cost, short
+from textgrad_engine.report.words import money, short
 from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseStarted, RunStarted, StepEnded
 
 __all__ = ["Tally", "line_of"]
@@ -92,9 +92,9 @@ class Tally:
     def spent(self) -> str:
         """Calls, tokens and cost in words."""
         used = self.usage
-        spent = cost(used.dollars)
+        spent = "cost ?" if used.dollars is None else money(used.dollars)  # a line has 80 columns
         if used.dollars is not None and used.dollars >= 100:
-            spent = f"${used.dollars:,.0f}"  # a line has 80 columns
+            spent = f"${used.dollars:,.0f}"
         return f"{short(used.calls)} calls  {short(used.total_tokens)} tok  {spent}"
 
 
