@@ -223,9 +223,10 @@ def _remarks(entry: dict[str, Any], evaluation: Evaluation, openings: int | None
     if evaluation.unanswered:
         remarks.append(lost(evaluation))
     if openings is not None:
+        times = "once so far" if openings == 1 else f"{openings} times so far, by the run and by eval"
         remarks.append(
-            f"The test split was opened {plural(openings, 'time')} so far, by the run and by eval. The more often one "
-            "looks at it and then chooses, the more its score flatters."
+            f"The test split was opened {times}. The more often one looks at it and then chooses, the more its score "
+            "flatters."
         )
     if entry["prompt"] != "seed" and (worked := _shared(entry, ("train", "val"), "its")):
         remarks.append(f"The run worked with {worked}, so this score flatters the prompt.")
