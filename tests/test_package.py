@@ -104,6 +104,7 @@ def test_what_is_nowhere_fails_as_python_says_it() -> None:
         exec("from textgrad_engine import Judgement")
     with pytest.raises(AttributeError, match=r"no attribute 'Judgement'$"):
         tg.Judgement  # noqa: B018
+    assert not hasattr(tg, "nowhere.Judgement")
     exec("from textgrad_engine import templates")
 
 

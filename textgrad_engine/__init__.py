@@ -123,7 +123,9 @@ def _home(name: str) -> str:
     """Where what somebody looks for at the top is, such as ``"nn.TextLoss"``; "" for what is nowhere."""
     if name in _ELSEWHERE:
         return _ELSEWHERE[name]
-    if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is not None:  # a module, not yet loaded
+    if name.startswith("_") or not name.isidentifier():
+        return ""
+    if importlib.util.find_spec(f"{__name__}.{name}") is not None:  # a module, not yet loaded
         return ""
     parts = (part for part in _PARTS if name in importlib.import_module(f"{__name__}.{part}").__all__)
     return next((f"{part}.{name}" for part in parts), "")

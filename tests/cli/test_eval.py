@@ -185,7 +185,7 @@ def test_another_model_can_be_asked(cli: Any, run: Path, figures: Any) -> None:
         assert server.requests == 113
     assert f"{figures(run)['best_test']:.3f}" in result.stdout
     assert "model   mine" in result.stdout
-    assert "unknown" in result.stdout
+    assert "cost unknown" in result.stdout
 
 
 def test_the_budget_of_the_run_was_the_runs(cli: Any, run: Path) -> None:
@@ -259,3 +259,13 @@ def test_the_short_prompt_can_be_evaluated(cli: Any, run: Path, figures: Any) ->
     assert document["mean"] == figures(run)["seed_test"] != figures(run)["best_test"]
     assert "shrunk prompt on" in cli("eval", run, "--shrunk").stdout
     assert cli("eval", run, "--shrunk", "--seed-prompt").exit_code == 2
+
+
+def test_the_first_look_at_the_test_split_is_counted_as_one(cli: Any, run: Path) -> None:
+    """Of a run that was killed before it tested: nobody looked but `eval`."""
+    (run / "result.json").unlink()
+    events = (run / "events.jsonl").read_text().splitlines(keepends=True)
+    tested = next(number for number, line in enumerate(events) if json.loads(line).get("phase") == "test")
+    (run / "events.jsonl").write_text("".join(events[:tested]))
+    said = " ".join(cli("eval", run).stdout.split())
+    assert "The test split was opened once so far. The more often" in said

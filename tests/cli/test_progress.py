@@ -109,7 +109,7 @@ def test_an_unknown_price_is_said_to_be_unknown(log: tuple[list[str], Lines]) ->
     said, lines = log
     for event in (STARTED, called(1, None), called(1, 1.0), Evaluated(1, "validate", 0, HALF)):
         lines.on_event(event)
-    assert said[0].endswith("cost unknown")
+    assert said[0].endswith("cost ?")
 
 
 def test_lines_fit_80_columns() -> None:
@@ -117,6 +117,8 @@ def test_lines_fit_80_columns() -> None:
     tally = Tally()
     tally.on_event(RunStarted({}, 9000, 900, 900, steps=288))
     tally.usage = Usage(input_tokens=123_456_789, calls=123_456, dollars=123.45)
+    assert len(line_of(step(100), tally)) <= 80
+    tally.usage = Usage(input_tokens=123_456_789, calls=123_456, dollars=None)
     assert len(line_of(step(100), tally)) <= 80
 
 

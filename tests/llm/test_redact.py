@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from textgrad_engine.llm import resolve
+from textgrad_engine.llm.openai import OpenAIModel
 from textgrad_engine.llm.redact import HIDDEN, redacted, secrets_of, without_password
 from textgrad_engine.testing import ScriptedModel
 
@@ -52,6 +53,15 @@ def test_secrets_are_those_of_the_model_and_of_the_environment(monkeypatch):
     assert {"held in here since 2024", "from-the-env-1"} <= set(found)
     assert not {"test", "not-needed", "disabled", "not-a-secret-1"} & set(found)
     assert redacted("held in here since 2024: from-the-env-1.", found) == f"{HIDDEN}: {HIDDEN}."
+
+
+def test_the_keys_of_models_that_a_model_holds_in_a_list_are_known(monkeypatch):
+    """As one of the user's own has, that sends each request to another."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    model = ScriptedModel([])
+    model.others = [OpenAIModel("a", api_key="held-by-a-1"), {"b": OpenAIModel("b", api_key="held-by-b-1")}]
+    model.others.append(model.others)
+    assert {"held-by-a-1", "held-by-b-1"} <= set(secrets_of(resolve(model)))
 
 
 json_values = st.recursive(

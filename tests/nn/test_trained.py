@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextvars
 import copy
+import dataclasses
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -191,3 +194,62 @@ def test_a_run_refuses_what_an_evaluation_tells_of(model: FunctionModel, caplog:
     with trained(program), pytest.raises(DispatchError, match="knows nothing of the run"):
         evaluate(program, ROWS, nn.ExactMatch())
     assert warnings_of(caplog) == []
+
+
+def test_a_call_of_the_program_that_was_under_way_before_is_no_stranger(
+    model: FunctionModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server answers a request while an evaluation begins, and asks a part after that."""
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def wait_and_ask(chat: nn.Module, word: str) -> Any:
+        begun.set()
+        assert goes_on.wait(10)
+        return chat(word=word)
+
+    program = Program(wait_and_ask, model)
+    with ThreadPoolExecutor(1) as server:
+        answer = server.submit(program, word="ant")
+        assert begun.wait(10)
+        with watched(program, "evaluate"):
+            goes_on.set()
+            assert answer.result().data == "ant"
+    assert warnings_of(caplog) == []
+
+
+def test_evaluations_at_once_of_a_pool_are_told_of_once(model: FunctionModel, caplog: pytest.LogCaptureFixture) -> None:
+    program = Program(in_a_pool, model)
+    with watched(program, "evaluate"), watched(program, "evaluate"):
+        program(word="ant")
+    assert len(warnings_of(caplog)) == 1
+
+
+def test_a_program_that_cannot_be_hashed_is_watched_too(model: FunctionModel, caplog: pytest.LogCaptureFixture) -> None:
+    """As a dataclass is."""
+
+    @dataclasses.dataclass
+    class Repeat(nn.Module):
+        model: FunctionModel
+
+        def __post_init__(self) -> None:
+            nn.Module.__init__(self)
+            self.chat = nn.ChatCompletion("{word}", model=self.model)
+
+        def forward(self, word: str) -> Any:
+            return in_a_pool(self.chat, word)
+
+    program = Repeat(model)
+    for _ in range(2):
+        assert evaluate(program, ROWS, nn.ExactMatch()).mean == 0.0
+    assert len(warnings_of(caplog)) == 1
+
+
+def test_a_thread_that_served_an_evaluated_program_does_not_keep_it(model: FunctionModel) -> None:
+    program = Program(in_pmap, model)
+    gone = weakref.ref(program)
+    with ThreadPoolExecutor(1) as server:
+        with watched(program, "evaluate"):
+            server.submit(program, word="ant").result()
+        del program
+        gc.collect()
+        assert gone() is None

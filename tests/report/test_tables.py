@@ -115,6 +115,26 @@ def test_when_nothing_did_better(changed: Any) -> None:
     assert "no change did better" in one_line(same)
 
 
+def test_a_change_that_scored_higher_is_not_said_to_have_done_no_better(result: TrainResult, changed: Any) -> None:
+    """The lines of the steps show its score, and too few examples may be all that was missing."""
+    step = replace(result.steps[0], kept=False, val_mean=0.6, best_val=0.4)
+    same = changed(best=result.seed, best_test=result.seed_test, steps=(step,))
+    assert "the best prompt is the seed prompt: no change did clearly better" in render(same)
+    assert "no change did clearly better" in one_line(same)
+
+
+def test_a_run_that_ended_before_a_change_was_tried_does_not_blame_the_changes(
+    result: TrainResult, changed: Any
+) -> None:
+    """And has no gap where no remarks are."""
+    none = changed(status="interrupted", best=result.seed, best_val=result.seed_val, seed_test=None, best_test=None,
+        comparison=None, compared_on=None, steps=())  # fmt: skip
+    text = render(none)
+    assert "the best prompt is the seed prompt: the run ended before its first step" in " ".join(text.split())
+    assert "\n\n\n" not in text
+    assert one_line(none).endswith("; the run ended before its first step")
+
+
 @pytest.mark.parametrize(("times", "said"), [(1, "1 change did better and was"), (2, "2 changes did better and were")])
 def test_changes_that_did_better_and_were_refused_are_told(
     result: TrainResult, changed: Any, times: int, said: str

@@ -199,9 +199,7 @@ def test_failed_calls_are_recorded_with_their_error(tmp_path: Path, fit: Any) ->
     assert "AuthenticationFailed: no such key" in lines(tmp_path / "run" / "completions.jsonl")[0]["error"]
 
 
-def test_keys_that_an_endpoint_repeats_are_not_among_the_completions(
-    tmp_path: Path, fit: Any, monkeypatch: Any
-) -> None:
+def test_keys_that_an_endpoint_repeats_are_not_written_down(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
     """The program gets the answer as it was; what is only read by people holds no key."""
     monkeypatch.setenv("SOME_API_KEY", "swordfish-42")
     monkeypatch.setenv("OTHER_API_KEY", "ollama")
@@ -209,13 +207,14 @@ def test_keys_that_an_endpoint_repeats_are_not_among_the_completions(
     others = {"backward": {"case_1": {"system": "Shout."}}, "optimizer": {"edits": []}}
     result = fit(RunFolder(tmp_path / "run"), model=lambda request: others.get(request.purpose, said))
     assert result.seed_val.predictions == (said, said)
-    text = (tmp_path / "run" / "completions.jsonl").read_text()
-    assert "ollama says [redacted]" in text
-    assert "swordfish" not in text
+    for name in ("completions.jsonl", "events.jsonl", "result.json"):
+        text = (tmp_path / "run" / name).read_text()
+        assert "ollama says [redacted]" in text
+        assert "swordfish" not in text
 
 
 @pytest.mark.parametrize("stack", ["alone", "as a second model"])
-def test_the_key_of_a_model_is_not_among_the_completions(tmp_path: Path, monkeypatch: Any, stack: str) -> None:
+def test_the_key_of_a_model_is_not_written_down(tmp_path: Path, monkeypatch: Any, stack: str) -> None:
     """Although no variable holds it; a key that is a word stands where an answer has the word."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
@@ -229,9 +228,11 @@ def test_the_key_of_a_model_is_not_among_the_completions(tmp_path: Path, monkeyp
             trainer = tg.Trainer(max_steps=1, run_dir=tmp_path / "run")
             result = trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), rows, rows)
     assert result.seed_val.mean == 1.0
-    text = (tmp_path / "run" / "completions.jsonl").read_text()
-    assert "local says [redacted]" in text
-    assert "swordfish" not in text
+    assert result.seed_val.predictions == ("local says swordfish-42",)
+    for name in ("completions.jsonl", "events.jsonl", "result.json"):
+        text = (tmp_path / "run" / name).read_text()
+        assert "local says [redacted]" in text
+        assert "swordfish" not in text
 
 
 def test_an_error_that_ends_a_run_is_its_last_event(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from textgrad_engine.optim.search.race import RaceRecord
@@ -59,3 +60,5 @@ def test_a_notebook_shows_it_in_a_line(world: Any, rows: Any) -> None:
     assert "val 0.000 -> 1.000" in repr(result)
     assert "\n" not in repr(result)
     assert len(repr(result)) < 300
+    assert str(replace(result, steps=result.steps[:1])).startswith("finished after 1 step; ")
+    assert str(replace(result, steps=())).startswith("finished after 0 steps; ")

@@ -25,7 +25,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.report.view import lost, size
-from textgrad_engine.report.words import count, duration, interval, money, plural, score
+from textgrad_engine.report.words import cost, count, duration, interval, plural, score
 from textgrad_engine.store import Run, append_evaluation, read_run
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.evaluator import attempt
@@ -207,7 +207,7 @@ def _shared(entry: Mapping[str, Any], splits: Collection[str], whose: str) -> st
 
 
 def _used(used: Usage) -> str:
-    return f"{plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}"
+    return f"{plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {cost(used.dollars)}"
 
 
 def _spread(evaluation: Evaluation) -> Iterator[str]:
@@ -223,9 +223,10 @@ def _remarks(entry: dict[str, Any], evaluation: Evaluation, openings: int | None
     if evaluation.unanswered:
         remarks.append(lost(evaluation))
     if openings is not None:
+        times = "once so far" if openings == 1 else f"{openings} times so far, by the run and by eval"
         remarks.append(
-            f"The test split was opened {plural(openings, 'time')} so far, by the run and by eval. The more often one "
-            "looks at it and then chooses, the more its score flatters."
+            f"The test split was opened {times}. The more often one looks at it and then chooses, the more its score "
+            "flatters."
         )
     if entry["prompt"] != "seed" and (worked := _shared(entry, ("train", "val"), "its")):
         remarks.append(f"The run worked with {worked}, so this score flatters the prompt.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.cli.output import FINISHING, STOPPING, complain
 from textgrad_engine.cli.tally import Tally, line_of
-from textgrad_engine.report.words import count, duration, money, plural, short
+from textgrad_engine.report.words import cost, count, duration, plural, short
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
@@ -180,7 +180,7 @@ class Bars:
         if tally.best is not None:
             parts.append(f"best {tally.best:.3f}")
         parts += [f"{count(used.calls)} calls", f"{short(used.total_tokens)} tokens"]
-        parts.append("cost unknown" if used.dollars is None else money(used.dollars))
+        parts.append(cost(used.dollars))
         left = tally.left
         parts.append(f"{duration(tally.seconds)} so far" if left is None else f"about {duration(left)} left")
         return ", ".join(parts)

@@ -34,7 +34,7 @@ from textgrad_engine.llm import Model
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
-from textgrad_engine.report.words import money, plural
+from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import Run, RunFolder, read_run
 from textgrad_engine.train import Guards, Trainer, TrainResult
 
@@ -151,7 +151,7 @@ def end(
         write(json.dumps({"run": str(path), **report.as_json(result), **also}, ensure_ascii=False, indent=2))
     elif quiet:
         total = result.total
-        write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {money(total.dollars)}")
+        write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
     else:
         remark = "" if way.feedback else runs.CONTROL
         write("\n" + report.render(result, title=str(path), remark=remark, width=width(), color=colors()))

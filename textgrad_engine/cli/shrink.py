@@ -20,7 +20,7 @@ from textgrad_engine.errors import CallCancelled, RunError, Stopped
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.shrunk import render_shrunk
-from textgrad_engine.report.words import money, plural, score
+from textgrad_engine.report.words import cost, plural, score
 from textgrad_engine.store import Run, check_shrunk, read_run, write_shrunk
 from textgrad_engine.train import ShrinkResult
 from textgrad_engine.train import shrink as shortened
@@ -144,5 +144,5 @@ def _document(result: ShrinkResult, seconds: float) -> dict[str, Any]:
 def _in_short(result: ShrinkResult) -> str:
     before, after = result.tokens
     scores = f"val {score(result.before_val.mean)} -> {score(result.after_val.mean)}"
-    used = f"{plural(result.usage.calls, 'call')}, {money(result.usage.dollars)}"
+    used = f"{plural(result.usage.calls, 'call')}, {cost(result.usage.dollars)}"
     return f"{before} -> {after} tokens; {scores}; {used}"

@@ -92,10 +92,10 @@ class Tally:
     def spent(self) -> str:
         """Calls, tokens and cost in words."""
         used = self.usage
-        cost = "cost unknown" if used.dollars is None else money(used.dollars)
+        spent = "cost ?" if used.dollars is None else money(used.dollars)  # a line has 80 columns
         if used.dollars is not None and used.dollars >= 100:
-            cost = f"${used.dollars:,.0f}"  # a line has 80 columns
-        return f"{short(used.calls)} calls  {short(used.total_tokens)} tok  {cost}"
+            spent = f"${used.dollars:,.0f}"
+        return f"{short(used.calls)} calls  {short(used.total_tokens)} tok  {spent}"
 
 
 def line_of(event: Event, tally: Tally) -> str:

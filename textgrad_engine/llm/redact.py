@@ -118,12 +118,18 @@ def secrets_of(model: Model) -> list[str]:
 def keys_of(model: Model) -> tuple[SecretStr, ...]:
     """What a model holds as a `SecretStr`, and what the models hold that it is made of."""
     found: list[SecretStr] = []
-    waiting, seen = [model], {id(model)}
+    waiting: list[Any] = [model]
+    seen = {id(model)}
     while waiting:
-        for part in getattr(waiting.pop(), "__dict__", {}).values():
+        each = waiting.pop()
+        if isinstance(each, Mapping | list | tuple):
+            parts = tuple(each.values() if isinstance(each, Mapping) else each)
+        else:
+            parts = tuple(getattr(each, "__dict__", {}).values())
+        for part in parts:
             if isinstance(part, SecretStr):
                 found.append(part)
-            elif hasattr(part, "complete") and id(part) not in seen:
+            elif id(part) not in seen and (isinstance(part, Mapping | list | tuple) or hasattr(part, "complete")):
                 seen.add(id(part))
                 waiting.append(part)
     return tuple(found)

@@ -154,7 +154,10 @@ async def unless_stopped(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _stopped() -> Stopped:
-    error = Stopped("the run was stopped, so this request was not sent; what was in flight could finish")
+    error = Stopped(
+        "what asked for this was stopped, by Ctrl-C or an error, so the request was not sent; what was in flight could "
+        "finish"
+    )
     error.sent = False
     return error
 

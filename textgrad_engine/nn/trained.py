@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextvars import ContextVar
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from textgrad_engine.errors import DispatchError
 
@@ -45,7 +47,7 @@ _T = TypeVar("_T")
 
 _lock = threading.Lock()
 _known: ContextVar[tuple[object, ...]] = ContextVar("textgrad_engine_known_runs", default=())
-_told: WeakSet[Module] = WeakSet()
+_told: WeakValueDictionary[int, Module] = WeakValueDictionary()  # by id, as a program need not be hashable
 _log = logging.getLogger("textgrad_engine.nn.trained")
 
 
@@ -53,12 +55,12 @@ class Watch:
     """The calls of a program's parts that were made where nobody knows of what is done with the program.
 
     Attributes:
-        program: the program.
+        program: the program; None when nobody watches any more, as a thread may know of this for long.
         strangers: how many there were, by the part's class.
     """
 
     def __init__(self, program: Module) -> None:
-        self.program = program
+        self.program: Module | None = program
         self.strangers: Counter[str] = Counter()
 
 
@@ -78,7 +80,7 @@ def watched(program: Any, call: str) -> Iterator[None]:
         call: what is done with it, such as ``"evaluate"``.
     """
     refused = _is_known(TRAINED.get(id(program), ()))  # by a run, so that there is nothing to tell
-    if refused or not hasattr(program, "_with_parameters") or program in _told:
+    if refused or not hasattr(program, "_with_parameters") or _told.get(id(program)) is program:
         yield
         return
     watch = Watch(program)
@@ -86,8 +88,9 @@ def watched(program: Any, call: str) -> Iterator[None]:
         with _entered(WATCHED, program, watch):
             yield
     finally:
-        if watch.strangers:
-            _told.add(program)
+        watch.program = None
+        if watch.strangers and _told.get(id(program)) is not program:
+            _told[id(program)] = program
             parts = ", ".join(f"{name}: {count}" for name, count in sorted(watch.strangers.items()))
             _log.warning(
                 "%s(%s): parts of the program were called in threads that know nothing of it (%s). If the program asks "
@@ -140,11 +143,22 @@ def notice(module: Module, watches: tuple[Watch, ...]) -> None:
     """Take note of a call from where none of those who watch is known."""
     if not watches or _is_known(watches):
         return
-    own = [watch for watch in watches if watch.program is module]
-    if own:  # somebody else uses the program as a whole: from here on its parts are called by it, and this is known
+    # Somebody else uses the program as a whole: from here on its parts are called by it, and this is known.
+    own = [each for each in watches if each.program is module] or [each for each in watches if _calls(each.program)]
+    if own:
         with _lock:
             live = {each for entries in (*TRAINED.values(), *WATCHED.values()) for each in entries}
         _known.set((*[each for each in _known.get() if each in live], *own))
         return
     for watch in watches:
         watch.strangers[type(module).__name__] += 1
+
+
+def _calls(program: Module | None) -> bool:
+    """Whether this thread is in a call of the program, such as one that began before it was watched."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "__call__" and frame.f_locals.get("self") is program is not None:
+            return True
+        frame = frame.f_back
+    return False

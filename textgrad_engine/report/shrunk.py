@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.report.printing import hanging, indented, padded, printed, styled
 from textgrad_engine.report.view import said
-from textgrad_engine.report.words import count, interval, money, plural, score
+from textgrad_engine.report.words import cost, count, interval, plural, score
 from textgrad_engine.train import ShrinkResult
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
         color: with the terminal's codes for colors.
     """
     used = result.usage
-    spent = f"{plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}"
+    spent = f"{plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {cost(used.dollars)}"
     why = {"finished": "", "tries": "no more were allowed", "budget": "the budget was spent"}[result.ended]
     ended = f"; {why}, so not every line was tried" if why else ""
     parts: list[RenderableType] = [

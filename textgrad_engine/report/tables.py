@@ -11,7 +11,7 @@ from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage
 from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
-from textgrad_engine.report.words import count, duration, money, plural, score, short
+from textgrad_engine.report.words import cost, count, duration, money, plural, score, short
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import StepEnded
 
@@ -51,8 +51,9 @@ def render(
     view = view_of(result, openings)
     ended = f"{view.headline}; {remark}" if remark else view.headline
     parts: list[RenderableType] = [*_headline(title, ended), "", _scores(view), ""]
-    parts += [indented(note, 2, "dim") for note in view.notes]
-    parts += ["", _usage(view), ""]
+    if view.notes:
+        parts += [*(indented(note, 2, "dim") for note in view.notes), ""]
+    parts += [_usage(view), ""]
     if len(result.front) > 1:
         parts += [*_front(result), ""]
     if view.controls and result.controls is not None:
@@ -89,7 +90,7 @@ def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: boo
         parts += [_steps(run), ""]
     parts.append(
         indented(
-            f"On record: {plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {money(used.dollars)}.", 2
+            f"On record: {plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {cost(used.dollars)}.", 2
         )
     )
     if remark:

@@ -218,8 +218,11 @@ def none_kept(result: TrainResult) -> str:
         for step in result.steps
         if step.race is not None and step.race.outcome == "better" and step.why.startswith("refused: ")
     ]
+    if not result.steps:
+        return "the run ended before its first step"
     if not refused:
-        return "no change did better"
+        higher = any(step.val_mean is not None and step.val_mean > step.best_val for step in result.steps)
+        return "no change did clearly better" if higher else "no change did better"
     were = "was" if len(refused) == 1 else "were"
     first = f"{'first: ' if len(refused) > 1 else ''}{refused[0].removeprefix('refused: ')}"
     return f"{plural(len(refused), 'change')} did better and {were} refused by the guards ({first})"

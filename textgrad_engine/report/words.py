@@ -7,6 +7,7 @@ import re
 
 __all__ = [
     "NOT_MEASURED",
+    "cost",
     "count",
     "duration",
     "in_order",
@@ -112,6 +113,16 @@ def money(dollars: float | None) -> str:
     if dollars and abs(dollars) < 0.01:
         return f"${dollars:.5f}" if dollars >= 0.00001 else "under $0.00001"
     return f"${dollars:,.2f}"
+
+
+def cost(dollars: float | None) -> str:
+    """`money` in a sentence, where "unknown" alone would not say what is.
+
+    Example:
+        >>> cost(1.234), cost(None)
+        ('$1.23', 'cost unknown')
+    """
+    return "cost unknown" if dollars is None else money(dollars)
 
 
 def duration(seconds: float) -> str:

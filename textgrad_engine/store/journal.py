@@ -154,14 +154,28 @@ class RunFolder:
         place = self._places.get(event.phase, Place(event.phase))
         entry = completion_to_json(event, place)
         line = dumps(entry)
-        own = secrets_among(key.get_secret_value() for key in event.record.keys)
-        if any(dumps(secret)[1:-1] in line for secret in own) or any(secret in line for secret in self._encoded):
-            kept = redacted(entry, secrets_among((*own, *self._secrets)))
+        self._learn(secrets_among(key.get_secret_value() for key in event.record.keys))
+        if self._tells(line):
+            kept = redacted(entry, self._secrets)
             if kept["request"] != entry["request"]:
                 kept["asked"] = digest({"purpose": entry["purpose"], **entry["request"]})
             line = dumps(kept)
         with self._write:
             self._completions.append(line)
+
+    def _learn(self, secrets: list[str]) -> None:
+        """Know the keys of a model that was asked from now on; what came of its answers is written later."""
+        if not set(secrets) <= set(self._secrets):
+            with self._write:
+                self._secrets = secrets_among((*secrets, *self._secrets))
+                self._encoded = [dumps(secret)[1:-1] for secret in self._secrets]
+
+    def _tells(self, text: bytes) -> bool:
+        return any(secret in text for secret in self._encoded)
+
+    def _without_secrets(self, entry: dict[str, Any], indent: int | None = None) -> bytes:
+        text = dumps(entry, indent=indent)
+        return dumps(redacted(entry, self._secrets), indent=indent) if self._tells(text) else text
 
     def _on_other(self, event: Event) -> None:
         if isinstance(event, RunStarted):
@@ -182,14 +196,15 @@ class RunFolder:
         elif isinstance(event, RunEnded):
             self._finish(event)
         else:
-            self._events.append(dumps(event_to_json(event, time.time())))
+            self._events.append(self._without_secrets(event_to_json(event, time.time())))
 
     def _finish(self, event: RunEnded) -> None:
         changed = {name: text for name, text in event.result.best.items() if self._best.get(name) != text}
         self._best |= changed
         self._write_texts("best", changed)
-        self._events.append(dumps(event_to_json(event, time.time())))
-        write_atomically(self._home / "result.json", dumps(result_to_json(event.result), indent=1) + b"\n")
+        self._events.append(self._without_secrets(event_to_json(event, time.time())))
+        found = self._without_secrets(result_to_json(event.result), indent=1)
+        write_atomically(self._home / "result.json", found + b"\n")
         with self._write:  # last, as it takes the space of a second file of them
             self._completions.sort()
         if self.earlier is not None:

@@ -6,9 +6,12 @@ import contextlib
 import copy
 import functools
 import hashlib
+import json
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, TypeAlias
@@ -132,7 +135,7 @@ class Objective:
                 (name, *read(row, name)) for row, name in zip(held, ids_of(rows))
             ]
             for row in held:
-                digest.update(repr(row).encode("utf-8", "backslashreplace"))
+                digest.update(_written(row).encode("utf-8", "backslashreplace"))
         self.digest = digest.hexdigest()
         proven = train if val is None else val
         self._guarded = None if guards is None else guards.on(proven, self.scale)
@@ -575,3 +578,19 @@ def note_lost(problems: list[str], node: Node, error: BaseException) -> bool:
         return True
     problems.append(f"no feedback from {node.name()}: {type(error).__name__}: {error}")
     return True
+
+
+def _written(row: dict[str, Any]) -> str:
+    """An example's content, as it is written in every process and of every copy: no addresses, and sets in order."""
+    try:
+        text = json.dumps(row, default=_plain)
+    except (TypeError, ValueError):  # of names that are no text, and of what holds itself
+        text = repr(row)
+    return _ADDRESS.sub("", text)
+
+
+def _plain(value: Any) -> Any:
+    return sorted(map(repr, value)) if isinstance(value, AbstractSet) else repr(value)
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

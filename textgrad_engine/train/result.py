@@ -75,7 +75,7 @@ class TrainResult:
         return sum(step.val_mean is not None or step.race is not None for step in self.steps)
 
     def __str__(self) -> str:
-        parts = [f"{self.status} after {len(self.steps)} steps"]
+        parts = [f"{self.status} after {len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"]
         for name, seed, best in (("val", self.seed_val, self.best_val), ("test", self.seed_test, self.best_test)):
             if seed is not None and best is not None:
                 parts.append(f"{name} {seed.mean:.3f} -> {best.mean:.3f}")
