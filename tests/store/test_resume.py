@@ -444,6 +444,55 @@ def test_a_run_cut_in_its_first_validation_is_told_from_one_that_has_changed(tmp
     assert fit(RunFolder(path, resume=True)).status == "finished"
 
 
+def test_a_run_that_was_refused_late_is_refused_again(tmp_path: Path, fit: Any) -> None:
+    """The first example was not on record, so it was asked; that makes no other request known."""
+    path = tmp_path / "run"
+    assert killed(fit, Mortal(path, 5), concurrency=1)  # RunStarted, PhaseStarted, one completion and its unit
+    text = (path / "completions.jsonl").read_text(encoding="utf-8")
+    (path / "completions.jsonl").write_text(text.replace('"four"', '"five"'), encoding="utf-8")
+    asked = Counting()
+    for _ in range(2):
+        with pytest.raises(RunError, match="example 'five'; the nearest is line 1"):
+            fit(RunFolder(path, resume=True), model=asked, prompt="Repeat it.", concurrency=1)
+        assert asked.asked == 1
+
+
+def test_inside_a_replay_nothing_is_asked_of_a_model(tmp_path: Path, fit: Any) -> None:
+    """What is not in the folder is in the cassette."""
+    path, asked = tmp_path / "run", Counting()
+    with tg.llm.record(tmp_path / "cassette.jsonl"):
+        whole = fit(None)
+    cut_by_budget(fit, path, 8)
+    with tg.llm.replay(tmp_path / "cassette.jsonl"):
+        result = fit(RunFolder(path, resume=True), model=asked)
+    assert (result.status, result.total.calls, asked.asked) == ("finished", whole.total.calls, 0)
+
+
+@pytest.mark.parametrize("left", [(".lock",), (".lock", "completions.jsonl"), ("completions.jsonl",)])
+@pytest.mark.parametrize("resume", [True, False])
+def test_killed_before_there_was_a_run_one_is_begun(
+    tmp_path: Path, fit: Any, left: tuple[str, ...], resume: bool
+) -> None:
+    """A script that is started again has nothing to be cleared away."""
+    for name in left:
+        (tmp_path / name).touch()
+    assert fit(RunFolder(tmp_path, resume=resume)).status == "finished"
+
+
+def test_there_is_a_run_only_when_all_of_its_files_are_there(tmp_path: Path, monkeypatch: Any) -> None:
+    """Else one that was killed between the first two of them could not be gone on with."""
+    made: list[str] = []
+    real = os.open
+
+    def opened(path: Any, *rest: Any) -> int:
+        made.append(Path(path).name)
+        return real(path, *rest)
+
+    monkeypatch.setattr(os, "open", opened)
+    RunFolder(tmp_path / "run")
+    assert made == [".lock", "completions.jsonl", "events.jsonl"]
+
+
 def test_the_same_look_at_the_test_set_is_one_and_another_is_two(tmp_path: Path, fit: Any) -> None:
     """Texts that differ were chosen by somebody who may have seen what the others scored."""
 

@@ -19,7 +19,7 @@ from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.store.files import write_atomically
-from textgrad_engine.store.lock import Lock
+from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import read_run
 from textgrad_engine.store.records import (
     FORMAT,
@@ -112,7 +112,7 @@ class RunFolder:
 
     def _begin(self, resume: bool, anyway: bool) -> None:
         """Take the folder, and open the journal; that of before is put aside."""
-        found = any(self.path.iterdir())
+        found = not _is_bare(self.path)
         if found and not resume:
             raise _in_use(self.path)
         self._lock = Lock(self._home)
@@ -124,8 +124,8 @@ class RunFolder:
             except BaseException:
                 self._lock.release()
                 raise
+        self._completions = _Lines(self._home / "completions.jsonl", new=False)  # with an events.jsonl, there is a run
         self._events = _Lines(self._home / "events.jsonl", new=self.earlier is None)
-        self._completions = _Lines(self._home / "completions.jsonl")
 
     def on_end(self) -> None:
         """Let go of the folder; answers that come later are still written down."""
@@ -149,7 +149,7 @@ class RunFolder:
 
     def _on_call(self, event: CallEnded) -> None:
         error = event.record.error
-        if isinstance(error, Stopped | BudgetExceeded) and usage_of(error) is None:
+        if isinstance(error, Stopped | BudgetExceeded | RunError) and usage_of(error) is None:
             return  # it was never sent
         place = self._places.get(event.phase, Place(event.phase))
         entry = completion_to_json(event, place)
@@ -210,6 +210,13 @@ class RunFolder:
             write_atomically(self._home / folder / f"{file_name(name)}.txt", content)
             if folder == "best" and len(self._best) == 1:
                 write_atomically(self._home / "best_prompt.txt", content)
+
+
+def _is_bare(folder: Path) -> bool:
+    """Whether a folder holds nothing, or what a process leaves that was killed before it had begun a run."""
+    left = {file.name: file for file in folder.iterdir() if file.name != LOCK}
+    completions = left.pop("completions.jsonl", None)
+    return not left and (completions is None or completions.stat().st_size == 0)
 
 
 class _Lines:
