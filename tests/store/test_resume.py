@@ -19,7 +19,7 @@ import textgrad_engine as tg
 from textgrad_engine.errors import ConnectionFailed, RunError, TruncatedResponse
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.lines import append_line
-from textgrad_engine.store import RunFolder, read_run
+from textgrad_engine.store import RunFolder, files, read_run
 from textgrad_engine.store.paid import numbers_aside, paid_for
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.events import CallEnded, RunEnded, StepEnded
@@ -169,6 +169,32 @@ def test_killed_while_it_puts_files_aside_it_resumes(tmp_path: Path, fit: Any, m
         if operations.done < number:
             break
     assert number > 6
+
+
+@pytest.mark.parametrize("which", ["events-1.jsonl", "events.jsonl", "config.json"])
+def test_a_disk_that_is_full_at_the_beginning_leaves_the_run_as_it_was(
+    tmp_path: Path, fit: Any, monkeypatch: Any, which: str
+) -> None:
+    """Its result is still there to be shown, and a full disk takes no file of what it had."""
+    path = tmp_path / "run"
+    with tg.budget(calls=12):
+        fit(RunFolder(path, config={"a": 1}))
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    real = files.write_atomically
+
+    def full(file: Path, content: Any) -> None:
+        if file.name == which:
+            raise OSError(28, "No space left on device", str(file))
+        real(file, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("textgrad_engine.store.resume.write_atomically", full)
+        patch.setattr("textgrad_engine.store.journal.write_atomically", full)
+        for _ in range(2):
+            with pytest.raises(RunError, match="no space left on device; the run is as it was, so resume it when"):
+                RunFolder(path, config={"a": 2}, resume=True)
+            assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+    assert fit(RunFolder(path, resume=True)).status == "finished"
 
 
 def test_killed_when_it_has_ended_nothing_is_lost(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
@@ -490,7 +516,7 @@ def test_there_is_a_run_only_when_all_of_its_files_are_there(tmp_path: Path, mon
 
     monkeypatch.setattr(os, "open", opened)
     RunFolder(tmp_path / "run")
-    assert made == [".lock", "completions.jsonl", "events.jsonl"]
+    assert made[-2:] == ["completions.jsonl", "events.jsonl"]
 
 
 def test_the_same_look_at_the_test_set_is_one_and_another_is_two(tmp_path: Path, fit: Any) -> None:

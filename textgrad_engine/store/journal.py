@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -100,32 +101,37 @@ class RunFolder:
         self._undone = False
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._begin(resume, anyway)
-            if config is not None:
-                write_atomically(self.path / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
+            self._begin(config, resume, anyway)
         except FileExistsError:
             if not self.path.is_dir():
                 raise RunError(f"{self.path}: this is a file, and a run is a folder; name another place") from None
             raise _in_use(self.path) from None
         except OSError as error:
-            raise RunError(f"{_unwritable(error, self.path)}; name another place") from None
+            begun = resume and (self._home / "events.jsonl").is_file()
+            repair = "the run is as it was, so resume it when that is mended" if begun else "name another place"
+            raise RunError(f"{_unwritable(error, self.path)}; {repair}") from None
 
-    def _begin(self, resume: bool, anyway: bool) -> None:
-        """Take the folder, and open the journal; that of before is put aside."""
+    def _begin(self, config: Mapping[str, Any] | None, resume: bool, anyway: bool) -> None:
+        """Take the folder, and open the journal; that of before is put aside, or left as it is where that fails."""
         found = not _is_bare(self.path)
         if found and not resume:
             raise _in_use(self.path)
         self._lock = Lock(self._home)
-        if found:
-            try:
+        try:
+            if found:
                 check_resumable(self.path)
                 self.earlier = Earlier(self._home, anyway=anyway)
                 self.earlier.put_aside()
-            except BaseException:
-                self._lock.release()
-                raise
-        self._completions = _Lines(self._home / "completions.jsonl", new=False)  # with an events.jsonl, there is a run
-        self._events = _Lines(self._home / "events.jsonl", new=self.earlier is None)
+            self._completions = _Lines(self._home / "completions.jsonl", new=False)
+            self._events = _Lines(self._home / "events.jsonl", new=self.earlier is None)  # from now on there is a run
+            if config is not None:
+                write_atomically(self._home / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
+        except BaseException:
+            if self.earlier is not None:
+                with contextlib.suppress(OSError):
+                    self.earlier.undo()
+            self._lock.release()
+            raise
 
     def on_end(self) -> None:
         """Let go of the folder; answers that come later are still written down."""
