@@ -559,6 +559,15 @@ def test_requests_with_a_secret_are_found_again(tmp_path: Path, fit: Any, monkey
     assert "swordfish" not in (tmp_path / "run" / "completions.jsonl").read_text(encoding="utf-8")
 
 
+def test_cut_when_it_was_to_begin_anew_its_texts_are_known(tmp_path: Path, fit: Any) -> None:
+    """The command line puts them into the program, which may have other ones by now."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    seed = read_run(path).seed
+    RunFolder(path, resume=True)._lock.forget()  # and no more
+    assert read_run(path).seed == seed == {"system": "Repeat."}
+
+
 def test_the_trainer_resumes_by_itself(tmp_path: Path, fit: Any) -> None:
     """The script that began the run goes on with it; where there is none, it begins."""
     path = tmp_path / "run"
