@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine import nn, optim
 from textgrad_engine.errors import ConnectionFailed, RunError, TruncatedResponse
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.lines import append_line
@@ -24,7 +25,7 @@ from textgrad_engine.store.paid import numbers_aside, paid_for
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.events import CallEnded, RunEnded, StepEnded
 
-from .conftest import answer
+from .conftest import ROWS, answer
 
 
 def timeless(path: Path) -> dict[str, str]:
@@ -432,6 +433,43 @@ def test_a_run_that_asks_for_something_else_is_refused_before_it_pays(tmp_path: 
     assert said.count("\n+ ") == 1  # it is compared with the request for the same example
     assert "Put back what was changed" in said
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
+class Forgiving(nn.Module):
+    """A program that goes on with a word of its own where it gets no answer."""
+
+    def __init__(self, prompt: str) -> None:
+        super().__init__()
+        self.prompt = nn.Parameter(prompt, role="system prompt")
+        self.chat = nn.ChatCompletion("{word}", system=self.prompt)
+
+    def forward(self, word: str) -> Any:
+        said = self.chat(word=word)
+        try:
+            said.data  # noqa: B018
+        except Exception:
+            return tg.Variable("none", role="fallback")
+        return said
+
+
+def test_a_program_that_takes_no_answer_for_one_is_refused_as_well(tmp_path: Path) -> None:
+    """Its seed prompt would be given the score of no answers, and all that comes after be paid for again."""
+    path, asked = tmp_path / "run", Counting()
+
+    def fit(prompt: str, **settings: Any) -> Any:
+        program = Forgiving(prompt)
+        with tg.use_models(forward=FunctionModel(asked)):
+            return tg.Trainer(max_steps=1, batch_size=2, run_dir=path, **settings).fit(
+                program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:3], ROWS[3:5], ROWS[5:]
+            )
+
+    with tg.budget(calls=4):
+        assert fit("Repeat.").status == "budget"
+    before, asked.asked = timeless(path), 0
+    with pytest.raises(RunError, match="validating the seed texts asks for something else than was recorded"):
+        fit("Repeat it.", resume=True)
+    assert asked.asked == 0
+    assert timeless(path) == before
 
 
 def test_anyway_it_goes_on_and_keeps_what_it_does_not_need(tmp_path: Path, fit: Any) -> None:

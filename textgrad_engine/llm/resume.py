@@ -94,7 +94,13 @@ class Resumption:
             yield
 
     def validation_ended(self) -> None:
-        """The seed texts are validated, and from now on anything may be asked."""
+        """The seed texts are validated, and from now on anything may be asked.
+
+        Raises:
+            RunError: something else was asked, and the program went on without an answer.
+        """
+        if self.problem:
+            raise self._refusal()
         self._watching = False
 
     @property
@@ -190,11 +196,14 @@ class Resumption:
                 if recorded:
                     self.problem = _unlike(entry, equal, [each for each in recorded if each.request is not None])
         if self.problem:
-            raise RunError(
-                "validating the seed texts asks for something else than was recorded, so what was paid for would be "
-                f"paid for again: {self.problem}\nPut back what was changed since: the program, the metric, the "
-                "prompts, or the version of textgrad_engine"
-            )
+            raise self._refusal()
+
+    def _refusal(self) -> RunError:
+        return RunError(
+            "validating the seed texts asks for something else than was recorded, so what was paid for would be "
+            f"paid for again: {self.problem}\nPut back what was changed since: the program, the metric, the "
+            "prompts, or the version of textgrad_engine"
+        )
 
     async def _wait_for(self, others: tuple[str, str]) -> None:
         """Wait a moment: for the first requests of all examples, then for what else is on record of this one.
