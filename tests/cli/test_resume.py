@@ -297,6 +297,20 @@ def test_data_that_is_gone_is_named(cli: Any, cut: Path, tmp_path: Path) -> None
     assert timeless(cut) == before
 
 
+def test_a_run_folder_that_was_moved_away_from_its_data_says_so(cli: Any, cut: Path, tmp_path: Path) -> None:
+    """The config is not there, so no line of it can be to blame; moved together, they go on."""
+    (tmp_path / "else").mkdir()
+    moved = shutil.copytree(cut, tmp_path / "else" / "run")
+    before = timeless(moved)
+    result = cli("resume", moved)
+    assert result.exit_code == 2
+    assert f"lay in {tmp_path / 'else' / 'small'}, as seen from the run folder" in result.stderr
+    assert "put the run folder back where it was" in result.stderr
+    assert timeless(moved) == before
+    shutil.copytree(tmp_path / "small", tmp_path / "else" / "small")
+    assert cli("resume", moved, "--quiet").exit_code == 0
+
+
 PROGRAM = """\
 from textgrad_engine import nn
 class Sorter(nn.Module):

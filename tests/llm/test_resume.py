@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -174,6 +175,39 @@ def test_other_requests_in_the_beginning_are_refused(run: Any, ask: Any, which: 
             RunError, match=rf"example '{example}'; the nearest is line 1, and differs so:(.|\n)*-.*old"
         ):
             run(main())
+    assert player.asked == 0
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not on record waits a moment only."""
+    monkeypatch.setattr("textgrad_engine.llm.resume._PATIENCE", 0.1)
+
+
+def test_what_is_asked_at_once_may_be_on_record_in_part(run: Any, ask: Any) -> None:
+    """A program with two prompts side by side was cut between their answers, and nothing has changed."""
+    player = resumption(recorded(ask("right"), "old", example="a"), validated=False)
+
+    async def main() -> list[str]:
+        with call_key_scope("a"):
+            return await asyncio.gather(said(player, ask("left")), said(player, ask("right")))
+
+    assert run(main()) == ["new", "old"]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_nothing_is_asked_while_another_example_is_in_doubt(run: Any, ask: Any) -> None:
+    """The first example was not answered when the run was cut; the second tells that the prompt was changed."""
+    player = resumption(recorded(ask("old"), "x", example="b"), validated=False)
+
+    async def one(example: str) -> str:
+        with call_key_scope(example):
+            return await said(player, ask("changed"))
+
+    async def main() -> list[Any]:
+        return await asyncio.gather(*map(one, "abc"), return_exceptions=True)
+
+    assert [type(each) for each in run(main())] == [RunError] * 3
     assert player.asked == 0
 
 

@@ -189,6 +189,15 @@ def test_each_opening_of_the_test_set_is_told(changed: Any) -> None:
     assert "The test set was" not in render(untested)
 
 
+def test_an_opening_before_a_run_was_resumed_is_not_put_down_to_controls(changed: Any) -> None:
+    """There were none, and what was seen then may have chosen how the run went on."""
+    text = " ".join(render(changed(openings=2)).split())
+    assert "The test set was opened 2 times, by the run before it was resumed and at its end. The more often" in text
+    text = " ".join(render(changed(openings=2), openings=3).split())
+    assert "opened 3 times, by the run before it was resumed, at its end, and by evaluations since." in text
+    assert "controls" not in text
+
+
 def test_overlapping_splits_are_told(changed: Any) -> None:
     """What the run warned of at its beginning is not forgotten at its end."""
     said = "1 of 20 test examples are in train, too (1 exactly): test example 't1' is train example 'ant'"

@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.store import lock as locks
 from textgrad_engine.store.lock import Lock, is_locked
 
 HOLDING = """
@@ -91,3 +93,48 @@ def test_a_file_that_its_holder_removed_is_not_taken_for_the_lock(
     assert len(opened) == 2
     assert is_locked(tmp_path)
     second.release()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no shared locks")
+def test_who_only_looks_keeps_nobody_from_writing_or_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show` and `report` look at a killed run at any time, also while `resume` takes it."""
+    (tmp_path / ".lock").write_text("1")  # of a killed process
+    looking, looked, real = threading.Event(), threading.Event(), os.close
+
+    def late(fd: int) -> None:
+        looking.set()
+        looked.wait(10)
+        real(fd)
+
+    def look() -> None:
+        seen.append(is_locked(tmp_path))
+
+    seen: list[bool] = []
+    monkeypatch.setattr(locks.os, "close", late)  # type: ignore[attr-defined]
+    thread = threading.Thread(target=look)
+    thread.start()
+    assert looking.wait(10)
+    monkeypatch.undo()
+    assert not is_locked(tmp_path)
+    threading.Timer(0.05, looked.set).start()
+    Lock(tmp_path).release()
+    thread.join()
+    assert seen == [False]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no file that is only read")
+def test_whether_a_run_goes_on_is_seen_by_those_who_may_only_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of a colleague is not said to be killed."""
+    real = os.open
+
+    def read_only(path: str, flags: int, *rest: int) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path, flags, *rest)
+
+    lock = Lock(tmp_path)
+    monkeypatch.setattr(locks.os, "open", read_only)  # type: ignore[attr-defined]
+    assert is_locked(tmp_path)
+    lock.release()

@@ -16,15 +16,16 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine import nn, optim
 from textgrad_engine.errors import ConnectionFailed, RunError, TruncatedResponse
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.lines import append_line
-from textgrad_engine.store import RunFolder, read_run
+from textgrad_engine.store import RunFolder, files, read_run
 from textgrad_engine.store.paid import numbers_aside, paid_for
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.events import CallEnded, RunEnded, StepEnded
 
-from .conftest import answer
+from .conftest import ROWS, answer
 
 
 def timeless(path: Path) -> dict[str, str]:
@@ -169,6 +170,32 @@ def test_killed_while_it_puts_files_aside_it_resumes(tmp_path: Path, fit: Any, m
         if operations.done < number:
             break
     assert number > 6
+
+
+@pytest.mark.parametrize("which", ["events-1.jsonl", "events.jsonl", "config.json"])
+def test_a_disk_that_is_full_at_the_beginning_leaves_the_run_as_it_was(
+    tmp_path: Path, fit: Any, monkeypatch: Any, which: str
+) -> None:
+    """Its result is still there to be shown, and a full disk takes no file of what it had."""
+    path = tmp_path / "run"
+    with tg.budget(calls=12):
+        fit(RunFolder(path, config={"a": 1}))
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    real = files.write_atomically
+
+    def full(file: Path, content: Any) -> None:
+        if file.name == which:
+            raise OSError(28, "No space left on device", str(file))
+        real(file, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("textgrad_engine.store.resume.write_atomically", full)
+        patch.setattr("textgrad_engine.store.journal.write_atomically", full)
+        for _ in range(2):
+            with pytest.raises(RunError, match="no space left on device; the run is as it was, so resume it when"):
+                RunFolder(path, config={"a": 2}, resume=True)
+            assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+    assert fit(RunFolder(path, resume=True)).status == "finished"
 
 
 def test_killed_when_it_has_ended_nothing_is_lost(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
@@ -408,6 +435,43 @@ def test_a_run_that_asks_for_something_else_is_refused_before_it_pays(tmp_path: 
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
+class Forgiving(nn.Module):
+    """A program that goes on with a word of its own where it gets no answer."""
+
+    def __init__(self, prompt: str) -> None:
+        super().__init__()
+        self.prompt = nn.Parameter(prompt, role="system prompt")
+        self.chat = nn.ChatCompletion("{word}", system=self.prompt)
+
+    def forward(self, word: str) -> Any:
+        said = self.chat(word=word)
+        try:
+            said.data  # noqa: B018
+        except Exception:
+            return tg.Variable("none", role="fallback")
+        return said
+
+
+def test_a_program_that_takes_no_answer_for_one_is_refused_as_well(tmp_path: Path) -> None:
+    """Its seed prompt would be given the score of no answers, and all that comes after be paid for again."""
+    path, asked = tmp_path / "run", Counting()
+
+    def fit(prompt: str, **settings: Any) -> Any:
+        program = Forgiving(prompt)
+        with tg.use_models(forward=FunctionModel(asked)):
+            return tg.Trainer(max_steps=1, batch_size=2, run_dir=path, **settings).fit(
+                program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:3], ROWS[3:5], ROWS[5:]
+            )
+
+    with tg.budget(calls=4):
+        assert fit("Repeat.").status == "budget"
+    before, asked.asked = timeless(path), 0
+    with pytest.raises(RunError, match="validating the seed texts asks for something else than was recorded"):
+        fit("Repeat it.", resume=True)
+    assert asked.asked == 0
+    assert timeless(path) == before
+
+
 def test_anyway_it_goes_on_and_keeps_what_it_does_not_need(tmp_path: Path, fit: Any) -> None:
     """Nothing that was paid for is thrown away; calls are counted as often as they were paid for."""
     path = tmp_path / "run"
@@ -442,6 +506,55 @@ def test_a_run_cut_in_its_first_validation_is_told_from_one_that_has_changed(tmp
     with pytest.raises(RunError, match="example 'four'; the nearest is line 1"):
         fit(RunFolder(tmp_path / "other", resume=True), prompt="Repeat it.", concurrency=1)
     assert fit(RunFolder(path, resume=True)).status == "finished"
+
+
+def test_a_run_that_was_refused_late_is_refused_again(tmp_path: Path, fit: Any) -> None:
+    """The first example was not on record, so it was asked; that makes no other request known."""
+    path = tmp_path / "run"
+    assert killed(fit, Mortal(path, 5), concurrency=1)  # RunStarted, PhaseStarted, one completion and its unit
+    text = (path / "completions.jsonl").read_text(encoding="utf-8")
+    (path / "completions.jsonl").write_text(text.replace('"four"', '"five"'), encoding="utf-8")
+    asked = Counting()
+    for _ in range(2):
+        with pytest.raises(RunError, match="example 'five'; the nearest is line 1"):
+            fit(RunFolder(path, resume=True), model=asked, prompt="Repeat it.", concurrency=1)
+        assert asked.asked == 1
+
+
+def test_inside_a_replay_nothing_is_asked_of_a_model(tmp_path: Path, fit: Any) -> None:
+    """What is not in the folder is in the cassette."""
+    path, asked = tmp_path / "run", Counting()
+    with tg.llm.record(tmp_path / "cassette.jsonl"):
+        whole = fit(None)
+    cut_by_budget(fit, path, 8)
+    with tg.llm.replay(tmp_path / "cassette.jsonl"):
+        result = fit(RunFolder(path, resume=True), model=asked)
+    assert (result.status, result.total.calls, asked.asked) == ("finished", whole.total.calls, 0)
+
+
+@pytest.mark.parametrize("left", [(".lock",), (".lock", "completions.jsonl"), ("completions.jsonl",)])
+@pytest.mark.parametrize("resume", [True, False])
+def test_killed_before_there_was_a_run_one_is_begun(
+    tmp_path: Path, fit: Any, left: tuple[str, ...], resume: bool
+) -> None:
+    """A script that is started again has nothing to be cleared away."""
+    for name in left:
+        (tmp_path / name).touch()
+    assert fit(RunFolder(tmp_path, resume=resume)).status == "finished"
+
+
+def test_there_is_a_run_only_when_all_of_its_files_are_there(tmp_path: Path, monkeypatch: Any) -> None:
+    """Else one that was killed between the first two of them could not be gone on with."""
+    made: list[str] = []
+    real = os.open
+
+    def opened(path: Any, *rest: Any) -> int:
+        made.append(Path(path).name)
+        return real(path, *rest)
+
+    monkeypatch.setattr(os, "open", opened)
+    RunFolder(tmp_path / "run")
+    assert made[-2:] == ["completions.jsonl", "events.jsonl"]
 
 
 def test_the_same_look_at_the_test_set_is_one_and_another_is_two(tmp_path: Path, fit: Any) -> None:
@@ -482,6 +595,15 @@ def test_requests_with_a_secret_are_found_again(tmp_path: Path, fit: Any, monkey
     result = fit(RunFolder(tmp_path / "run", resume=True), model=second, prompt="Repeat, by swordfish-42.")
     assert second.asked == result.total.calls - 8
     assert "swordfish" not in (tmp_path / "run" / "completions.jsonl").read_text(encoding="utf-8")
+
+
+def test_cut_when_it_was_to_begin_anew_its_texts_are_known(tmp_path: Path, fit: Any) -> None:
+    """The command line puts them into the program, which may have other ones by now."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    seed = read_run(path).seed
+    RunFolder(path, resume=True)._lock.forget()  # and no more
+    assert read_run(path).seed == seed == {"system": "Repeat."}
 
 
 def test_the_trainer_resumes_by_itself(tmp_path: Path, fit: Any) -> None:

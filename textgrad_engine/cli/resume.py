@@ -59,7 +59,13 @@ def resume(
                 shown = report.as_json(found.result, runs.openings(found))
                 write(json.dumps({"run": str(run), **shown}, ensure_ascii=False, indent=2))
             raise typer.Exit(OK)
-        config = runs.config_of(found, found.seed).with_overrides(base_url=base_url, budget=budget)
+        config = runs.config_of(found, found.seed)
+        if not config.folder.is_dir():
+            raise RunError(
+                f"{run}: the config that it was begun with lay in {config.folder}, as seen from the run folder, and "
+                "there is no such folder; put the run folder back where it was, or the config and its data there"
+            )
+        config = config.with_overrides(base_url=base_url, budget=budget)
         way = runs.Way.of(found)
         job = checked(config, feedback=way.feedback, run=found, budget=budget)
         runs.check_splits(found, config, job.splits)

@@ -117,6 +117,7 @@ class Replay:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
+        self.outer: Player | None = None
         self._lock = threading.Lock()
         self._all = _read(self.path)
         self._answers = Answers(sorted(self._all, key=lambda each: each.nth), lambda each: (each.model, each.example))
@@ -186,7 +187,13 @@ class Replay:
 
 
 class Player(Protocol):
-    """What answers calls in the place of their model, or asks it."""
+    """What answers calls in the place of their model, or asks it.
+
+    Attributes:
+        outer: what answers in the place of the model where this one has no answer; None where that asks the model.
+    """
+
+    outer: Player | None
 
     async def answer(self, model: Budgeted, request: Request) -> Completion:
         """The answer to a request.
@@ -311,7 +318,8 @@ def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
 
 @contextlib.contextmanager
 def playing(player: Player) -> Iterator[None]:
-    """Inside the block, `player` answers calls."""
+    """Inside the block, `player` answers calls; its `outer` is who did so around the block."""
+    player.outer = _player.get()
     token = _player.set(player)
     try:
         yield
@@ -322,7 +330,9 @@ def playing(player: Player) -> Iterator[None]:
 def replayed_model(purpose: Purpose) -> Absent | None:
     """What stands for the model of a purpose while a cassette is replayed; None while none is."""
     player = _player.get()
-    return None if not isinstance(player, Replay) else Absent(player.model_name(purpose))
+    while player is not None and not isinstance(player, Replay):
+        player = player.outer
+    return None if player is None else Absent(player.model_name(purpose))
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -16,13 +16,18 @@ NOTE [Paying twice]
     Where the program, a prompt or this library was changed, requests are other ones, and there are no answers to them.
     The first that a run does is to validate its seed texts. Where that asks for something that was not recorded
     although it had been done, or asks of an example something else than was recorded of it, the run is refused before
-    it pays. What differs only later is asked anew, and the run says in the end how much that was.
+    it pays. A program may ask several things of an example at once, of which some were answered when the run was cut:
+    where the validation had not been done, what is not on record waits a moment for the others. What differs only later
+    is asked anew, and the run says in the end how much that was.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -31,13 +36,18 @@ from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, difference, entry_of
 from textgrad_engine.llm.budget import Budgeted, Reserve
 from textgrad_engine.llm.model import Wrapper
-from textgrad_engine.llm.record import playing
+from textgrad_engine.llm.record import Player, playing
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.usage import Metered, usage_of
 
 __all__ = ["Resumption", "is_answer"]
+
+_PATIENCE = 0.5
+"""So many seconds what is not on record waits for what else is asked at once; see NOTE [Paying twice]."""
+_TURN = 0.02
+"""The seconds after which it looks again."""
 
 
 class Resumption:
@@ -66,6 +76,10 @@ class Resumption:
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
+        self._others = Counter((each.example, each.purpose) for each in every if is_answer(each))
+        self._sure_at: float | None = None
+        self._in_doubt = 0
+        self.outer: Player | None = None
         self.asked = 0
         self.problem = ""
 
@@ -80,7 +94,13 @@ class Resumption:
             yield
 
     def validation_ended(self) -> None:
-        """The seed texts are validated, and from now on anything may be asked."""
+        """The seed texts are validated, and from now on anything may be asked.
+
+        Raises:
+            RunError: something else was asked, and the program went on without an answer.
+        """
+        if self.problem:
+            raise self._refusal()
         self._watching = False
 
     @property
@@ -115,13 +135,16 @@ class Resumption:
         while (taken := self._answers.take(equal, rank)) is not None:
             known = True
             if is_answer(taken):
+                self._others[taken.example, taken.purpose] -= 1
                 return await self._play(taken, model, request)
             if _charged(taken):
                 await self._count(taken, model, request)
         if not known:
-            self._check(entry, equal)
+            await self._check(entry, equal)
         with self._lock:
             self.asked += 1
+        if self.outer is not None:
+            return await self.outer.answer(model, request)
         return await model.inner.complete(request)
 
     async def _play(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
@@ -151,7 +174,7 @@ class Resumption:
             if any(each is taken for each in self._answers.waiting()):  # there was no room for it
                 raise
 
-    def _check(self, entry: dict[str, Any], equal: Equal | None) -> None:
+    async def _check(self, entry: dict[str, Any], equal: Equal | None) -> None:
         """Refuse what was not recorded though it should have been; see NOTE [Paying twice].
 
         Raises:
@@ -159,21 +182,49 @@ class Resumption:
         """
         if not self._watching:
             return
-        recorded = [each for each in self._answers.every if is_answer(each)]
+        others = (entry["example"], entry["request"]["purpose"])
+        if not self._validated:
+            await self._wait_for(others)
         with self._lock:
-            if not self.problem and recorded and (self._validated or self._others(entry)):
-                self.problem = _unlike(entry, equal, [each for each in recorded if each.request is not None])
+            if (
+                self._watching
+                and not self.problem
+                and self._answers.every
+                and (self._validated or self._others[others])
+            ):
+                recorded = [each for each in self._answers.every if is_answer(each)]
+                if recorded:
+                    self.problem = _unlike(entry, equal, [each for each in recorded if each.request is not None])
         if self.problem:
-            raise RunError(
-                "validating the seed texts asks for something else than was recorded, so what was paid for would be "
-                f"paid for again: {self.problem}\nPut back what was changed since: the program, the metric, the "
-                "prompts, or the version of textgrad_engine"
-            )
+            raise self._refusal()
 
-    def _others(self, entry: dict[str, Any]) -> bool:
-        """Whether something else was recorded of the same example, and was not asked for."""
-        asked = (entry["example"], entry["request"]["purpose"])
-        return any(is_answer(each) and (each.example, each.purpose) == asked for each in self._answers.waiting())
+    def _refusal(self) -> RunError:
+        return RunError(
+            "validating the seed texts asks for something else than was recorded, so what was paid for would be "
+            f"paid for again: {self.problem}\nPut back what was changed since: the program, the metric, the "
+            "prompts, or the version of textgrad_engine"
+        )
+
+    async def _wait_for(self, others: tuple[str, str]) -> None:
+        """Wait a moment: for the first requests of all examples, then for what else is on record of this one.
+
+        Args:
+            others: the example and the purpose of what was asked and is not on record.
+        """
+        now = time.monotonic()
+        if self._sure_at is None:
+            self._sure_at = now + _PATIENCE
+        end = max(self._sure_at, now + _PATIENCE)
+        if self._others[others]:
+            self._in_doubt += 1
+            while self._others[others] and not self.problem and time.monotonic() < end:
+                await asyncio.sleep(_TURN)
+            self._in_doubt -= 1
+        else:
+            await asyncio.sleep(max(0.0, self._sure_at - now))
+        while self._in_doubt and not self._others[others] and not self.problem:
+            await asyncio.sleep(_TURN)
+        check_stop()
 
 
 class _Failed(Wrapper):

@@ -290,6 +290,12 @@ def _time(result: TrainResult) -> Iterator[str]:
         return
 
 
+def _controls_looked(result: TrainResult) -> bool:
+    """Whether the controls found other texts than the run, for which the test set was opened once more."""
+    each = () if result.controls is None else result.controls.each
+    return any(made.best not in (result.seed, result.best) for made in each)
+
+
 def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
     found = result.comparison if result.seed != result.best else None
     notes = []
@@ -304,10 +310,17 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
         )
     notes += _too_few(result)
     looked = result.openings
-    if looked == openings > 1:
+    before = looked - 1 - _controls_looked(result)  # for what was the best prompt before the run was resumed
+    if looked == openings > 1 and before < 1:
         notes.append(
             f"The test set was opened {looked} times at the end, for these two prompts and for the controls, and chose "
             "nothing."
+        )
+    elif openings > 1 and before > 0:
+        end = ", at its end, and by evaluations since" if openings > looked else " and at its end"
+        notes.append(
+            f"The test set was opened {openings} times, by the run before it was resumed{end}. The more often one "
+            "looks at it and then chooses, the more its score flatters."
         )
     elif openings > 1:
         notes.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -19,7 +20,7 @@ from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.store.files import write_atomically
-from textgrad_engine.store.lock import Lock
+from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import read_run
 from textgrad_engine.store.records import (
     FORMAT,
@@ -100,32 +101,37 @@ class RunFolder:
         self._undone = False
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._begin(resume, anyway)
-            if config is not None:
-                write_atomically(self.path / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
+            self._begin(config, resume, anyway)
         except FileExistsError:
             if not self.path.is_dir():
                 raise RunError(f"{self.path}: this is a file, and a run is a folder; name another place") from None
             raise _in_use(self.path) from None
         except OSError as error:
-            raise RunError(f"{_unwritable(error, self.path)}; name another place") from None
+            begun = resume and (self._home / "events.jsonl").is_file()
+            repair = "the run is as it was, so resume it when that is mended" if begun else "name another place"
+            raise RunError(f"{_unwritable(error, self.path)}; {repair}") from None
 
-    def _begin(self, resume: bool, anyway: bool) -> None:
-        """Take the folder, and open the journal; that of before is put aside."""
-        found = any(self.path.iterdir())
+    def _begin(self, config: Mapping[str, Any] | None, resume: bool, anyway: bool) -> None:
+        """Take the folder, and open the journal; that of before is put aside, or left as it is where that fails."""
+        found = not _is_bare(self.path)
         if found and not resume:
             raise _in_use(self.path)
         self._lock = Lock(self._home)
-        if found:
-            try:
+        try:
+            if found:
                 check_resumable(self.path)
                 self.earlier = Earlier(self._home, anyway=anyway)
                 self.earlier.put_aside()
-            except BaseException:
-                self._lock.release()
-                raise
-        self._events = _Lines(self._home / "events.jsonl", new=self.earlier is None)
-        self._completions = _Lines(self._home / "completions.jsonl")
+            self._completions = _Lines(self._home / "completions.jsonl", new=False)
+            self._events = _Lines(self._home / "events.jsonl", new=self.earlier is None)  # from now on there is a run
+            if config is not None:
+                write_atomically(self._home / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
+        except BaseException:
+            if self.earlier is not None:
+                with contextlib.suppress(OSError):
+                    self.earlier.undo()
+            self._lock.release()
+            raise
 
     def on_end(self) -> None:
         """Let go of the folder; answers that come later are still written down."""
@@ -149,7 +155,7 @@ class RunFolder:
 
     def _on_call(self, event: CallEnded) -> None:
         error = event.record.error
-        if isinstance(error, Stopped | BudgetExceeded) and usage_of(error) is None:
+        if isinstance(error, Stopped | BudgetExceeded | RunError) and usage_of(error) is None:
             return  # it was never sent
         place = self._places.get(event.phase, Place(event.phase))
         entry = completion_to_json(event, place)
@@ -225,6 +231,13 @@ class RunFolder:
             write_atomically(self._home / folder / f"{file_name(name)}.txt", content)
             if folder == "best" and len(self._best) == 1:
                 write_atomically(self._home / "best_prompt.txt", content)
+
+
+def _is_bare(folder: Path) -> bool:
+    """Whether a folder holds nothing, or what a process leaves that was killed before it had begun a run."""
+    left = {file.name: file for file in folder.iterdir() if file.name != LOCK}
+    completions = left.pop("completions.jsonl", None)
+    return not left and (completions is None or completions.stat().st_size == 0)
 
 
 class _Lines:

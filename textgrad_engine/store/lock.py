@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import weakref
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,14 @@ try:
 except ImportError:  # Windows
     import msvcrt
 
-__all__ = ["Lock", "is_locked"]
+__all__ = ["LOCK", "Lock", "is_locked"]
 
-_NAME = ".lock"
+LOCK = ".lock"
+"""The file that is locked."""
 _BYTE = 2**30
 """On Windows what is locked cannot be read, so it is a byte far behind what the file holds."""
+_PATIENCE = 0.5
+"""So many seconds a lock is tried for: who looks whether there is one (`is_locked`) has one for a moment."""
 
 
 class Lock:
@@ -47,7 +51,7 @@ class Lock:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder.absolute() / _NAME
+        self.path = folder.absolute() / LOCK
         while (fd := self._open()) is None:
             pass
         self._close = weakref.finalize(self, os.close, fd)
@@ -57,7 +61,7 @@ class Lock:
         """The file, locked; None where it was removed by who held it before."""
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            if not _taken(fd):
+            if not _taken_soon(fd):
                 holder = os.read(fd, 20).decode("ascii", "replace")
                 raise RunError(
                     f"{self.path.parent}: process {holder or 'unknown'} is at work on this run; wait for its end, or "
@@ -89,22 +93,35 @@ class Lock:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether somebody is writing into a run folder now."""
+    """Whether somebody is writing into a run folder now; others may look at the same time, and need not own it."""
     try:
-        fd = os.open(folder / _NAME, os.O_RDWR)
+        fd = os.open(folder / LOCK, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
     except OSError:
         return False
     try:
-        return not _taken(fd)
+        return not _taken(fd, shared=True)
     finally:
         os.close(fd)
 
 
-def _taken(fd: int) -> bool:
-    """Lock an open file; False says that somebody else has."""
+def _taken_soon(fd: int) -> bool:
+    """Lock an open file, as soon as those who only look are done; False says that somebody else has it."""
+    end = time.monotonic() + _PATIENCE
+    while not (taken := _taken(fd)) and time.monotonic() < end:
+        time.sleep(0.005)
+    return taken
+
+
+def _taken(fd: int, *, shared: bool = False) -> bool:
+    """Lock an open file; False says that somebody else has.
+
+    Args:
+        fd: the file.
+        shared: several may have it then; on Windows, that is not to be had.
+    """
     try:
         if os.name == "posix":
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         else:
             os.lseek(fd, _BYTE, os.SEEK_SET)
             windows: Any = msvcrt

@@ -120,7 +120,8 @@ def read_run(path: str | Path) -> Run:
     notes: list[str] = []
     events = tuple(read_lines(path / "events.jsonl", notes))
     parsed = [_parsed(path / "events.jsonl", number, event) for number, event in enumerate(events, 1)]
-    started = next((event for event in parsed if isinstance(event, RunStarted)), None)
+    earlier = tuple(_earlier(path))
+    started = next((event for event in parsed if isinstance(event, RunStarted)), None) or _started(earlier)
     steps = tuple(event for event in parsed if isinstance(event, StepEnded))
     result = _result(path / "result.json")
     seed = result.seed if result is not None else {} if started is None else dict(started.parameters)
@@ -138,13 +139,21 @@ def read_run(path: str | Path) -> Run:
         evals=evals,
         notes=tuple(notes),
         error=_error_of(events),
-        earlier=tuple(_earlier(path)),
+        earlier=earlier,
     )
 
 
 def _earlier(path: Path) -> Iterator[dict[str, Any]]:
     for number in numbers_aside(path, "events.jsonl"):
         yield from read_lines(aside(path, "events.jsonl", number), [])
+
+
+def _started(earlier: Iterable[dict[str, Any]]) -> RunStarted | None:
+    """How a run began that was cut when it was just to begin anew."""
+    for event in earlier:
+        if event.get("event") == "RunStarted" and isinstance(found := event_from_json(event), RunStarted):
+            return found
+    return None
 
 
 def _error_of(events: Iterable[dict[str, Any]]) -> str:

@@ -97,7 +97,10 @@ class Earlier:
                 os.replace(file, place)
 
     def undo(self) -> None:
-        """Have all as it was: the run that began anew has brought nothing."""
+        """Have all as it was: the run that began anew has brought nothing, or could not be begun.
+
+        It takes space on the disk for files only that are other ones now.
+        """
         for name in ASIDE:
             place = aside(self.folder, name, self._number)
             if place.is_file():
@@ -106,7 +109,8 @@ class Earlier:
             if file not in self._replaced:
                 file.unlink()
         for file, content in self._replaced.items():
-            file.write_bytes(content)
+            if not file.is_file() or file.read_bytes() != content:
+                write_atomically(file, content)
 
     def settle(self) -> None:
         """Remove what was put aside, of a run that has ended, as far as all of it was asked for again."""
