@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import importlib
+import itertools
 import threading
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -37,6 +40,35 @@ def test_the_first_error_in_order_is_raised() -> None:
 
     with pytest.raises(KeyError, match="one"):
         pmap(work)(range(4))
+
+
+def test_an_item_that_begins_after_a_later_one_has_failed_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread may be slow to begin; what it raises counts before what the later one raised."""
+    later_failed = threading.Event()
+    numbers = itertools.count()
+    module = importlib.import_module("textgrad_engine.func.pmap")
+
+    class Slow:
+        """A context of which the first one begins when the second one is done."""
+
+        def __init__(self) -> None:
+            self.context, self.number = copy_context(), next(numbers)
+
+        def run(self, *args: Any) -> Any:
+            if self.number == 0:
+                assert later_failed.wait(PATIENCE)
+                return self.context.run(*args)
+            try:
+                return self.context.run(*args)
+            finally:
+                later_failed.set()
+
+    def work(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.setattr(module, "copy_context", Slow)
+    with pytest.raises(KeyError, match="0"):
+        pmap(work)(range(2))
 
 
 def test_items_that_have_not_begun_are_left_out_after_an_error() -> None:

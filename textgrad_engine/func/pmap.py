@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
@@ -61,19 +60,19 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
         if not todo:
             return []
         threads = min(concurrency or DEFAULT_CONCURRENCY, len(todo))
-        failed = threading.Event()
+        failed: list[int] = []
         *around, (step, _) = next_place()
         line = dispatch.caller_line()
 
         def run(number: int, item: T) -> R:
-            if failed.is_set():  # nobody gets to this result: items begin in order, so the one that failed is before it
+            if any(other < number for other in tuple(failed)):  # nobody gets to this result
                 raise CancelledError
             _AROUND.set((*around, (step, number)))  # in the item's own context
             dispatch.begun_from.set(line)
             try:
                 return function(item)
             except BaseException:
-                failed.set()
+                failed.append(number)
                 raise
 
         with ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap") as pool:
