@@ -2,11 +2,13 @@
 
 Property tests try the same examples everywhere, so that a red run can be run again, however long making these takes;
 no test fetches a vocabulary, not even one that may ask endpoints; Ctrl-C is heard, also where the tests run in the
-background of a shell.
+background of a shell. And how run folders are compared: without their times.
 """
 
 import os
+import re
 import signal
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
@@ -25,3 +27,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("same-everywhere")
+
+
+def timeless(path: Path) -> dict[str, str]:
+    """Every file of a run folder without its times."""
+    found = {}
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            text = file.read_text(encoding="utf-8")
+            found[str(file.relative_to(path))] = re.sub(r'"(time|latency|seconds)": ("[^"]*"|[\d.e-]+)', '"t": 0', text)
+    return found

@@ -14,17 +14,9 @@ from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.testing import Fault, LoopbackServer
 from textgrad_engine.train import Trainer
 
+from ..conftest import timeless
+
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
-
-
-def timeless(path: Path) -> dict[str, str]:
-    """Every file of a run folder without its times."""
-    found = {}
-    for file in sorted(path.rglob("*")):
-        if file.is_file():
-            text = file.read_text(encoding="utf-8")
-            found[str(file.relative_to(path))] = re.sub(r'"(time|latency|seconds)": ("[^"]*"|[\d.e-]+)', '"t": 0', text)
-    return found
 
 
 PROBLEMS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tracemalloc
@@ -21,19 +20,11 @@ from textgrad_engine.store import RunFolder, append_evaluation, journal, read_ru
 from textgrad_engine.testing import FunctionModel, LoopbackServer
 from textgrad_engine.train.events import CallEnded, RunEnded, RunFailed, RunStarted, StepEnded
 
+from ..conftest import timeless
+
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def timeless(path: Path) -> dict[str, str]:
-    """Every file of a run folder without its times."""
-    found = {}
-    for file in sorted(path.rglob("*")):
-        if file.is_file():
-            text = file.read_text(encoding="utf-8")
-            found[str(file.relative_to(path))] = re.sub(r'"(time|latency|seconds)": ("[^"]*"|[\d.e-]+)', '"t": 0', text)
-    return found
 
 
 class Watcher:

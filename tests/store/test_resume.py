@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -25,17 +24,8 @@ from textgrad_engine.store.paid import numbers_aside, paid_for
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.events import CallEnded, RunEnded, StepEnded
 
+from ..conftest import timeless
 from .conftest import ROWS, answer
-
-
-def timeless(path: Path) -> dict[str, str]:
-    """Every file of a run folder without its times."""
-    found = {}
-    for file in sorted(path.rglob("*")):
-        if file.is_file():
-            text = file.read_text(encoding="utf-8")
-            found[str(file.relative_to(path))] = re.sub(r'"(time|latency|seconds)": ("[^"]*"|[\d.e-]+)', '"t": 0', text)
-    return found
 
 
 class Killed(Exception):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -23,6 +22,8 @@ from textgrad_engine.testing import FunctionModel
 from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
 from textgrad_engine.train import Trainer
 from textgrad_engine.train.events import CallEnded, Event, PhaseEnded, PhaseStarted, RunEnded, StepEnded
+
+from ..conftest import timeless
 
 
 @pytest.fixture(scope="module")
@@ -65,16 +66,6 @@ class Listener:
 
 
 # nothing depends on which answer comes first
-
-
-def timeless(path: Path) -> dict[str, str]:
-    """Every file of a run folder without its times."""
-    found = {}
-    for file in sorted(path.rglob("*")):
-        if file.is_file():
-            text = file.read_text(encoding="utf-8")
-            found[str(file.relative_to(path))] = re.sub(r'"(time|latency|seconds)": ("[^"]*"|[\d.e-]+)', '"t": 0', text)
-    return found
 
 
 def test_the_journal_does_not_depend_on_the_order_of_answers(task: SimulatedTask, tmp_path: Path) -> None:
