@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from textgrad_engine.autograd import Variable, backward, example
-from textgrad_engine.autograd.forgiving import forgiving
+from textgrad_engine.autograd import Variable, example
 from textgrad_engine.data import DataLoader, Subset, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, ModelError, Stopped
 from textgrad_engine.llm.context import LeftOut, on_left_out
@@ -49,7 +47,8 @@ from textgrad_engine.train.events import (
 )
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
-from textgrad_engine.train.objective import Objective, Phases, note_lost, refuse_if_cut_off
+from textgrad_engine.train.objective import Objective, Phases
+from textgrad_engine.train.passes import BackwardPasses, roots_of
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
@@ -111,7 +110,7 @@ class Run:
         self.proposals: dict[int, int] = {}
         self.lost_rounds = 0
         self.round: dict[str, list[str]] = {}  # why steps were lost since a round began ("": not), by kind
-        self.leads_back = False  # whether any loss so far has led back to a text
+        self.passes = BackwardPasses()
         self.shortage = ""
         self.left_out: list[LeftOut] = []
         self.earlier: Earlier | None = next(filter(None, [getattr(each, "earlier", None) for each in callbacks]), None)
@@ -398,10 +397,10 @@ class Run:
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
-            roots, stepped = [loss for loss in losses if loss.requires_grad], self.stepped()
-            if roots and stepped and self.optimizer.reads_feedback:
-                with self.phase("backward", number, 0), forgiving(functools.partial(note_lost, problems)):
-                    backward(roots, inputs=stepped)
+            stepped = self.stepped()
+            if roots_of(losses) and stepped and self.optimizer.reads_feedback:
+                with self.phase("backward", number, 0):
+                    problems = self.passes.through(losses, stepped)
             scores: list[float | None] = []
             lost: list[str] = []
             for name, loss in zip(names, losses):
@@ -410,9 +409,7 @@ class Run:
                 except UNANSWERED as error:
                     scores.append(None)
                     lost.append(f"{name}: {type(error).__name__}: {error}")
-        self.leads_back = self.leads_back or bool(roots)
-        if not self.leads_back:
-            refuse_if_cut_off(scores)
+        self.passes.check(losses, scores)
         return scores, problems, lost
 
     def refusal(self, found: Found) -> str:
