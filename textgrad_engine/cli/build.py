@@ -135,7 +135,7 @@ def make_trainer(
     """
     settings = config.train
     return Trainer(
-        settings.max_epochs,
+        max_epochs=settings.max_epochs,
         batch_size=settings.batch_size,
         max_steps=settings.max_steps,
         patience=settings.patience,
