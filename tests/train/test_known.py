@@ -10,6 +10,9 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
+from textgrad_engine.train.evaluator import Scored
+from textgrad_engine.train.events import current_phase
+from textgrad_engine.train.known import Key, KnownScores
 
 from .shouting import EVERY, LOUD, SEED, WORDS, Shouting, losing
 
@@ -133,3 +136,46 @@ def test_proposals_keep_to_themselves_until_texts_are_adopted() -> None:
     here.objective.adopt(LOUD)
     with here.objective.proposal(3):
         assert (here.objective.missing(LOUD), here.objective.scores(LOUD, [0, 1, 2]), here.asked) == (5, [1.0] * 3, 0)
+
+
+def test_a_proposal_goes_on_by_itself_when_texts_are_adopted_meanwhile() -> None:
+    """How far it is when it is told of them depends on who is quicker; who decides about it knows of all."""
+    known = KnownScores()
+    key: Key = (LOUD, "val", 0, 0)
+    with known.proposal(1):
+        known.adopt(LOUD)
+        with known.proposal(2):
+            known.note(key, Scored(1.0))
+        assert (known.read([key]), known.missing([key])) == ([None], 1)
+    with known.proposal(1, told_of_all=True):
+        known.adopt(SEED)
+        with known.proposal(3):
+            known.note((SEED, "val", 0, 0), Scored(0.5))
+        assert known.read([key, (SEED, "val", 0, 0)]) == [Scored(1.0), Scored(0.5)]
+    assert known.read([key]) == [Scored(1.0)]
+
+
+def test_what_later_proposals_found_is_not_shared_with_the_texts_of_an_earlier_one() -> None:
+    """They may be under way still; what they found by then depends on how far they are."""
+    known = KnownScores()
+    keys: list[Key] = [(LOUD, "val", number, 0) for number in (1, 2, 3)]
+    for number, key in enumerate(keys, 1):
+        with known.proposal(number):
+            known.note(key, Scored(number))
+    known.adopt(LOUD, 2)
+    with known.proposal(4):
+        assert known.read(keys) == [Scored(1), Scored(2), None]
+    assert [key for key, _ in known.every()] == [*keys[:2], *keys]
+
+
+def test_calls_with_shared_texts_belong_to_the_phase_of_their_adoption() -> None:
+    """Else whose they are would depend on which proposal asked first."""
+    known = KnownScores()
+    token = current_phase.set(7)
+    known.adopt(LOUD)
+    current_phase.reset(token)
+    with known.proposal(1):
+        assert (known.phase(LOUD), known.phase(SEED)) == (7, current_phase.get())
+        with known.phase_of(LOUD):
+            assert current_phase.get() == 7
+    assert current_phase.get() == 0
