@@ -13,6 +13,7 @@ from textgrad_engine.cli.config import load_config
 from textgrad_engine.errors import ConfigError, TemplateError
 from textgrad_engine.llm import OpenAIModel, innermost, model_for
 from textgrad_engine.llm.context import context_window
+from textgrad_engine.train import Guards, Trainer
 
 
 def test_a_plain_program_trains_its_system_prompt(small: Any) -> None:
@@ -30,6 +31,27 @@ def test_the_optimizer_gets_its_settings(small: Any) -> None:
     assert {key: group[key] for key in ("max_edits", "mode", "momentum", "max_tokens", "use_feedback")} == {
         "max_edits": 2, "mode": "rewrite", "momentum": 3, "max_tokens": 99, "use_feedback": False,
     }  # fmt: skip
+
+
+def test_the_trainer_gets_its_settings(small: Any) -> None:
+    """The one that trains and the one of an estimate are made alike; nothing in the file is left behind."""
+    settings = "max_steps = 7\npatience = 3\nfeedback_batch_size = 2\ntokens_weight = 0.1\nlatency_weight = 0.2"
+    config = load_config(
+        small(
+            ("max_epochs = 1", f"max_epochs = 4\n{settings}"),
+            ("seed = 0", "seed = 5"),
+            ('target = "queue"', 'target = "queue"\nclusters = "id"'),
+        )
+    )
+    guards = Guards(never_break=("v001",))
+    assert repr(build.make_trainer(config, guards, controls=True)) == repr(
+        Trainer(
+            4, batch_size=12, max_steps=7, patience=3, feedback_batch_size=2, target="queue", seed=5, guards=guards,
+            clusters="id", tokens_weight=0.1, latency_weight=0.2, controls=True,
+        )
+    )  # fmt: skip
+    plain = build.make_trainer(load_config(small()), None, controls=False)
+    assert repr(plain) == "Trainer(batch_size=12, target='queue')"
 
 
 def test_metrics_are_made_from_their_names(small: Any) -> None:

@@ -21,6 +21,7 @@ from textgrad_engine.train.events import Event
 
 WATCHED = (
     "train/run.py",
+    "train/result.py",
     "train/interrupt.py",
     "cli/train.py",
     "cli/running.py",
@@ -30,7 +31,7 @@ WATCHED = (
 )
 """Where the result is worked out, written and printed; each function of theirs that is entered is a point."""
 
-WORKING_OUT = "Run.result"
+WORKING_OUT = "result_of"
 """Entered after the last call of a model."""
 
 

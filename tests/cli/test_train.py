@@ -405,7 +405,7 @@ def test_what_tokens_and_seconds_cost_reaches_the_run(cli: Any, small: Any, monk
         given.append(settings)
         return Trainer(**{**settings, "max_epochs": 1, "max_steps": 1})
 
-    monkeypatch.setattr("textgrad_engine.cli.running.Trainer", trainer)
+    monkeypatch.setattr("textgrad_engine.cli.build.Trainer", trainer)
     for line, expected in (
         ("tokens_weight = 0.5\nlatency_weight = 0.25", (0.5, 0.25)),
         ("latency_weight = 0", (0.0, 0.0)),

@@ -7,27 +7,12 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, func, nn, no_grad, ops
+from textgrad_engine import Variable, nn, no_grad, ops
 from textgrad_engine.errors import EmptyResponse
 from textgrad_engine.llm import Completion, Request, resolve
 from textgrad_engine.testing import FunctionModel
 
-
-class Leaf(nn.Module):
-    def __init__(self, text: str = "text") -> None:
-        super().__init__()
-        self.prompt = nn.Parameter(text, role="prompt")
-
-    def forward(self, value: Any) -> Any:
-        return self.prompt + value
-
-
-class Tree(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Parameter("head", role="head", requires_grad=False)
-        self.left, self.right = Leaf("left"), Leaf("right")
-        self.register_buffer("memory", Variable("nothing yet", role="memory"))
+from .conftest import Leaf, Tree
 
 
 def test_a_parameter_before_super_init_says_what_to_do() -> None:
@@ -52,13 +37,6 @@ def test_assigning_a_text_over_a_parameter_is_refused() -> None:
     assert [p.data for p in leaf.parameters()] == ["other"]
 
 
-@pytest.mark.parametrize("name", ["", "a.b"])
-def test_names_that_dotted_paths_cannot_hold_are_refused(name: str) -> None:
-    """Keys of a state are unique paths."""
-    with pytest.raises(KeyError, match="without dots"):
-        Leaf().register_parameter(name, nn.Parameter("x"))
-
-
 def test_an_unknown_attribute_is_named() -> None:
     """With the class that lacks it."""
     with pytest.raises(AttributeError, match="Leaf has no attribute 'promt'"):
@@ -69,135 +47,6 @@ def test_a_module_without_forward_says_so() -> None:
     """Instead of returning None."""
     with pytest.raises(NotImplementedError, match="Module needs a `forward`"):
         nn.Module()("x")
-
-
-def test_load_state_dict_names_every_key_that_does_not_fit() -> None:
-    """Strict loading names all missing and unexpected keys and changes nothing."""
-    tree = Tree()
-    state = tree.state_dict()
-    state["wrong"] = state.pop("left.prompt")
-    state["head"] = {**state["head"], "data": "changed"}
-    with pytest.raises(KeyError, match=r"missing \['left.prompt'\], unexpected \['wrong'\].*strict=False"):
-        tree.load_state_dict(state)
-    assert tree.head.data == "head"
-    not_loaded = tree.load_state_dict(state, strict=False)
-    assert (tree.head.data, tree.left.prompt.data) == ("changed", "left")
-    assert not_loaded == (["left.prompt"], ["wrong"]) == (not_loaded.missing_keys, not_loaded.unexpected_keys)
-    assert tree.load_state_dict(tree.state_dict()) == ([], [])
-
-
-@pytest.mark.parametrize("broken", [{"data": object(), "role": "", "requires_grad": True}, {"data": "x"}, "x", None])
-def test_a_broken_state_changes_nothing(broken: Any) -> None:
-    """All entries are read before the first is used; one of another form is named."""
-    tree = Tree()
-    state = {"head": {"data": "changed", "role": "", "requires_grad": True}, "left.prompt": broken}
-    with pytest.raises(TypeError, match=r"a Variable holds|'left.prompt' has the entry .*expected {'data'"):
-        tree.load_state_dict(state, strict=False)
-    with pytest.raises(TypeError, match="takes what state_dict gave, got list"):
-        tree.load_state_dict(list(state.items()), strict=False)
-    assert (tree.head.data, tree.head.requires_grad) == ("head", False)
-
-
-def test_state_dict_round_trip_does_not_freeze() -> None:
-    """Defect of section 9: load_state_dict that freezes parameters. Text, role and requires_grad come back."""
-    tree, other = Tree(), Tree()
-    with no_grad():
-        tree.left.prompt.data = "changed\n{slot}"
-    tree.right.prompt.requires_grad = False
-    tree.head.requires_grad = True
-    state = tree.state_dict()
-    assert list(state) == ["head", "memory", "left.prompt", "right.prompt"]
-    assert state["left.prompt"] == {"data": "changed\n{slot}", "role": "prompt", "requires_grad": True}
-    parameter = other.left.prompt
-    other.load_state_dict(state)
-    assert other.left.prompt is parameter
-    assert other.state_dict() == state
-    assert [p.requires_grad for p in other.parameters()] == [True, True, False]
-
-
-def test_a_state_does_not_follow_later_changes() -> None:
-    """A state is a copy, or going back to it would go nowhere."""
-    leaf = Leaf()
-    state = leaf.state_dict()
-    with no_grad():
-        leaf.prompt.data = "changed"
-    assert state["prompt"]["data"] == "text"
-
-
-def test_a_state_shares_no_list_with_the_batch_it_was_taken_of_or_given_to() -> None:
-    """Neither side follows what happens to the other's list."""
-    leaf = Leaf(["one", "two"])  # type: ignore[arg-type]
-    state = leaf.state_dict()
-    leaf.prompt.data[0] = "changed"
-    assert state["prompt"]["data"] == ["one", "two"]
-    leaf.load_state_dict(state)
-    leaf.prompt.data[0] = "changed"
-    assert state["prompt"]["data"] == ["one", "two"]
-    state["prompt"]["data"][1] = "changed"
-    assert leaf.prompt.data == ["changed", "two"]
-
-
-def test_names_that_hold_none_are_in_no_state() -> None:
-    """As in PyTorch: the name is kept, for a parameter or buffer that there is not yet."""
-    tree = Tree()
-    tree.register_parameter("tail", None)
-    tree.register_buffer("notes", None)
-    names = ["head", "memory", "left.prompt", "right.prompt"]
-    assert list(tree.state_dict()) == names
-    assert tree.tail is None
-    assert tree.notes is None
-    assert [name for name, _ in tree.named_parameters()] == ["head", "left.prompt", "right.prompt"]
-    assert [name for name, _ in tree.named_buffers()] == ["memory"]
-    tree.load_state_dict(Tree().state_dict())
-    tree.zero_grad()
-    tree.tail, tree.notes = nn.Parameter("tail"), Variable("noted")
-    assert sorted(tree.state_dict()) == sorted([*names, "tail", "notes"])
-    tree.register_parameter("tail", None)
-    del tree.tail
-    with pytest.raises(AttributeError, match="Tree has no attribute 'tail'"):
-        _ = tree.tail
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"role": 5}, "'role' of 'left.prompt' is int 5; expected str"),
-        ({"requires_grad": "no"}, "'requires_grad' of 'left.prompt' is str 'no'; expected bool"),
-    ],
-)
-def test_an_entry_of_a_state_with_a_field_of_another_type_is_refused(entry: Any, message: str) -> None:
-    """It is named, and nothing changes."""
-    tree = Tree()
-    before = tree.state_dict()
-    broken = {**before, "head": {**before["head"], "data": "changed"}}
-    broken["left.prompt"] = {**before["left.prompt"], **entry}
-    with pytest.raises(TypeError, match=message):
-        tree.load_state_dict(broken)
-    assert tree.state_dict() == before
-
-
-def test_parameters_by_dotted_name_in_order() -> None:
-    """Own ones first, then the parts', in order of assignment; buffers are none."""
-    assert [name for name, _ in Tree().named_parameters()] == ["head", "left.prompt", "right.prompt"]
-    assert [name for name, _ in Tree().named_parameters(recurse=False)] == ["head"]
-    assert [name for name, _ in Tree().named_buffers()] == ["memory"]
-    assert [name for name, _ in Tree().named_modules()] == ["", "left", "right"]
-
-
-def test_a_shared_parameter_comes_once() -> None:
-    """Or an optimizer would change one text twice. The state names it at each place."""
-    tree = Tree()
-    tree.right.prompt = tree.left.prompt
-    assert [name for name, _ in tree.named_parameters()] == ["head", "left.prompt"]
-    assert {"left.prompt", "right.prompt"} <= set(tree.state_dict())
-    tree.load_state_dict(tree.state_dict())
-
-
-def test_a_module_that_holds_itself_is_walked_once() -> None:
-    """A cycle is no endless loop."""
-    leaf = Leaf()
-    leaf.again = leaf
-    assert [name for name, _ in leaf.named_parameters()] == ["prompt"]
 
 
 def test_reassigning_and_deleting_unregisters() -> None:
@@ -324,46 +173,6 @@ def test_only_parameters_and_variables_are_registered() -> None:
     assert module.state_dict() == {}
 
 
-class Pair(nn.Module):
-    """A part under two names, or two parts."""
-
-    def __init__(self, *, tied: bool) -> None:
-        super().__init__()
-        self.a = Leaf("text")
-        self.b = self.a if tied else Leaf("text")
-
-    def forward(self, value: Any) -> Any:
-        return self.a(value) + self.b(value)
-
-
-def test_a_part_with_two_names_has_both_in_the_state() -> None:
-    """As in PyTorch: states of the program with two parts fit; where these differ, nobody could tell what counts."""
-    tied, two = Pair(tied=True), Pair(tied=False)
-    assert list(tied.state_dict()) == ["a.prompt", "b.prompt"]
-    assert [name for name, _ in tied.named_parameters()] == ["a.prompt"]
-    assert [name for name, _ in tied.named_modules()] == ["", "a"]
-    assert [name for name, _ in tied.named_modules(remove_duplicate=False)] == ["", "a", "b"]
-    with no_grad():
-        two.a.prompt.data = two.b.prompt.data = "changed"
-    tied.load_state_dict(two.state_dict())
-    assert tied.a.prompt.data == "changed"
-    with no_grad():
-        two.b.prompt.data = "another"
-    with pytest.raises(KeyError, match=r"Pair: 'a.prompt' and 'b.prompt' are one, and the state has different values"):
-        tied.load_state_dict(two.state_dict())
-    assert tied.a.prompt.data == "changed"
-    two.load_state_dict(tied.state_dict())
-    assert two.b.prompt.data == "changed"
-
-
-def test_a_module_inside_itself_has_no_names_without_end() -> None:
-    """Its state names each parameter up to where it comes round."""
-    pair = Pair(tied=True)
-    pair.a.whole = pair
-    assert [name for name, _ in pair.named_modules(remove_duplicate=False)] == ["", "a", "b"]
-    pair.load_state_dict(pair.state_dict())
-
-
 class Locked:
     """A model that cannot be copied."""
 
@@ -415,18 +224,6 @@ def test_a_deep_copy_is_counted_by_the_model_of_a_test() -> None:
     model = FunctionModel(lambda request: "answer")
     copy.deepcopy(nn.ChatCompletion("{x}", model=model))(x="1").data  # noqa: B018
     assert len(model.requests) == 1
-
-
-def test_parts_that_know_each_other_have_a_name_for_each_holder_at_most() -> None:
-    """There are more ways through a team of thirty than anybody could walk."""
-    team = nn.ModuleList([Leaf(str(number)) for number in range(30)])
-    for member in team:
-        member.peers = nn.ModuleList([peer for peer in team if peer is not member])
-    assert 30 < len(team.state_dict()) <= 30 * 30
-    assert not any(team.load_state_dict(team.state_dict()))
-    name = next(name for name, parameter in team.named_parameters() if parameter is team[7].prompt)
-    assert func.functional_call(nn.Sequential(team[7]), {"0.prompt": "new"}, "!").data == "new!"
-    assert name in team.state_dict()
 
 
 def test_a_deep_copy_has_what_stands_in_slots() -> None:

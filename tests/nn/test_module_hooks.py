@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, nn
+from textgrad_engine import nn
 
 
 class Greeter(nn.Module):
@@ -78,35 +79,13 @@ def test_a_prepended_hook_runs_first_and_all_are_removable() -> None:
         order.clear()
 
 
-def test_named_buffers_are_in_the_state_dict_and_not_among_the_parameters() -> None:
-    """They round-trip with the rest, under their dotted names, and no optimizer finds them."""
-
-    class Part(nn.Module):
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.prompt = nn.Parameter("p", role="prompt")
-            self.register_buffer("examples", Variable(text, role="examples"))
-
-    def whole(text: str) -> nn.Module:
-        return nn.Sequential(Part(text), Part(text + "!"))
-
-    source, target = whole("one"), whole("other")
-    assert [name for name, _ in source.named_buffers()] == ["0.examples", "1.examples"]
-    assert [name for name, _ in source.named_parameters()] == ["0.prompt", "1.prompt"]
-    state = source.state_dict()
-    assert state["1.examples"] == {"data": "one!", "role": "examples", "requires_grad": False}
-    target.load_state_dict(state)
-    assert [value.data for _, value in target.named_buffers()] == ["one", "one!"]
-    assert not any(value.requires_grad for _, value in target.named_buffers())
-    with pytest.raises(KeyError, match=r"missing \['0.examples', '1.examples'\]"):
-        target.load_state_dict({name: entry for name, entry in state.items() if "prompt" in name})
+def greeting_first(module: nn.Module, args: Any, kwargs: Any) -> Any:
+    return ("Good morning", *args[1:]), kwargs
 
 
-def test_a_buffer_is_replaced_by_assignment_and_stays_a_buffer() -> None:
-    """Assigning a Variable to its name keeps it in the state; anything else takes the name away."""
-    module = nn.Module()
-    module.register_buffer("seen", Variable("a", role="seen"))
-    module.seen = Variable("b", role="seen")
-    assert [(name, value.data) for name, value in module.named_buffers()] == [("seen", "b")]
-    module.seen = "plain"
-    assert module.state_dict() == {}
+def test_a_pickled_module_keeps_its_hooks() -> None:
+    """Those that see the keyword arguments too, also where they were pickled under the name that they had then."""
+    greeter = Greeter()
+    greeter.register_forward_pre_hook(greeting_first, with_kwargs=True)
+    assert pickle.loads(pickle.dumps(greeter))("Hello", name="Ann") == "Good morning, Ann"
+    assert pickle.loads(b"ctextgrad_engine.nn.module\n_WithKwargs\n.")(greeting_first).hook is greeting_first

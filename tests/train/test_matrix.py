@@ -13,8 +13,7 @@ from textgrad_engine.errors import BudgetExceeded, EmptyResponse
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.usage import CallRecord, observe
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train import Objective, evaluate
-from textgrad_engine.train import objective as module
+from textgrad_engine.train import Objective, evaluate, trials
 
 ROWS = [{"id": name, "word": name, "target": name.upper()} for name in ("ant", "bee", "cat", "dog")]
 CANDIDATES = [("SHOUT",), ("HALF",), ("say",)]
@@ -38,8 +37,8 @@ def grids(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(len(candidates))
         return original(program, loss, candidates, rows)
 
-    original = module.run_grid
-    monkeypatch.setattr(module, "run_grid", run)
+    original = trials.run_grid
+    monkeypatch.setattr(trials, "run_grid", run)
     return found
 
 

@@ -11,6 +11,7 @@ from textgrad_engine.llm import budget
 from textgrad_engine.train.run import Run
 from textgrad_engine.train.sealed import SealedTest
 from textgrad_engine.train.search import SearchRun
+from textgrad_engine.train.step import StepRun
 
 
 def test_it_cannot_be_opened_while_training_goes_on() -> None:
@@ -34,16 +35,17 @@ def test_each_opening_is_counted() -> None:
 def test_a_run_has_no_other_way_to_its_test_set(world: Any, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither kind of run holds the rows: evaluating on them in the middle of training fails before a call."""
     assert issubclass(SearchRun, Run)
+    assert issubclass(StepRun, Run)
     here = world("SHOUT")
-    step = Run.step
+    step = StepRun.step
 
-    def peeking(self: Run, *args: Any) -> bool:
+    def peeking(self: StepRun, *args: Any) -> bool:
         assert rows("lynx")[0] not in [value for value in vars(self).values() if isinstance(value, list)]
         assert isinstance(self.test, SealedTest)
         self.evaluate("test", self.test.open(), 0)
         return step(self, *args)
 
-    monkeypatch.setattr(Run, "step", peeking)
+    monkeypatch.setattr(StepRun, "step", peeking)
     with pytest.raises(RuntimeError, match="sealed"):
         here.fit(rows("ant", "bee"), rows("cat", "dog"), rows("lynx"))
     assert here.asked("forward", "lynx") == 0

@@ -23,11 +23,7 @@ from textgrad_engine.train.events import (
     CallEnded,
     Evaluated,
     Event,
-    PhaseAdvanced,
-    PhaseEnded,
     PhaseStarted,
-    RunEnded,
-    RunStarted,
     StepEnded,
 )
 
@@ -277,39 +273,6 @@ def test_an_unchanged_program_is_tested_once(world: Any, rows: Any) -> None:
     assert (here.asked("forward", "jay"), result.comparison.verdict) == (1, "not shown")  # type: ignore[union-attr]
 
 
-def test_events_come_in_order_and_one_at_a_time(world: Any, rows: Any) -> None:
-    """A phase's events lie between its start and end, only backward runs inside forward, and every unit is told."""
-    here = world("HALF", "SHOUT")
-    listener = world.listener()
-    here.fit(rows("bee", "dog", "fox"), rows("ant", "hen"), rows("gnu"), max_epochs=2, callbacks=[listener])
-    events = [event for event in listener.events if not isinstance(event, CallEnded)]
-    assert isinstance(events[0], RunStarted)
-    assert (events[0].train, events[0].val, events[0].test, events[0].steps) == (3, 2, 1, 4)
-    assert isinstance(events[-1], RunEnded)
-    opened: list[PhaseStarted] = []
-    done: dict[int, int] = {}
-    for event in events:
-        if isinstance(event, PhaseStarted):
-            assert [phase.phase for phase in opened] == (["forward"] if event.phase == "backward" else [])
-            opened.append(event)
-            done[event.number] = 0
-        elif isinstance(event, PhaseAdvanced):
-            assert event.number in [phase.number for phase in opened]
-            assert event.done == done[event.number] + 1
-            done[event.number] += 1
-        elif isinstance(event, PhaseEnded):
-            last = opened.pop()
-            assert (event.number, done[last.number]) == (last.number, last.total)
-        else:
-            assert opened == []
-    started = listener.of(PhaseStarted)
-    assert [event.number for event in started] == list(range(1, len(started) + 1))
-    assert [(event.phase, event.step) for event in started][:6] == [
-        ("validate", 0), ("forward", 1), ("backward", 1), ("optimize", 1), ("validate", 1), ("forward", 2),
-    ]  # fmt: skip
-    assert {event.phase for event in started[-2:]} == {"test"}
-
-
 def test_a_callback_may_read_a_value(world: Any, rows: Any) -> None:
     """A sample answer after each validation; the event of its call comes when the callback is through."""
     here = world("SHOUT")
@@ -324,24 +287,6 @@ def test_a_callback_may_read_a_value(world: Any, rows: Any) -> None:
     assert samples == ["jay", "JAY"]
     told = [event.record.request.messages[-1].text for event in listener.of(CallEnded)]
     assert (told.count("jay"), len(told)) == (2, len(here.model.requests))
-
-
-def test_calls_know_their_phase(world: Any, rows: Any) -> None:
-    """Every call is reported once, under the phase that made it, with its example."""
-    here = world("SHOUT")
-    listener = world.listener()
-    here.fit(rows("bee"), rows("ant", "cat"), callbacks=[listener])
-    phases = {event.number: event.phase for event in listener.of(PhaseStarted)}
-    calls = listener.of(CallEnded)
-    assert len(calls) == len(here.model.requests)
-    found = [(phases[call.phase], call.record.purpose, call.record.key) for call in calls]
-    val = [("validate", "forward", "ant"), ("validate", "forward", "cat")]
-    assert (sorted(found[:2]), sorted(found[5:7]), sorted(found[7:])) == (val, val, val)
-    assert found[2:5] == [
-        ("forward", "forward", "bee"),
-        ("backward", "backward", "bee"),
-        ("optimize", "optimizer", "step"),
-    ]
 
 
 def test_afit_works_inside_a_running_loop(world: Any, rows: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from textgrad_engine import templates
@@ -22,8 +22,9 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Parameter
 from textgrad_engine.optim import Optimizer
-from textgrad_engine.train import Guards
+from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.evaluator import scale_of
+from textgrad_engine.train.events import Callback
 
 __all__ = [
     "check_prices",
@@ -32,6 +33,7 @@ __all__ = [
     "make_models",
     "make_optimizer",
     "make_program",
+    "make_trainer",
     "prompts_of",
     "surroundings",
 ]
@@ -118,6 +120,35 @@ def make_optimizer(
     contracts = make_contracts(config, [str(parameter.data) for parameter in trained], examples)
     make = settings.make if feedback else settings.control
     return make(trained, (*(settings.constraints or ()), *contracts), config.seed)
+
+
+def make_trainer(
+    config: Config, guards: Guards | None, *, controls: bool, callbacks: Iterable[Callback] = ()
+) -> Trainer:
+    """The trainer, by the config's settings; one that is only looked at has all of them, too.
+
+    Args:
+        config: what it says of training and data.
+        guards: by `make_guards`.
+        controls: whether controls are run beside it.
+        callbacks: told about the run.
+    """
+    settings = config.train
+    return Trainer(
+        max_epochs=settings.max_epochs,
+        batch_size=settings.batch_size,
+        max_steps=settings.max_steps,
+        patience=settings.patience,
+        feedback_batch_size=settings.feedback_batch_size,
+        target=config.data.target,
+        seed=config.seed,
+        guards=guards,
+        clusters=config.data.clusters,
+        tokens_weight=settings.tokens_weight or 0.0,
+        latency_weight=settings.latency_weight,
+        controls=controls,
+        callbacks=callbacks,
+    )
 
 
 def make_models(config: Config, option: str | None = None, *, needs_key: bool = True) -> dict[str, Model]:

@@ -19,7 +19,6 @@ from textgrad_engine.cli.settings import Models
 from textgrad_engine.report.words import duration, money, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimated import Estimate, Range, scaled
-from textgrad_engine.train.trainer import Trainer
 
 __all__ = ["estimate", "seconds_at"]
 
@@ -54,17 +53,7 @@ def estimate(
         trained = build.make_optimizer(found, program, train_set)
         guards = build.make_guards(found, val_set)
         models = build.make_models(found, model, needs_key=False)
-    settings = found.train
-    trainer = Trainer(
-        settings.max_epochs,
-        batch_size=settings.batch_size,
-        max_steps=settings.max_steps,
-        patience=settings.patience,
-        guards=guards,
-        feedback_batch_size=settings.feedback_batch_size,
-        target=found.data.target,
-        controls=controls,
-    )
+    trainer = build.make_trainer(found, guards, controls=controls)
     lowest = (found.metric.scale or (0.0, 1.0))[0]
     with build.prompts_of(found):
         result = estimated(

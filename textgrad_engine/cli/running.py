@@ -36,7 +36,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import Run, RunFolder, read_run
-from textgrad_engine.train import Guards, Trainer, TrainResult
+from textgrad_engine.train import Guards, TrainResult
 
 __all__ = ["Job", "carry_out", "checked", "end", "saying_what_is_left"]
 
@@ -112,23 +112,8 @@ def carry_out(
     """
     say(f"{name}: {runs.summary(config, job.train, job.val, job.test)}\nRun folder: {folder.path}", quiet)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
-    settings = config.train
     with build.surroundings(config, job.models, cache=cache), progress_for(quiet) as progress:
-        trainer = Trainer(
-            max_epochs=settings.max_epochs,
-            batch_size=settings.batch_size,
-            max_steps=settings.max_steps,
-            patience=settings.patience,
-            feedback_batch_size=settings.feedback_batch_size,
-            target=config.data.target,
-            seed=config.seed,
-            guards=job.guards,
-            clusters=config.data.clusters,
-            tokens_weight=settings.tokens_weight or 0.0,
-            latency_weight=settings.latency_weight,
-            controls=way.controls,
-            callbacks=(folder, *progress),
-        )
+        trainer = build.make_trainer(config, job.guards, controls=way.controls, callbacks=(folder, *progress))
         return trainer.fit(job.program, job.metric, job.optimizer, job.train, job.val, job.test)
 
 

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from textgrad_engine import pytree
-from textgrad_engine.autograd import Variable, no_grad
-from textgrad_engine.autograd.graph import Handle, add_hook
+from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.graph import Handle
 from textgrad_engine.dispatch import aside
 from textgrad_engine.llm.model import Model
+from textgrad_engine.nn.module_hooks import WithKwargs, register
+from textgrad_engine.nn.names import check_name, dotted, walk
 from textgrad_engine.nn.parameter import Parameter
-from textgrad_engine.nn.trained import TRAINED, WATCHED, check_known, notice, watched
-from textgrad_engine.ops.pass_on import Compute
+from textgrad_engine.nn.replaced import REPLACED, in_this_call, replacing
+from textgrad_engine.nn.state import IncompatibleKeys, load_state, state_of
+from textgrad_engine.nn.trained import TRAINED, WATCHED, check_known, notice
 
-__all__ = ["IncompatibleKeys", "Module", "OneVariable", "check_name"]
-
-
-class IncompatibleKeys(NamedTuple):
-    """What `Module.load_state_dict` did not load.
-
-    Attributes:
-        missing_keys: names that the module has, and the state has not.
-        unexpected_keys: names that the state has, and the module has not.
-    """
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
+__all__ = ["IncompatibleKeys", "Module", "OneVariable"]
 
 
 class Module:
@@ -81,7 +70,7 @@ class Module:
         if WATCHED:
             notice(self, WATCHED.get(id(self), ()))
         for hook in tuple(self._forward_pre_hooks.values()):
-            if isinstance(hook, _WithKwargs):
+            if isinstance(hook, WithKwargs):
                 args, kwargs = hook.before(self, args, kwargs)
                 continue
             changed = hook(self, args)
@@ -89,7 +78,7 @@ class Module:
                 args = changed if isinstance(changed, tuple) else (changed,)
         result = self.forward(*args, **kwargs)
         for hook in tuple(self._forward_hooks.values()):
-            keywords = (kwargs,) if isinstance(hook, _WithKwargs) else ()
+            keywords = (kwargs,) if isinstance(hook, WithKwargs) else ()
             changed = hook(self, args, *keywords, result)
             if changed is not None:
                 result = changed
@@ -154,7 +143,7 @@ class Module:
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        replaced = _REPLACED.get()
+        replaced = REPLACED.get()
         if replaced and (id(self), name) in replaced:
             return replaced[id(self), name][1]
         for store in ("_parameters", "_buffers", "_modules"):
@@ -233,19 +222,7 @@ class Module:
                 (not inside itself; and what is inside of one that is, or holds, a part of itself has one name for it,
                 or there would be names without end).
         """
-        seen: set[int] = set()
-        endless: set[int] = set() if remove_duplicate else _endless(self)
-        stack: list[tuple[str, Module, tuple[int, ...]]] = [(prefix, self, ())]
-        while stack:
-            name, module, around = stack.pop()
-            if id(module) in (seen if remove_duplicate else around):
-                continue
-            yield name, module
-            if id(module) in seen and id(module) in endless:
-                continue
-            seen.add(id(module))
-            inside = (*around, id(module))
-            stack.extend((_dotted(name, key), child, inside) for key, child in reversed(module._modules.items()))
+        return walk(self, prefix, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, those of the parts included; one that is used twice comes once."""
@@ -258,28 +235,20 @@ class Module:
             for name, parameter in module._parameters.items():
                 if parameter is not None and id(parameter) not in seen:
                     seen.add(id(parameter))
-                    yield _dotted(path, name), cast("Parameter", _in_this_call(module, name, parameter))
+                    yield dotted(path, name), cast("Parameter", in_this_call(module, name, parameter))
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Variable]]:
         """The buffers with their dotted names; inside a `func.functional_call`, the values that stand for them."""
         for path, module in self.named_modules(prefix):
             for name, value in module._buffers.items():
                 if value is not None:
-                    yield _dotted(path, name), _in_this_call(module, name, value)
+                    yield dotted(path, name), in_this_call(module, name, value)
 
     # state
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
         """Every parameter and buffer by dotted name, as plain data: ``{"data", "role", "requires_grad"}``; a copy."""
-        values = {
-            _dotted(path, name): _in_this_call(module, name, value)
-            for path, module in self.named_modules(remove_duplicate=False)
-            for name, value in _own(module)
-        }
-        return {
-            name: {"data": copy.deepcopy(value.data), "role": value.role, "requires_grad": value.requires_grad}
-            for name, value in values.items()
-        }
+        return state_of(self)
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]], strict: bool = True) -> IncompatibleKeys:
         """Take over the values of a `state_dict`; nothing changes when it does not fit.
@@ -296,61 +265,11 @@ class Module:
                 with different values.
             TypeError: the state, or an entry of it, has another form.
         """
-        if not isinstance(state, Mapping):
-            raise TypeError(f"load_state_dict takes what state_dict gave, got {type(state).__name__} {state!r:.60}")
-        own: dict[str, Variable] = {}
-        for path, module in self.named_modules(remove_duplicate=False):
-            for name, value in _own(module):
-                own[_dotted(path, name)] = value
-        missing = [name for name in own if name not in state]
-        unexpected = [name for name in state if name not in own]
-        if strict and (missing or unexpected):
-            raise KeyError(
-                f"load_state_dict of {type(self).__name__}: missing {missing or 'nothing'}, "
-                f"unexpected {unexpected or 'nothing'}. Pass strict=False to load what fits."
-            )
-        checked: dict[int, tuple[str, tuple[Any, str, bool]]] = {}
-        for name in [name for name in state if name in own]:
-            entry = _entry(name, state[name])
-            other, same = checked.setdefault(id(own[name]), (name, entry))
-            if entry != same:
-                raise KeyError(
-                    f"load_state_dict of {type(self).__name__}: {other!r} and {name!r} are one, and the state has "
-                    "different values for them. Load it into a program in which they are two, or make them equal."
-                )
-        with no_grad():
-            for name, (data, role, requires_grad) in checked.values():
-                own[name].data = data
-                own[name].role = role
-                own[name].requires_grad_(requires_grad)
-        return IncompatibleKeys(missing, unexpected)
+        return load_state(self, state, strict)
 
-    @contextlib.contextmanager
-    def _with_parameters(self, overrides: Mapping[str, Any]) -> Iterator[None]:
+    def _with_parameters(self, overrides: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Inside the block, for this task or thread and what it starts, other values stand for some of the state."""
-        places = _places(self)
-        if unknown := [name for name in overrides if name not in places]:
-            raise KeyError(
-                f"{type(self).__name__} has no parameter or buffer {unknown[0]!r}; it has {', '.join(places) or 'none'}"
-            )
-        replaced = dict(_REPLACED.get())
-        given: dict[int, tuple[str, Any]] = {}
-        for name, value in overrides.items():
-            own, spots = places[name]
-            if id(own) in given:
-                other, same = given[id(own)]
-                if value is not same and not (isinstance(value, str) and value == same):
-                    raise KeyError(f"{other!r} and {name!r} are one parameter: give a value for one of them")
-                continue
-            given[id(own)] = name, value
-            stand_in = _stand_in(value, own, name)
-            replaced.update({(id(module), key): (module, stand_in) for module, key in spots})
-        token = _REPLACED.set(replaced)
-        try:
-            with watched(self, "functional_call"):
-                yield
-        finally:
-            _REPLACED.reset(token)
+        return replacing(self, overrides)
 
     # modes
 
@@ -390,7 +309,7 @@ class Module:
         Returns:
             A handle whose `remove()` takes the hook away.
         """
-        return _register(self._forward_pre_hooks, hook, prepend, with_kwargs)
+        return register(self._forward_pre_hooks, hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -405,7 +324,7 @@ class Module:
         Returns:
             A handle whose `remove()` takes the hook away.
         """
-        return _register(self._forward_hooks, hook, prepend, with_kwargs)
+        return register(self._forward_hooks, hook, prepend, with_kwargs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         for value in pytree.leaves(vars(self)):
@@ -443,101 +362,7 @@ if TYPE_CHECKING:
 else:
     OneVariable = Module
 
-
-_REPLACED: ContextVar[Mapping[tuple[int, str], tuple[Module, Variable]]] = ContextVar(
-    "textgrad_engine_replaced", default=MappingProxyType({})
-)
-"""What stands for a parameter, by its module's id and its name there; with the module, so that the id stays its own."""
-
-
-def _in_this_call(module: Module, name: str, own: Variable) -> Variable:
-    """What stands for a parameter or buffer of a module where `functional_call` replaces it, else itself."""
-    replaced = _REPLACED.get().get((id(module), name))
-    return own if replaced is None else replaced[1]
-
-
-def _endless(root: Module) -> set[int]:
-    """The modules that are a part of themselves, as agents that know each other are, or hold such a one; by id."""
-    parts_left: dict[int, int] = {}
-    holders: dict[int, list[int]] = {}
-    for module in root.modules():
-        parts_left[id(module)] = len(module._modules)
-        for part in module._modules.values():
-            holders.setdefault(id(part), []).append(id(module))
-    ended = [module for module, count in parts_left.items() if not count]
-    for done in ended:  # which grows meanwhile
-        del parts_left[done]
-        for holder in holders.get(done, []):
-            parts_left[holder] -= 1
-            if not parts_left[holder]:
-                ended.append(holder)
-    return set(parts_left)
-
-
-def _own(module: Module) -> Iterator[tuple[str, Variable]]:
-    """A module's own parameters and buffers, without the names that hold None."""
-    for name, value in (*module._parameters.items(), *module._buffers.items()):
-        if value is not None:
-            yield name, value
-
-
-def _places(root: Module) -> dict[str, tuple[Variable, list[tuple[Module, str]]]]:
-    """Each parameter and buffer by dotted name, with all places where modules below `root` have it."""
-    named: dict[str, Variable] = {}
-    spots: dict[int, list[tuple[Module, str]]] = {}
-    for path, module in root.named_modules(remove_duplicate=False):
-        for name, value in _own(module):
-            named[_dotted(path, name)] = value
-            spots.setdefault(id(value), []).append((module, name))
-    return {name: (value, spots[id(value)]) for name, value in named.items()}
-
-
-def _stand_in(value: Any, own: Variable, name: str) -> Variable:
-    """A value in the place of a parameter, with its role where it has none of its own."""
-    if isinstance(value, str):
-        return Variable(value, role=own.role)
-    if not isinstance(value, Variable):
-        raise TypeError(f"{name!r} is replaced by a Variable or a text, got {type(value).__name__} {value!r:.40}")
-    if value._role != "" or not own.role:
-        return value
-    named: Variable = Compute.apply(_same, value, own.role)  # recorded: values of every transform keep the role
-    return named
-
-
-def _same(data: Any) -> Any:
-    return data
-
-
-class _WithKwargs:
-    """A hook that wants the keyword arguments too."""
-
-    def __init__(self, hook: Callable[..., Any]) -> None:
-        self.hook = hook
-
-    def __call__(self, *args: Any) -> Any:
-        return self.hook(*args)
-
-    def before(self, module: Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        changed = self.hook(module, args, kwargs)
-        if changed is None:
-            return args, kwargs
-        if isinstance(changed, tuple) and len(changed) == 2 and isinstance(changed[1], dict):
-            given, keywords = changed
-            return (given if isinstance(given, tuple) else (given,)), keywords
-        raise TypeError(
-            f"a forward pre-hook of {type(module).__name__} that was registered with_kwargs=True returns None or a "
-            f"pair (args, kwargs) of a tuple and a dict, got {changed!r:.60}"
-        )
-
-
-def _register(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool, with_kwargs: bool) -> Handle:
-    before = list(hooks.items())
-    handle = add_hook(hooks, _WithKwargs(hook) if with_kwargs else hook)
-    if prepend:
-        for key, earlier in before:  # to the end, in their order
-            del hooks[key]
-            hooks[key] = earlier
-    return handle
+_WithKwargs = WithKwargs  # modules with such a hook were pickled under this name
 
 
 def _computed(result: Any) -> Any:
@@ -550,35 +375,3 @@ def _computed(result: Any) -> Any:
         if isinstance(leaf, Variable):
             _ = leaf.data
     return result
-
-
-def _entry(name: str, entry: Any) -> tuple[Any, str, bool]:
-    """Data, role and requires_grad of an entry of a state."""
-    if not isinstance(entry, Mapping) or not {"data", "role", "requires_grad"} <= set(entry):
-        raise TypeError(
-            f"load_state_dict: {name!r} has the entry {entry!r:.60}; expected {{'data': ..., 'role': ..., "
-            "'requires_grad': ...}, as state_dict gives it"
-        )
-    for key, kind in (("role", str), ("requires_grad", bool)):
-        if not isinstance(entry[key], kind):
-            raise TypeError(
-                f"load_state_dict: {key!r} of {name!r} is {type(entry[key]).__name__} {entry[key]!r:.60}; expected "
-                f"{kind.__name__}, as state_dict gives it"
-            )
-    return copy.deepcopy(Variable(entry["data"]).data), entry["role"], entry["requires_grad"]
-
-
-def _dotted(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
-
-
-def check_name(module: Module, name: object, what: str) -> None:
-    """Check that a dotted path can hold the name of a parameter, buffer or part.
-
-    Raises:
-        KeyError: it is no text, empty, or has a dot in it.
-    """
-    if not isinstance(name, str) or not name or "." in name:
-        raise KeyError(
-            f"{type(module).__name__}: the name of a {what} must be a text, non-empty and without dots, got {name!r}"
-        )

@@ -30,7 +30,7 @@ def run_controls(run: Run) -> None:
     for name, proposer in proposers_of(run.trainer.seed).items():
         run.load(run.seed)
         objective = run.new_objective(own)  # a new one, so that nothing that others paid for is used
-        with run.phase("control", len(run.steps), 0):
+        with run.phases.phase("control", len(run.steps), 0):
             found = search_without_feedback(
                 objective, proposer, run.optimizer, run.seed_val, calls=run.controls.calls, seed=run.trainer.seed
             )

@@ -26,6 +26,7 @@ from textgrad_engine.optim.search.work import in_edits, is_shorter, support_of_a
 
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run
+    from textgrad_engine.train.step import StepRun
 
 __all__ = ["DOUBT", "MOST_EDITS", "prove", "wins"]
 
@@ -39,7 +40,7 @@ LEAST_RIGHT = 18
 """A shorter text is run on so many examples that are right, where there are, before it is taken for no worse."""
 
 
-def prove(run: Run, number: int, positions: Sequence[int]) -> Found:
+def prove(run: StepRun, number: int, positions: Sequence[int]) -> Found:
     """Race the texts of a step against the best ones, without the edits of the step that do harm or break a guard.
 
     Args:
@@ -87,7 +88,7 @@ def prove(run: Run, number: int, positions: Sequence[int]) -> Found:
             problem = f"the race was given up: {type(error).__name__}: {error}"
             return replace(found, problems=(*found.problems, problem), lost=not isinstance(error, LosesAnswers))
 
-    with run.phase("validate", number, 0):
+    with run.phases.phase("validate", number, 0):
         if run.noise is None:
             run.noise = noise_of(objective, board.texts, board.val, run.trainer.seed)
         board.noise = run.noise

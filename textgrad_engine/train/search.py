@@ -7,7 +7,7 @@ from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.train.controls import does_better
-from textgrad_engine.train.events import PhaseEnded, StepEnded
+from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
 
 __all__ = ["SearchRun"]
@@ -28,7 +28,7 @@ class SearchRun(Run):
 
     def train(self, used: Meter) -> None:
         """Decide about proposals until nothing is left to try, or the trainer's limits are reached."""
-        with self.phase("score", 0, 0):
+        with self.phases.phase("score", 0, 0):
             self.objective.adopt(self.objective.texts_of(self.seed))
         self.validate_seed(used)
         since_kept = 0
@@ -41,9 +41,7 @@ class SearchRun(Run):
                     break
         finally:
             self.optimizer.close()
-            for phase in self.proposals.values():  # of proposals that were dropped
-                self.emit(PhaseEnded(phase))
-            self.proposals.clear()
+            self.phases.end_proposals()
             self.optimizer.remaining = None
             # Whatever ends the search, what was found stays; its score is what is known of it without asking.
             self.best_val = self.objective.known(self.objective.texts_of(self.best)) or self.best_val
@@ -60,17 +58,16 @@ class SearchRun(Run):
         number = len(self.steps) + 1
         if self.trainer.max_steps is not None:
             self.optimizer.remaining = self.trainer.max_steps - len(self.steps)
-        with self.phase("score", number, 0):
+        with self.phases.phase("score", number, 0):
             decided = self.optimizer.step(self.objective)
         if decided is None:
             return None
-        if (phase := self.proposals.pop(decided.number, None)) is not None:
-            self.emit(PhaseEnded(phase))
+        self.phases.end_proposal(decided.number)
         if decided.kept:
             self.best, self.origins = self.texts(), self.origins_now()
         problems = list(decided.problems)
         heard = decided.feedback > 0 and not decided.lost
-        self.check_alive(heard, problems, number, kind=decided.kind, more=decided.more)
+        self.lost_rounds.check(heard, problems, number, kind=decided.kind, more=decided.more)
         self.keep_for_the_end()
         self.steps.append(self.ended(number, decided))
         self.emit(self.steps[-1])

@@ -26,8 +26,9 @@ from textgrad_engine.train.events import (
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult
-from textgrad_engine.train.run import Examples, Run
+from textgrad_engine.train.run import Examples
 from textgrad_engine.train.search import SearchRun
+from textgrad_engine.train.step import StepRun
 
 __all__ = ["Trainer", "loader_of"]
 
@@ -193,7 +194,7 @@ class Trainer:
         callbacks = list(self.callbacks)
         if self.run_dir is not None:
             callbacks.insert(0, run_folder(self.run_dir, resume=self.resume))
-        kind = SearchRun if isinstance(optimizer, Searcher) else Run
+        kind = SearchRun if isinstance(optimizer, Searcher) else StepRun
         with contextlib.ExitStack() as stack:
             for callback in callbacks:
                 if (end := getattr(callback, "on_end", None)) is not None:

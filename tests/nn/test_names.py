@@ -1,0 +1,60 @@
+"""The names of what a program is made of: dotted, without end nowhere, and each thing once."""
+
+from __future__ import annotations
+
+import pytest
+
+from textgrad_engine import func, nn
+
+from .conftest import Leaf, Pair, Tree
+
+
+@pytest.mark.parametrize("name", ["", "a.b"])
+def test_names_that_dotted_paths_cannot_hold_are_refused(name: str) -> None:
+    """Keys of a state are unique paths."""
+    with pytest.raises(KeyError, match="without dots"):
+        Leaf().register_parameter(name, nn.Parameter("x"))
+
+
+def test_a_module_that_holds_itself_is_walked_once() -> None:
+    """A cycle is no endless loop."""
+    leaf = Leaf()
+    leaf.again = leaf
+    assert [name for name, _ in leaf.named_parameters()] == ["prompt"]
+
+
+def test_a_module_inside_itself_has_no_names_without_end() -> None:
+    """Its state names each parameter up to where it comes round."""
+    pair = Pair(tied=True)
+    pair.a.whole = pair
+    assert [name for name, _ in pair.named_modules(remove_duplicate=False)] == ["", "a", "b"]
+    pair.load_state_dict(pair.state_dict())
+
+
+def test_parts_that_know_each_other_have_a_name_for_each_holder_at_most() -> None:
+    """There are more ways through a team of thirty than anybody could walk."""
+    team = nn.ModuleList([Leaf(str(number)) for number in range(30)])
+    for member in team:
+        member.peers = nn.ModuleList([peer for peer in team if peer is not member])
+    assert 30 < len(team.state_dict()) <= 30 * 30
+    assert not any(team.load_state_dict(team.state_dict()))
+    name = next(name for name, parameter in team.named_parameters() if parameter is team[7].prompt)
+    assert func.functional_call(nn.Sequential(team[7]), {"0.prompt": "new"}, "!").data == "new!"
+    assert name in team.state_dict()
+
+
+def test_parameters_by_dotted_name_in_order() -> None:
+    """Own ones first, then the parts', in order of assignment; buffers are none."""
+    assert [name for name, _ in Tree().named_parameters()] == ["head", "left.prompt", "right.prompt"]
+    assert [name for name, _ in Tree().named_parameters(recurse=False)] == ["head"]
+    assert [name for name, _ in Tree().named_buffers()] == ["memory"]
+    assert [name for name, _ in Tree().named_modules()] == ["", "left", "right"]
+
+
+def test_a_shared_parameter_comes_once() -> None:
+    """Or an optimizer would change one text twice. The state names it at each place."""
+    tree = Tree()
+    tree.right.prompt = tree.left.prompt
+    assert [name for name, _ in tree.named_parameters()] == ["head", "left.prompt"]
+    assert {"left.prompt", "right.prompt"} <= set(tree.state_dict())
+    tree.load_state_dict(tree.state_dict())

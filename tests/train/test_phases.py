@@ -1,0 +1,128 @@
+"""The phases of a run: numbered, told in order, ended whatever happens, and known to the calls inside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from textgrad_engine.train.events import (
+    CallEnded,
+    Event,
+    PhaseAdvanced,
+    PhaseEnded,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+    current_phase,
+)
+from textgrad_engine.train.phases import RunPhases
+from textgrad_engine.train.telling import Audience
+
+
+class Told:
+    """Hears of phases; with ``fails``, it fails at each unit of one."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.events: list[Event] = []
+        self.fails = fails
+        self.phases = RunPhases(Audience([self]))
+
+    def on_event(self, event: Event) -> None:
+        self.events.append(event)
+        if self.fails and isinstance(event, PhaseAdvanced):
+            raise OSError("no space left")
+
+
+def test_a_callback_that_fails_is_raised_when_the_phase_is_over() -> None:
+    """Not where a unit is done, which may be on the thread of the event loop; the end is told before."""
+    told = Told(fails=True)
+    with pytest.raises(OSError, match="no space left"), told.phases.phase("validate", 1, 1) as advance:
+        advance()
+    assert told.events[-1] == PhaseEnded(1)
+    assert current_phase.get() == 0
+
+
+def test_nothing_is_told_of_a_phase_that_is_over() -> None:
+    """An answer may come when a run was interrupted; and the phase ended with its error, too."""
+    told = Told()
+    advances = []
+
+    def interrupted() -> None:
+        with told.phases.phase("forward", 1, 3) as advance:
+            advances.append(advance)
+            advance()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    advances[0]()
+    assert told.events == [PhaseStarted(1, "forward", 1, 3), PhaseAdvanced(1, 1), PhaseEnded(1)]
+
+
+def test_the_phase_of_a_proposal_goes_on_behind_its_block() -> None:
+    """It ends when it is decided about, or dropped; once, and nothing is told of what was no proposal."""
+    told = Told()
+    inside = []
+    for number in (1, 2, 3):
+        with told.phases.proposal(number):
+            inside.append(current_phase.get())
+    assert (inside, current_phase.get(), told.phases.last) == ([1, 2, 3], 0, 3)
+    told.events.clear()
+    for number in (2, 2, 9):
+        told.phases.end_proposal(number)
+    assert told.events == [PhaseEnded(2)]
+    for _ in range(2):
+        told.phases.end_proposals()
+    assert told.events == [PhaseEnded(2), PhaseEnded(1), PhaseEnded(3)]
+
+
+def test_events_come_in_order_and_one_at_a_time(world: Any, rows: Any) -> None:
+    """A phase's events lie between its start and end, only backward runs inside forward, and every unit is told."""
+    here = world("HALF", "SHOUT")
+    listener = world.listener()
+    here.fit(rows("bee", "dog", "fox"), rows("ant", "hen"), rows("gnu"), max_epochs=2, callbacks=[listener])
+    events = [event for event in listener.events if not isinstance(event, CallEnded)]
+    assert isinstance(events[0], RunStarted)
+    assert (events[0].train, events[0].val, events[0].test, events[0].steps) == (3, 2, 1, 4)
+    assert isinstance(events[-1], RunEnded)
+    opened: list[PhaseStarted] = []
+    done: dict[int, int] = {}
+    for event in events:
+        if isinstance(event, PhaseStarted):
+            assert [phase.phase for phase in opened] == (["forward"] if event.phase == "backward" else [])
+            opened.append(event)
+            done[event.number] = 0
+        elif isinstance(event, PhaseAdvanced):
+            assert event.number in [phase.number for phase in opened]
+            assert event.done == done[event.number] + 1
+            done[event.number] += 1
+        elif isinstance(event, PhaseEnded):
+            last = opened.pop()
+            assert (event.number, done[last.number]) == (last.number, last.total)
+        else:
+            assert opened == []
+    started = listener.of(PhaseStarted)
+    assert [event.number for event in started] == list(range(1, len(started) + 1))
+    assert [(event.phase, event.step) for event in started][:6] == [
+        ("validate", 0), ("forward", 1), ("backward", 1), ("optimize", 1), ("validate", 1), ("forward", 2),
+    ]  # fmt: skip
+    assert {event.phase for event in started[-2:]} == {"test"}
+
+
+def test_calls_know_their_phase(world: Any, rows: Any) -> None:
+    """Every call is reported once, under the phase that made it, with its example."""
+    here = world("SHOUT")
+    listener = world.listener()
+    here.fit(rows("bee"), rows("ant", "cat"), callbacks=[listener])
+    phases = {event.number: event.phase for event in listener.of(PhaseStarted)}
+    calls = listener.of(CallEnded)
+    assert len(calls) == len(here.model.requests)
+    found = [(phases[call.phase], call.record.purpose, call.record.key) for call in calls]
+    val = [("validate", "forward", "ant"), ("validate", "forward", "cat")]
+    assert (sorted(found[:2]), sorted(found[5:7]), sorted(found[7:])) == (val, val, val)
+    assert found[2:5] == [
+        ("forward", "forward", "bee"),
+        ("backward", "backward", "bee"),
+        ("optimize", "optimizer", "step"),
+    ]

@@ -1,0 +1,81 @@
+"""The names of what a program is made of, and the walk over it that finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from textgrad_engine.autograd import Variable
+
+if TYPE_CHECKING:
+    from textgrad_engine.nn.module import Module
+
+__all__ = ["check_name", "dotted", "named_state", "walk"]
+
+
+def dotted(path: str, name: str) -> str:
+    """The name of what a part has, from the part's own name; "" is that of the root.
+
+    Example:
+        >>> dotted("chat", "system"), dotted("", "system")
+        ('chat.system', 'system')
+    """
+    return f"{path}.{name}" if path else name
+
+
+def check_name(module: Module, name: object, what: str) -> None:
+    """Check that a dotted path can hold the name of a parameter, buffer or part.
+
+    Raises:
+        KeyError: it is no text, empty, or has a dot in it.
+    """
+    if not isinstance(name, str) or not name or "." in name:
+        raise KeyError(
+            f"{type(module).__name__}: the name of a {what} must be a text, non-empty and without dots, got {name!r}"
+        )
+
+
+def named_state(root: Module) -> Iterator[tuple[str, Module, str, Variable]]:
+    """Every parameter and buffer under every dotted name: that, the module that has it, its name there, and itself.
+
+    Names that hold None are left out.
+    """
+    for path, module in root.named_modules(remove_duplicate=False):
+        for name, value in (*module._parameters.items(), *module._buffers.items()):
+            if value is not None:
+                yield dotted(path, name), module, name, value
+
+
+def walk(root: Module, prefix: str, remove_duplicate: bool) -> Iterator[tuple[str, Module]]:
+    """A module and all below it with dotted names; see `Module.named_modules`."""
+    seen: set[int] = set()
+    endless: set[int] = set() if remove_duplicate else _endless(root)
+    stack: list[tuple[str, Module, tuple[int, ...]]] = [(prefix, root, ())]
+    while stack:
+        name, module, around = stack.pop()
+        if id(module) in (seen if remove_duplicate else around):
+            continue
+        yield name, module
+        if id(module) in seen and id(module) in endless:
+            continue
+        seen.add(id(module))
+        inside = (*around, id(module))
+        stack.extend((dotted(name, key), child, inside) for key, child in reversed(module._modules.items()))
+
+
+def _endless(root: Module) -> set[int]:
+    """The modules that are a part of themselves, as agents that know each other are, or hold such a one; by id."""
+    parts_left: dict[int, int] = {}
+    holders: dict[int, list[int]] = {}
+    for module in root.modules():
+        parts_left[id(module)] = len(module._modules)
+        for part in module._modules.values():
+            holders.setdefault(id(part), []).append(id(module))
+    ended = [module for module, count in parts_left.items() if not count]
+    for done in ended:  # which grows meanwhile
+        del parts_left[done]
+        for holder in holders.get(done, []):
+            parts_left[holder] -= 1
+            if not parts_left[holder]:
+                ended.append(holder)
+    return set(parts_left)

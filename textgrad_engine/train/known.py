@@ -1,0 +1,149 @@
+"""What is known of candidates, by example: bought once, and by proposals shared or kept to themselves.
+
+NOTE [Who shares what]
+    The texts of now are scored by whoever comes first, and a proposal by itself alone, so that the calls that a phase
+    makes do not depend on which proposal was quicker. A proposal shares the texts that were adopted before it was
+    begun. When it is told of later ones depends on how far it is, so it goes on by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextvars import ContextVar
+from typing import TypeAlias
+
+from textgrad_engine.optim.search.objective import Split, Texts
+from textgrad_engine.train.evaluator import Scored
+from textgrad_engine.train.events import current_phase
+
+__all__ = ["Key", "KnownScores"]
+
+Key: TypeAlias = tuple[Texts, Split, int, int]
+"""What is scored: the candidate, the set, the position of the example in it, and which of its samples."""
+
+_proposal: ContextVar[tuple[int, int]] = ContextVar("textgrad_engine_proposal", default=(0, sys.maxsize))
+"""The number of the proposal that code works on, and how many texts had been adopted when it was begun; captured when a
+lane begins it."""
+
+
+class KnownScores:
+    """The results of examples with the texts that were tried, and who may see them; see NOTE [Who shares what].
+
+    Everything may be called from several threads at once. A result that is under way is known: who wants it waits.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shared: dict[Key, Future[Scored]] = {}
+        self._own: dict[tuple[int, Key], Future[Scored]] = {}
+        self._adopted: dict[Texts, tuple[int, int]] = {}  # the phase, and how many were before it
+
+    def claim(self, wanted: Sequence[Sequence[Key]]) -> tuple[list[list[Future[Scored]]], dict[Key, Future[Scored]]]:
+        """The results of all that is wanted, and those of them that whoever calls this must come up with."""
+        with self._lock:
+            missing: dict[Key, Future[Scored]] = {}
+            return [[self._future(key, missing) for key in row] for row in wanted], missing
+
+    def give_up(self, claimed: dict[Key, Future[Scored]], error: BaseException) -> None:
+        """Forget what was claimed and has no result: who waits for it learns why, and who asks again pays again."""
+        with self._lock:
+            for key, future in claimed.items():
+                if not future.done():
+                    if self._shared.get(key) is future:
+                        del self._shared[key]
+                    self._own.pop((_proposal.get()[0], key), None)
+                    future.set_exception(error)
+
+    def note(self, key: Key, found: Scored) -> None:
+        """Take note of a result that came with something else; one that is known, or under way, stays."""
+        with self._lock:
+            missing: dict[Key, Future[Scored]] = {}
+            future = self._future(key, missing)
+            if missing:
+                future.set_result(found)
+
+    def read(self, keys: Iterable[Key]) -> list[Scored | None]:
+        """What is known without waiting; None for what is not there."""
+        with self._lock:
+            futures = [self._known(key) for key in keys]
+        return [None if future is None else _result(future) for future in futures]
+
+    def missing(self, keys: Iterable[Key]) -> int:
+        """Of how many nothing is known or under way."""
+        with self._lock:
+            return sum(self._known(key) is None for key in keys)
+
+    def every(self) -> list[tuple[Key, Scored]]:
+        """All results that are there, also those that proposals keep to themselves, in their order."""
+        with self._lock:
+            own = [(key, future) for (_, key), future in sorted(self._own.items(), key=lambda item: item[0][0])]
+            held = [*self._shared.items(), *own]
+        results = [(key, _result(future)) for key, future in held]
+        return [(key, result) for key, result in results if result is not None]
+
+    def adopt(self, texts: Texts, number: int | None = None) -> None:
+        """Share what is known of texts; see `Objective.adopt`."""
+        with self._lock:
+            if texts in self._adopted:
+                return
+            self._adopted[texts] = current_phase.get(), len(self._adopted)
+            for (found_by, key), future in sorted(self._own.items(), key=lambda item: item[0][0]):
+                if key[0] == texts and (number is None or found_by <= number):
+                    self._shared.setdefault(key, future)
+
+    @contextlib.contextmanager
+    def proposal(self, number: int, *, told_of_all: bool = False) -> Iterator[None]:
+        """Inside the block, what is asked belongs to the proposal of that number.
+
+        Args:
+            number: of the proposal.
+            told_of_all: it shares the texts that are adopted later, too.
+        """
+        token = _proposal.set((number, sys.maxsize if told_of_all else len(self._adopted)))
+        try:
+            yield
+        finally:
+            _proposal.reset(token)
+
+    def phase(self, texts: Texts) -> int:
+        """The phase that calls with these texts belong to: that of their adoption where they are shared, else now's."""
+        shared = self._phase_shared(texts)
+        return current_phase.get() if shared is None else shared
+
+    @contextlib.contextmanager
+    def phase_of(self, texts: Texts) -> Iterator[None]:
+        """Inside the block, calls belong to the `phase` of these texts."""
+        token = current_phase.set(self.phase(texts))
+        try:
+            yield
+        finally:
+            current_phase.reset(token)
+
+    def _phase_shared(self, texts: Texts) -> int | None:
+        """The phase in which these texts were adopted, where proposals share them; None where they do not."""
+        phase, before = self._adopted.get(texts, (0, sys.maxsize))
+        return phase if before < _proposal.get()[1] else None
+
+    def _known(self, key: Key) -> Future[Scored] | None:
+        number, _ = _proposal.get()
+        shared = self._shared.get(key) if self._phase_shared(key[0]) is not None else None
+        return self._own.get((number, key)) if shared is None else shared
+
+    def _future(self, key: Key, missing: dict[Key, Future[Scored]]) -> Future[Scored]:
+        if (known := self._known(key)) is not None:
+            return known
+        found = missing[key] = Future()
+        if self._phase_shared(key[0]) is not None:
+            self._shared[key] = found
+        else:
+            self._own[_proposal.get()[0], key] = found
+        return found
+
+
+def _result(future: Future[Scored]) -> Scored | None:
+    """What a future holds; None where it is not there yet, or not to be had."""
+    return future.result() if future.done() and future.exception() is None else None

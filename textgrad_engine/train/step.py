@@ -1,0 +1,223 @@
+"""A run of `Trainer.fit` with an optimizer that takes steps: each is tried before it is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textgrad_engine.autograd import Variable, example
+from textgrad_engine.data import ids_of
+from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.llm.context import LeftOut, on_left_out
+from textgrad_engine.llm.usage import Meter
+from textgrad_engine.optim.search.found import Found, trimmed_in_words
+from textgrad_engine.optim.search.sparing import spared_in_words
+from textgrad_engine.train.calling import inputs_and_target, run_on, run_scored, with_fields
+from textgrad_engine.train.evaluator import as_score
+from textgrad_engine.train.events import StepEnded
+from textgrad_engine.train.passes import BackwardPasses, roots_of
+from textgrad_engine.train.proving import prove, wins
+from textgrad_engine.train.run import Run
+
+__all__ = ["StepRun"]
+
+
+class StepRun(Run):
+    """One call of `fit` with an optimizer that steps."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.score = with_fields(self.loss)
+        self.read = inputs_and_target(self.program, self.loss, self.trainer.target)
+        self.train_ids = ids_of(self.loader.dataset)
+        self.passes = BackwardPasses()
+        self.noise: float | None = None  # of the scores by themselves, once it is measured
+
+    def most_steps(self) -> int | None:
+        """How many optimizer steps there will be at most."""
+        most = self.trainer.max_epochs * len(self.loader)
+        return most if self.trainer.max_steps is None else min(most, self.trainer.max_steps)
+
+    def train(self, used: Meter) -> None:
+        """Go over the training set and keep what does better on the validation set."""
+        self.validate_seed(used)
+        since_kept = 0
+        for epoch in range(1, self.trainer.max_epochs + 1):
+            for positions, rows in self.loader.index_batches():
+                kept = self.step(epoch, positions, rows)
+                since_kept = 0 if kept else since_kept + 1
+                if self.trainer.max_steps is not None and len(self.steps) >= self.trainer.max_steps:
+                    return
+                if self.trainer.patience is not None and since_kept >= self.trainer.patience:
+                    return
+
+    def step(self, epoch: int, positions: list[int], rows: list[dict[str, Any]]) -> bool:
+        """One minibatch: forward, backward, a change, its validation. Returns whether the change was kept."""
+        number = len(self.steps) + 1
+        names = tuple(self.train_ids[position] for position in positions)
+        self.optimizer.zero_grad()
+        left_out: list[LeftOut] = []
+        with on_left_out(left_out.append):
+            every, problems, lost = self.forward_and_backward(number, names, rows)
+        scores = [score for score in every if score is not None]
+        feedback = sum(len(parameter.grad) for parameter in self.stepped())
+        heard = feedback > 0 or not self.optimizer.reads_feedback
+        held = self.optimizer.state_dict()
+        found, refusal = None, ""
+        try:
+            with self.phases.phase("optimize", number, 1) as advance:
+                try:
+                    self.propose()
+                except UNANSWERED as error:  # one proposal lost; the texts are as they were
+                    problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
+                advance()
+            if self.texts() != self.best:
+                found = prove(self, number, positions)
+                problems.extend(found.problems)
+                if found.lost:
+                    heard = False
+                refusal = self.refusal(found) if wins(found) else ""
+        except BaseException:  # the budget is spent, Ctrl-C: the step has not been
+            self.take_back(held)
+            raise
+        self.lost_rounds.check(heard, problems, number)
+        kept, why, val_mean, ended_by = False, "", None, None
+        if found is not None:
+            kept, why, val_mean, ended_by = self.settle(found, refusal, held, number)
+        assert self.best_val is not None
+        ended = StepEnded(
+            step=number,
+            epoch=epoch,
+            examples=names,
+            train_mean=sum(scores) / len(scores) if scores else None,
+            unanswered=len(lost),
+            lost=tuple(lost),
+            feedback=feedback,
+            changes=self.changes(),
+            val_mean=val_mean,
+            kept=kept,
+            best_val=self.best_val.mean,
+            problems=tuple(problems),
+            left_out=sum(each.messages + each.feedback for each in left_out),
+            why=why,
+            race=None if found is None else found.race,
+        )
+        self.steps.append(ended)
+        self.emit(ended)
+        if ended_by is not None:
+            raise ended_by
+        return kept
+
+    def propose(self) -> None:
+        """Have the optimizer change the texts; it chooses among several candidates by the training examples."""
+        if self.optimizer.candidates > 1:
+            self.optimizer.step(self.objective)
+        else:
+            self.optimizer.step()
+
+    def forward_and_backward(
+        self, number: int, names: tuple[str, ...], rows: list[dict[str, Any]]
+    ) -> tuple[list[float | None], list[str], list[str]]:
+        """Run a minibatch; each example goes backward as soon as its own loss is there, whatever the others do.
+
+        None does where the optimizer reads no feedback.
+
+        Returns:
+            The scores, None for what went unanswered; the answers of the critic that were not to be had, in words; and
+            what went unanswered and why, in words.
+
+        Raises:
+            AutogradError: no loss so far leads back to a text.
+        """
+        problems: list[str] = []
+        with self.phases.phase("forward", number, len(rows)) as advance:
+
+            def start(position: int) -> tuple[None, Variable]:
+                row, name = rows[position], names[position]
+                with example(name):
+                    fields, wanted = self.read(row, name)
+                    return None, run_on(name, self.program, fields, self.score, wanted)[1]
+
+            started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
+            losses = [loss for _, loss in started]
+            stepped = self.stepped()
+            if roots_of(losses) and stepped and self.optimizer.reads_feedback:
+                with self.phases.phase("backward", number, 0):
+                    problems = self.passes.through(losses, stepped)
+            scores: list[float | None] = []
+            lost: list[str] = []
+            for name, loss in zip(names, losses):
+                try:
+                    scores.append(as_score(loss))
+                except UNANSWERED as error:
+                    scores.append(None)
+                    lost.append(f"{name}: {type(error).__name__}: {error}")
+        self.passes.check(losses, scores)
+        return scores, problems, lost
+
+    def refusal(self, found: Found) -> str:
+        """Why the guards refuse texts that won their race; "" when they do not."""
+        if self.trainer.guards is None:
+            return ""
+        broken = self.objective.refusal(found.base, found.texts)
+        return f"refused: {broken}" if broken else ""
+
+    def settle(
+        self, found: Found, refusal: str, held: dict[str, Any], number: int
+    ) -> tuple[bool, str, float | None, Exception | None]:
+        """Keep what is left of a step, or go back to the best texts; the optimizer learns what became of it, and why.
+
+        Args:
+            found: what is left of it.
+            refusal: why the guards refuse it; "" when they do not.
+            held: what the optimizer knew before the step.
+            number: of the step.
+
+        Returns:
+            Whether it is kept; in a few words why, where there is more to say; the validation score of the new texts:
+            of all examples when they are kept, else put together from the race, None where there is none; and what
+            ended their validation, which the step is kept in spite of.
+        """
+        assert self.best_val is not None
+        before, after, ended_by = self.best_val.mean, None, None
+        kept = wins(found) and not refusal
+        if not kept:
+            self.take_back(held)
+        self.amend(found, written=kept)
+        if kept:
+            self.best, self.origins = self.texts(), self.origins_now()
+            texts = self.objective.texts_of(self.best)
+            self.best_val = self.objective.known(texts) or self.best_val  # it stays so if the budget ends now
+            self.ending.release()  # this is a part of what it is kept for
+            try:
+                self.best_val = self.evaluated(texts, number)
+                after = self.best_val.mean
+            except Exception as error:  # the budget is spent, Ctrl-C: the race has decided, and the step has been
+                ended_by = error
+            self.keep_for_the_end()
+        if after is None and found.race is not None:
+            after = before + found.race.difference
+        if after is not None:
+            word = "kept" if kept else refusal or "taken back"
+            self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {after:.3f}")
+        without = spared_in_words(found) + trimmed_in_words(found)
+        why = refusal or (found.race.in_words + without if without and found.race is not None else "")
+        return kept, why, after, ended_by
+
+    def amend(self, found: Found, *, written: bool) -> None:
+        """Tell the optimizer what it has done after all, where that is less than it proposed."""
+        gone = {"it did harm beside the others": found.trimmed, f"refused: {found.spared_for}": found.spared}
+        if not found.trimmed and not found.spared:
+            return
+        texts = zip(self.objective.parameters, found.texts, found.origins, self.objective.texts_of(self.texts()))
+        changed = {variable: (text, own) for variable, text, own, now in texts if text != now} if written else {}
+        self.optimizer.amend(found.changes, changed, {why: changes for why, changes in gone.items() if changes})
+
+    def take_back(self, held: dict[str, Any]) -> None:
+        """Go back to the best texts, and to what the optimizer knew before its step."""
+        self.load(self.best)
+        self.optimizer.load_state_dict({**held, "steps": self.optimizer.steps})
+
+    def stepped(self) -> list[Variable]:
+        """What a step reads the feedback on; feedback on other texts would be paid for and used by nobody."""
+        wanted = (variable for variable in self.optimizer.variables() if variable.requires_grad)
+        return [each for each in wanted if self.optimizer.group_of(each).get("use_feedback", True)]

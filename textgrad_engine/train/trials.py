@@ -1,0 +1,152 @@
+"""Candidates run on examples: begun many at a time, and read when they are there. Nothing is remembered here."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from textgrad_engine.autograd import Variable, example, no_grad
+from textgrad_engine.func import functional_call
+from textgrad_engine.llm.cache import repeat as sampling
+from textgrad_engine.nn import Module
+from textgrad_engine.optim.search.objective import Split, Texts
+from textgrad_engine.train.calling import refusing_batches, run_on, run_scored, with_fields
+from textgrad_engine.train.evaluator import Scored, scored
+from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, same_slots
+from textgrad_engine.train.known import Key, KnownScores
+from textgrad_engine.train.latency import Stopwatch
+from textgrad_engine.train.leaves import frozen_beside, leaves_of
+
+__all__ = ["Begun", "Trials"]
+
+Begun: TypeAlias = tuple[Any, Variable, Stopwatch | None]
+"""The prediction and the loss of an example, and what times it."""
+
+
+_Started: TypeAlias = tuple[tuple[Any, Stopwatch | None], Variable]
+
+
+class Trials:
+    """How a program, with a candidate's texts in the place of its parameters, is run on examples.
+
+    Args:
+        program: the program; it is not changed.
+        loss: its loss.
+        rows: the examples of each set.
+        named: the parameters that candidates have texts for, by dotted name.
+        known: says which phase the calls with a candidate's texts belong to.
+        concurrency: at most so many examples at once, over all threads; None for no limit.
+        timed: whether to note how long the forward calls of an example take.
+    """
+
+    def __init__(
+        self,
+        program: Module,
+        loss: Callable[..., Variable],
+        rows: Mapping[Split, Sequence[Row]],
+        named: Mapping[str, Variable],
+        known: KnownScores,
+        *,
+        concurrency: int | None,
+        timed: bool,
+    ) -> None:
+        self._program, self._loss, self._score = program, loss, with_fields(loss)
+        self._refuse = refusing_batches(loss)
+        self._rows, self._named, self._known = rows, named, known
+        self._concurrency, self._timed = concurrency, timed
+        self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
+
+    def begin(self, keys: Sequence[Key], on_score: Callable[[int], None] | None = None) -> dict[Key, Begun]:
+        """Run examples, without recording anything for a backward pass.
+
+        Candidates that miss the same examples go through nested `vmap` where that does the same and nothing is noted
+        or limited by example; others are run by themselves.
+
+        Args:
+            keys: what is to be run.
+            on_score: called with the position of a key when its score is there; on any thread. It must not raise.
+        """
+        apart = on_score is not None or self._room is not None or self._timed
+        begun: dict[Key, Begun] = {} if apart else self._begin_together(keys)
+        alone = [key for key in keys if key not in begun]
+        return begun | dict(zip(alone, self._begin_alone(alone, on_score)))
+
+    def begin_recorded(self, leaves: dict[str, Variable], positions: Sequence[int]) -> list[Begun]:
+        """Run training examples so that feedback can go back to the leaves.
+
+        Args:
+            leaves: stand for the parameters that candidates have texts for, by dotted name.
+            positions: of the examples.
+        """
+        values = frozen_beside(self._program, leaves) | leaves
+        rows = [self._rows["train"][position] for position in positions]
+        return self._begin(lambda number: self._run(rows[number], values), len(rows))
+
+    def read(self, split: Split, position: int, prediction: Any, loss: Variable, watch: Stopwatch | None) -> Scored:
+        """Wait for an example and read what came of it.
+
+        Args:
+            split: the set.
+            position: of the example in it.
+            prediction: of what was begun; so are the others.
+            loss: its loss.
+            watch: what times it.
+
+        Raises:
+            TypeError: the loss is no number.
+            ModelError: the models cannot be asked at all.
+        """
+        name, _, wanted = self._rows[split][position]
+        return scored(prediction, loss, watch, functools.partial(self._refuse, name, prediction, wanted))
+
+    def _begin_alone(self, keys: Sequence[Key], on_score: Callable[[int], None] | None) -> list[Begun]:
+        """The predictions and losses of examples, each run by itself."""
+        leaves = {texts: leaves_of(self._named, texts) for texts in dict.fromkeys(key[0] for key in keys)}
+
+        def start(number: int) -> _Started:
+            texts, split, position, index = keys[number]
+            with no_grad(), sampling(index), self._known.phase_of(texts):
+                return self._run(self._rows[split][position], leaves[texts])
+
+        return self._begin(start, len(keys), on_score)
+
+    def _begin_together(self, keys: Sequence[Key]) -> dict[Key, Begun]:
+        """Those of candidates that miss the same examples, by nested `vmap` where that does the same."""
+        if not is_uniform(self._program, self._loss):
+            return {}
+        missing: dict[tuple[Texts, Split, int], list[int]] = {}
+        for texts, split, position, index in keys:
+            missing.setdefault((texts, split, index), []).append(position)
+        blocks: dict[tuple[Split, int, int, tuple[int, ...]], list[Texts]] = {}
+        for (texts, split, index), positions in missing.items():
+            phase = self._known.phase(texts)  # a block's calls all belong to one
+            blocks.setdefault((split, index, phase, tuple(positions)), []).append(texts)
+        begun: dict[Key, Begun] = {}
+        for (split, index, _, some), candidates in blocks.items():
+            rows = [self._rows[split][position] for position in some]
+            if len(candidates) == 1 or not same_shape(rows) or not same_slots(candidates):
+                continue
+            leaves = [leaves_of(self._named, texts) for texts in candidates]
+            with no_grad(), sampling(index), self._known.phase_of(candidates[0]):
+                grid = run_grid(self._program, self._score, leaves, rows)
+            for texts, pairs in zip(candidates, grid):
+                begun |= {(texts, split, position, index): (*pair, None) for position, pair in zip(some, pairs)}
+        return begun
+
+    def _begin(
+        self, start: Callable[[int], _Started], count: int, on_score: Callable[[int], None] | None = None
+    ) -> list[Begun]:
+        results = run_scored(start, count, self._concurrency, on_score, self._room)
+        return [(prediction, loss, watch) for (prediction, watch), loss in results]
+
+    def _run(self, row: Row, values: dict[str, Variable]) -> _Started:
+        """Run one example, with these values in the place of the program's own."""
+        name, fields, wanted = row
+        watch = Stopwatch() if self._timed else None
+        with example(name), contextlib.nullcontext() if watch is None else watch.running():
+            program = functools.partial(functional_call, self._program, values)
+            prediction, loss = run_on(name, program, fields, self._score, wanted)
+        return (prediction, watch), loss
