@@ -75,6 +75,11 @@ class Counting:
         return self.answer(request)
 
 
+def unasked(request: Any) -> Any:
+    """A model that must not be asked."""
+    raise AssertionError(f"was asked: {request.messages}")
+
+
 def killed(fit: Any, folder: Mortal, model: Any = answer, **settings: Any) -> bool:
     """Whether the run of a folder was killed."""
     try:
@@ -96,9 +101,10 @@ def test_killed_at_any_line_it_resumes(tmp_path: Path, fit: Any) -> None:
         if not killed(fit, Mortal(path, number, torn=number % 3 * 20, config={"seed": 0}), first):
             break
         kept = sum("text" in paid.entry for paid in paid_for(path))
-        fit(RunFolder(path, resume=True), model=second)
+        result = fit(RunFolder(path, resume=True), model=second)
         assert second.asked == every.asked - kept
         assert timeless(path) == timeless(whole)
+        assert fit(None, run_dir=path, resume=True, model=unasked) == result
     assert number > 30
 
 
@@ -214,6 +220,9 @@ def test_killed_when_it_has_ended_nothing_is_lost(tmp_path: Path, fit: Any, monk
         if run.result is None:
             fit(RunFolder(path, resume=True))
             assert timeless(path) == timeless(whole)
+        before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+        assert fit(None, run_dir=path, resume=True, model=unasked) == read_run(path).result
+        assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
         if operations[0].done < number:
             break
     assert finished == {True, False}
@@ -606,5 +615,5 @@ def test_the_trainer_resumes_by_itself(tmp_path: Path, fit: Any) -> None:
     assert (result.status, asked.asked) == ("finished", result.total.calls - 8)
     with pytest.raises(ValueError, match=r"name it with run_dir=\.\.\."):
         tg.Trainer(resume=True)
-    with pytest.raises(RunError, match="the run is finished"):
-        fit(None, run_dir=path, resume=True)
+    with pytest.raises(RunError, match="holds files; name another one"):
+        fit(None, run_dir=path)

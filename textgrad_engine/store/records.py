@@ -41,7 +41,7 @@ FORMAT = 1
 """The version of what a run folder holds; a reader refuses versions that it does not know."""
 
 
-_WHERE_AND_WHEN = frozenset({"phase", "phase_name", "step", "time", "latency"})
+_WHERE_AND_WHEN = frozenset({"phase", "phase_name", "step", "time", "latency", "counted_again"})
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
             entry["cost_unknown"] = True
         if isinstance(error, ModelError) and error.usage_estimated:
             entry["estimated"] = True
+        if isinstance(error, ModelError) and error.counted_again:
+            entry["counted_again"] = True
         if notes := getattr(error, "__notes__", None):
             entry["notes"] = list(notes)
     return {**entry, "time": timestamp(record.started, "microseconds")}
@@ -194,6 +196,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
             request,
             int(entry["phase"]),
             source,
+            bool(entry.get("counted_again", False)),
         )
     except (KeyError, TypeError, ValueError) as error:  # a ValidationError is a ValueError
         raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None

@@ -12,12 +12,13 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
 from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.store.files import write_atomically
-from textgrad_engine.store.paid import ASIDE, aside, numbers_aside, paid_for
+from textgrad_engine.store.paid import ASIDE, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import read_run
 from textgrad_engine.store.records import answer_from_json, identity_of
+from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import current_phase
 
-__all__ = ["Earlier"]
+__all__ = ["Earlier", "answer_of", "in_order"]
 
 
 class Earlier:
@@ -56,23 +57,15 @@ class Earlier:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
         found: list[tuple[str, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
-        for source, line, entry, again in paid_for(self.folder):
-            path = aside(self.folder, "completions.jsonl", source) if source else self.folder / "completions.jsonl"
-            source = source or self._number
-            try:
-                answer = answer_from_json(entry, nth=0, line=line, source=source)
-            except RunError as error:
-                raise RunError(f"{path}:{line}: the line was damaged: {error}; restore the file") from None
-            if entry.get("phase_name") == "test":
-                name = self._names[source, line] = identity_of(entry)
-                looks.setdefault(source, {}).setdefault(answer.phase, set()).add(name)
-            if line > COMPARED:
-                answer = replace(answer, request=None)  # they are most of a file, which may hold more than the memory
-            if not again:
-                found.append((str(entry.get("time", "")), answer))
+        for paid in paid_for(self.folder):
+            answer = answer_of(self.folder, paid, source=paid.source or self._number)
+            if paid.entry.get("phase_name") == "test":
+                name = self._names[answer.source, paid.line] = identity_of(paid.entry)
+                looks.setdefault(answer.source, {}).setdefault(answer.phase, set()).add(name)
+            if not paid.again:
+                found.append((str(paid.entry.get("time", "")), answer))
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
-        found.sort(key=lambda each: each[0])
-        return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(found)]
+        return in_order(found)
 
     def _was_validated(self) -> bool:
         """Whether the run had validated its seed texts."""
@@ -121,6 +114,10 @@ class Earlier:
                     with contextlib.suppress(FileNotFoundError):
                         aside(self.folder, name, number).unlink()
 
+    def confirmed(self, result: TrainResult) -> TrainResult:
+        """What it has come to now."""
+        return result
+
     @property
     def openings(self) -> int:
         """How often the test set was looked at before, for other texts than now.
@@ -129,6 +126,34 @@ class Earlier:
         """
         names = [self._names.get((answer.source, answer.line)) for answer in self.player.played]
         return sum(look.isdisjoint(names) for look in self._looks)
+
+
+def answer_of(folder: Path, paid: Paid, *, source: int) -> Answer:
+    """What a line on record tells; only the first ones of a file keep their requests, as these are most of it.
+
+    Args:
+        folder: the run folder.
+        paid: the line.
+        source: what its file is numbered as.
+
+    Raises:
+        RunError: it was damaged.
+    """
+    try:
+        answer = answer_from_json(paid.entry, nth=0, line=paid.line, source=source)
+    except RunError as error:
+        path = aside(folder, "completions.jsonl", paid.source) if paid.source else folder / "completions.jsonl"
+        raise RunError(f"{path}:{paid.line}: the line was damaged: {error}; restore the file") from None
+    return answer if paid.line <= COMPARED else replace(answer, request=None)
+
+
+def in_order(found: list[tuple[str, Answer]]) -> list[Answer]:
+    """Answers in the order in which they were asked for, and numbered by it.
+
+    Args:
+        found: when each was asked for, and the answer.
+    """
+    return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(sorted(found, key=lambda each: each[0]))]
 
 
 def _merged(looks: list[set[bytes]]) -> list[set[bytes]]:

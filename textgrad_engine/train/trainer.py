@@ -176,7 +176,7 @@ class Trainer:
             ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
             TypeError: a set is no sequence of dicts, the loss gives no score (a TextLoss), or what is given is no
                 program, loss or optimizer.
-            RunError: the run folder is in use; or the run in it is finished, or is another one, and cannot be resumed.
+            RunError: the run folder is in use; or the run in it is another one, and cannot be resumed or played back.
             ModelError: the models cannot be asked at all (key, model name, price).
         """
         loader = loader_of(self, train, val, test, call="fit")
