@@ -414,6 +414,33 @@ def test_a_larger_budget_goes_on(cli: Any, small: Any, tmp_path: Path) -> None:
     assert timeless(path) == timeless(whole)
 
 
+@pytest.mark.parametrize(
+    ("less", "more", "said"),
+    [
+        (("--budget-calls", 60), ("--budget-calls", 6000), "--budget-calls N"),
+        (("--budget-tokens", 20_000), ("--budget-tokens", 10**9), "--budget-tokens N"),
+        (
+            ("--budget-calls", 60, "--budget-tokens", 10**9),
+            ("--budget-calls", 6000),
+            "--budget-calls N",
+        ),
+    ],
+)
+def test_limits_in_calls_and_tokens_are_raised_by_options_as_well(
+    cli: Any, small: Any, tmp_path: Path, less: tuple[Any, ...], more: tuple[Any, ...], said: str
+) -> None:
+    """As that in dollars; train, resume, and the config in the folder know them."""
+    folder, whole, path = small(), tmp_path / "whole", tmp_path / "run"
+    assert cli("train", folder, "--quiet", *less[2:], *more, "--run-dir", whole).exit_code == 0
+    first = cli("train", folder, *less, "--run-dir", path)
+    assert first.exit_code == 3, first.stderr
+    assert f"`textgrad-engine resume {path} {said}` goes on with a larger budget." in first.stderr
+    assert f"resume {path} {said}` goes on with a larger budget." in cli("show", path).stderr
+    assert cli("resume", path).exit_code == 3
+    assert cli("resume", path, *more, "--quiet").exit_code == 0
+    assert timeless(path) == timeless(whole)
+
+
 def test_a_run_goes_on_as_it_was_begun(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
     """--controls and --no-feedback are no less a part of it than the config."""
     for options in (("--controls",), ("--no-feedback",)):
@@ -467,7 +494,7 @@ def test_the_help_fits_and_names_what_it_does(cli: Any) -> None:
     """Who looks for the command finds it."""
     shown = cli("resume", "--help").stdout
     assert "Go on with a run that was killed or interrupted" in " ".join(shown.split())
-    for option in ("--budget", "--base-url", "--cache", "--anyway", "--quiet", "--json"):
+    for option in ("--budget", "--budget-calls", "--budget-tokens", "--base-url", "--cache", "--anyway", "--quiet", "--json"):
         assert option in shown
     assert "--seed" not in shown
     assert max(map(len, shown.splitlines())) <= 80

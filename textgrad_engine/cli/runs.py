@@ -61,6 +61,9 @@ EVALUATION_STARTED, EVALUATION_ENDED = "EvaluationStarted", "EvaluationEnded"
 
 CONTROL = "a control: the optimizer got no feedback"
 
+_LIMITS = {"dollars": "--budget DOLLARS", "calls": "--budget-calls N", "tokens": "--budget-tokens N"}
+"""The options for the limits of [budget]."""
+
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
 
@@ -353,9 +356,15 @@ def goes_on(run: Run) -> str:
     command = f"textgrad-engine resume {run.path}"
     if run.result is None or run.result.status != "budget":
         return f"`{command}` goes on with it."
-    if run.config["config"]["budget"]["dollars"] is not None:
-        return f"`{command} --budget DOLLARS` goes on with a larger budget."
-    return f"`{command}` goes on when the budget in {run.path / 'config.json'} is larger."
+    return f"`{command} {_larger(run.config['config']['budget'], run.result.total)}` goes on with a larger budget."
+
+
+def _larger(limits: Mapping[str, float | None], used: Usage) -> str:
+    """The options for the limits that a run may have come to: those of which half was used, else all that there are."""
+    spent = {"dollars": used.dollars or 0.0, "calls": used.calls, "tokens": used.total_tokens}
+    own = {name: limit for name in _LIMITS if (limit := limits.get(name)) is not None}
+    near = [name for name, limit in own.items() if spent[name] >= limit / 2]
+    return " ".join(_LIMITS[name] for name in near or own)
 
 
 def _answered(path: Path) -> bool:
