@@ -494,7 +494,16 @@ def test_the_help_fits_and_names_what_it_does(cli: Any) -> None:
     """Who looks for the command finds it."""
     shown = cli("resume", "--help").stdout
     assert "Go on with a run that was killed or interrupted" in " ".join(shown.split())
-    for option in ("--budget", "--budget-calls", "--budget-tokens", "--base-url", "--cache", "--anyway", "--quiet", "--json"):
+    for option in (
+        "--budget",
+        "--budget-calls",
+        "--budget-tokens",
+        "--base-url",
+        "--cache",
+        "--anyway",
+        "--quiet",
+        "--json",
+    ):
         assert option in shown
     assert "--seed" not in shown
     assert max(map(len, shown.splitlines())) <= 80

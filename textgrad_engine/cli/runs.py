@@ -356,15 +356,16 @@ def goes_on(run: Run) -> str:
     command = f"textgrad-engine resume {run.path}"
     if run.result is None or run.result.status != "budget":
         return f"`{command}` goes on with it."
-    return f"`{command} {_larger(run.config['config']['budget'], run.result.total)}` goes on with a larger budget."
+    nearest, *others = _raising(run.config["config"]["budget"], run.result.total)
+    also = f" Where it is another limit that has no room: {', '.join(others)}." if others else ""
+    return f"`{command} {nearest}` goes on with a larger budget.{also}"
 
 
-def _larger(limits: Mapping[str, float | None], used: Usage) -> str:
-    """The options for the limits that a run may have come to: those of which half was used, else all that there are."""
+def _raising(limits: Mapping[str, float | None], used: Usage) -> list[str]:
+    """The options for the limits that a run had, that of which most was used first."""
     spent = {"dollars": used.dollars or 0.0, "calls": used.calls, "tokens": used.total_tokens}
-    own = {name: limit for name in _LIMITS if (limit := limits.get(name)) is not None}
-    near = [name for name, limit in own.items() if spent[name] >= limit / 2]
-    return " ".join(_LIMITS[name] for name in near or own)
+    shares = {name: spent[name] / limit for name in _LIMITS if (limit := limits.get(name))}
+    return [_LIMITS[name] for name in sorted(shares, key=lambda name: -shares[name])] or [_LIMITS["dollars"]]
 
 
 def _answered(path: Path) -> bool:
