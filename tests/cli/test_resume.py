@@ -246,7 +246,10 @@ def test_what_is_no_run_to_resume_is_refused(cli: Any, tmp_path: Path) -> None:
     result = cli("resume", tmp_path / "run")
     assert result.exit_code == 2
     assert "or go on with it, with tg.Trainer(run_dir=..., resume=True)" in result.stderr
-    assert "tg.Trainer(run_dir=..., resume=True) goes on with it" in cli("show", tmp_path / "run").stdout
+    assert (
+        "tg.Trainer(run_dir=..., resume=True) begins it, as nothing is on record"
+        in cli("show", tmp_path / "run").stdout
+    )
 
 
 @pytest.fixture
@@ -268,7 +271,7 @@ def test_killed_before_its_first_event_it_begins(cli: Any, small: Any, cut: Path
     (cut / "best_prompt.txt").unlink()
     for name in ("events.jsonl", "completions.jsonl"):
         (cut / name).write_bytes(b"")
-    assert "goes on with it" in " ".join(cli("show", cut).stdout.split())
+    assert "begins it, as nothing is on record yet." in " ".join(cli("show", cut).stdout.split())
     assert cli("resume", cut, "--quiet").exit_code == 0
     assert timeless(cut) == timeless(whole)
 

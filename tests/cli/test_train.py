@@ -149,7 +149,7 @@ def test_an_error_of_the_users_own_code_is_a_message(
     assert f"error: {folder / 'broken.py'}{said}" in result.stderr
     assert "with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown" in result.stderr
     assert (f"what was paid for until then is in {tmp_path / 'run'}" in result.stderr) is (which == "metric")
-    nothing = f"nothing was answered, so there is nothing in {tmp_path / 'run'} to go on with"
+    nothing = f"nothing was answered; `textgrad-engine resume {tmp_path / 'run'}` begins it"
     assert (nothing in result.stderr) is (which == "program")
     assert "Traceback" not in result.stderr
     monkeypatch.setenv("TEXTGRAD_DEBUG", "1")
@@ -189,7 +189,7 @@ def test_an_endpoint_that_refuses_the_key_is_exit_code_1(cli: Any, small: Any, t
         result = cli("train", small(), "--base-url", server.base_url, "--run-dir", tmp_path / "run")
     assert result.exit_code == 1
     assert "Incorrect API key" in result.stderr
-    assert f"nothing was answered, so there is nothing in {tmp_path / 'run'} to go on with" in result.stderr
+    assert f"nothing was answered; `textgrad-engine resume {tmp_path / 'run'}` begins it" in result.stderr
     assert "was paid for" not in result.stderr
     assert "Traceback" not in result.output
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -341,40 +342,50 @@ def left_in(path: Path) -> str:
     """What a run that was ended at once has left in its folder, in words."""
     if (path / "result.json").is_file():
         return f"all of the run is in {path}, and `show {path}` prints the result"
-    if _answered(path):
-        return (
-            f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
-            f"`show {path}` prints what is known, and `textgrad-engine resume {path}` goes on"
-        )
-    return f"nothing was {'answered' if begun(path) else 'asked'}, so there is nothing in {path} to go on with"
+    if not (path / "events.jsonl").is_file():
+        return f"nothing was asked, and there is no run in {path}"
+    try:
+        run = read_run(path)
+    except RunError as error:  # whatever it is that cannot be read now
+        return f"what was paid for until then is in {path}, and cannot be read now: {error}"
+    if not _answered(run):
+        return f"nothing was answered; {_way_on(run)}"
+    return (
+        f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
+        f"`show {path}` prints what is known, and {_way_on(run)}"
+    )
 
 
 def goes_on(run: Run) -> str:
-    """What goes on with a run that has not come to its end, in words."""
-    if run.config is None:
-        return "tg.Trainer(run_dir=..., resume=True) goes on with it."
-    command = f"textgrad-engine resume {run.path}"
-    if run.result is None or run.result.status != "budget":
-        return f"`{command}` goes on with it."
+    """What goes on with a run that has not come to its end, in a sentence."""
+    way = _way_on(run)
+    if run.config is None or run.result is None or run.result.status != "budget":
+        return f"{way}."
     nearest, *others = _raising(run.config["config"]["budget"], run.result.total)
     also = f" Where it is another limit that has no room: {', '.join(others)}." if others else ""
-    return f"`{command} {nearest}` goes on with a larger budget.{also}"
+    return f"`textgrad-engine resume {run.path} {nearest}` goes on with a larger budget.{also}"
+
+
+def _way_on(run: Run) -> str:
+    """The command that goes on with a run, and what it does."""
+    what = "goes on with it" if _answered(run) else "begins it, as nothing is on record yet"
+    command = "tg.Trainer(run_dir=..., resume=True)" if run.config is None else f"`textgrad-engine resume {run.path}`"
+    return f"{command} {what}"
 
 
 def _raising(limits: Mapping[str, float | None], used: Usage) -> list[str]:
     """The options for the limits that a run had, that of which most was used first."""
     spent = {"dollars": used.dollars or 0.0, "calls": used.calls, "tokens": used.total_tokens}
-    shares = {name: spent[name] / limit for name in _LIMITS if (limit := limits.get(name))}
-    return [_LIMITS[name] for name in sorted(shares, key=lambda name: -shares[name])] or [_LIMITS["dollars"]]
+    own = {name: limit for name in _LIMITS if (limit := limits.get(name)) is not None}
+    shares = {name: spent[name] / limit if limit else math.inf for name, limit in own.items()}
+    return [_LIMITS[name] for name in sorted(shares, key=lambda name: -shares[name])]
 
 
-def _answered(path: Path) -> bool:
-    """Whether a run has paid for anything, or found it in the cache."""
-    if not begun(path):
-        return False
+def _answered(run: Run) -> bool:
+    """Whether a run has paid for anything, or found it in the cache; what cannot be read was."""
     try:
-        return any("text" in entry or _tokens(entry) for entry in read_run(path).completions())
-    except RunError:  # whatever it is that cannot be read now
+        return any("text" in entry or _tokens(entry) for entry in run.completions())
+    except RunError:
         return True
 
 
