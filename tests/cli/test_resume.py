@@ -246,10 +246,8 @@ def test_what_is_no_run_to_resume_is_refused(cli: Any, tmp_path: Path) -> None:
     result = cli("resume", tmp_path / "run")
     assert result.exit_code == 2
     assert "or go on with it, with tg.Trainer(run_dir=..., resume=True)" in result.stderr
-    assert (
-        "tg.Trainer(run_dir=..., resume=True) begins it, as nothing is on record"
-        in cli("show", tmp_path / "run").stdout
-    )
+    shown = cli("show", tmp_path / "run").stdout
+    assert "tg.Trainer(run_dir=..., resume=True) begins it, as nothing is on record" in shown
 
 
 @pytest.fixture

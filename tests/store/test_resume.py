@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from textgrad_engine.llm.lines import append_line
 from textgrad_engine.store import RunFolder, files, read_run
 from textgrad_engine.store.paid import numbers_aside, paid_for
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train.events import CallEnded, RunEnded, StepEnded
+from textgrad_engine.train.events import CallEnded, Evaluated, RunEnded, StepEnded
 
 from ..conftest import timeless
 from .conftest import ROWS, answer
@@ -106,6 +107,79 @@ def test_killed_at_any_line_it_resumes(tmp_path: Path, fit: Any) -> None:
         assert timeless(path) == timeless(whole)
         assert fit(None, run_dir=path, resume=True, model=unasked) == result
     assert number > 30
+
+
+def test_killed_at_any_line_it_knows_which_calls_are_gone(tmp_path: Path, fit: Any) -> None:
+    """Of each phase that had ended; nothing is asked then, nothing is moved, and only `anyway` buys them again."""
+    refused = 0
+    for number in itertools.count(1):
+        path = tmp_path / str(number)
+        if not killed(fit, Mortal(path, number, torn=number % 3 * 20)):
+            break
+        ended = {event["number"] for event in read_run(path).events if event["event"] == "PhaseEnded"}
+        whole = (path / "completions.jsonl").read_bytes().splitlines(True)
+        phases = [json.loads(line)["phase"] for line in whole if line.endswith(b"\n")]
+        for left in (whole[: len(phases) - 1], []):
+            (path / "completions.jsonl").write_bytes(b"".join(left))
+            (path / ".lock").unlink(missing_ok=True)
+            before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+            gone = sum(phase in ended for phase in phases[len(left) :])
+            if not gone:
+                continue
+            refused += 1
+            with pytest.raises(RunError, match=rf": {gone} calls? that .*; restore it, or have them bought"):
+                RunFolder(path, resume=True)
+            assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+        assert fit(RunFolder(path, resume=True, anyway=True)).status == "finished"
+    assert refused > 30
+
+
+def test_a_record_that_was_deleted_is_asked_for_anew_on_request(tmp_path: Path, fit: Any) -> None:
+    """Also where the run is of before calls were counted."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    (path / "completions.jsonl").unlink()
+    with pytest.raises(RunError, match=": 8 calls that were paid for can no longer be found"):
+        RunFolder(path, resume=True)
+    text = re.sub(r', "calls": \d+', "", (path / "events.jsonl").read_text(encoding="utf-8"))
+    (path / "events.jsonl").write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match=r"completions\.jsonl: the file is missing .*; restore it, or have them bought"):
+        RunFolder(path, resume=True)
+    asked = Counting()
+    result = fit(RunFolder(path, resume=True, anyway=True), model=asked)
+    assert (result.status, asked.asked) == ("finished", result.total.calls)
+
+
+def test_a_look_at_the_test_set_of_which_the_answers_are_gone_stays_counted(tmp_path: Path, fit: Any) -> None:
+    """It may have been for other texts, and it was one."""
+    path = tmp_path / "run"
+    pressed: list[Any] = []
+
+    def press(event: Any) -> None:
+        if event.phase == "test" and not pressed:
+            pressed.append(event)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(RunFolder(path), callbacks=[At(Evaluated, press)])
+    (path / "completions.jsonl").write_bytes(b"")
+    assert fit(RunFolder(path, resume=True, anyway=True)).openings == 2
+
+
+def test_what_another_file_of_the_run_holds_is_not_gone(tmp_path: Path, fit: Any) -> None:
+    """A resumed run has its calls in several; one of them may be lost without anything being lost."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    assert killed(fit, Mortal(path, 14, resume=True))
+    assert any(event["event"] == "PhaseEnded" for event in read_run(path).events)
+    (path / "completions.jsonl").write_bytes(b"")
+    shutil.copytree(path, tmp_path / "other")
+    asked = Counting()
+    result = fit(RunFolder(path, resume=True), model=asked)
+    assert (result.status, asked.asked) == ("finished", result.total.calls - 8)
+    (tmp_path / "other" / "answers-1.jsonl").write_bytes(b"")
+    with pytest.raises(RunError, match=": 8 calls that were paid for can no longer be found"):
+        RunFolder(tmp_path / "other", resume=True)
 
 
 def test_a_resumed_run_that_is_killed_is_resumed_from_all(tmp_path: Path, fit: Any) -> None:
@@ -577,7 +651,7 @@ def test_the_same_look_at_the_test_set_is_one_and_another_is_two(tmp_path: Path,
         for file in (path / "completions.jsonl",):  # the answer of the optimizer is lost, and another comes
             kept = [line for line in file.read_bytes().splitlines(True) if b'"purpose": "optimizer"' not in line]
             file.write_bytes(b"".join(kept))
-        assert fit(RunFolder(path, resume=True), model=model).openings == openings
+        assert fit(RunFolder(path, resume=True, anyway=True), model=model).openings == openings
 
 
 def _events(path: Path, fit: Any) -> list[dict[str, Any]]:

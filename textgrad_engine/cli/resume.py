@@ -39,7 +39,7 @@ def resume(
         typer.Option(
             "--anyway",
             help="Go on also where program, prompts or version have changed so that the first recorded answers do not "
-            "fit, and pay for new ones.",
+            "fit, or where recorded answers are gone, and pay for new ones.",
         ),
     ] = False,
     quiet: Quiet = False,
@@ -49,8 +49,8 @@ def resume(
 
     The run begins anew, with the config in its folder, and what it paid for is played back: it is not asked for again,
     and counts in the budget as it did. So the result is that of a run which nothing had ended. The data must be as it
-    was. Where the seed prompt's validation asks for other things than are on record, nothing is asked, unless with
-    `--anyway`.
+    was. Where the seed prompt's validation asks for other things than are on record, or calls that were paid for are
+    no longer on record, nothing is asked, unless with `--anyway`.
     """
     with checking():
         found = read_run(run)

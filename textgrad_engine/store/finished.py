@@ -16,7 +16,7 @@ from textgrad_engine.llm.record import playing
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.store.files import read_lines
 from textgrad_engine.store.lock import check_unlocked
-from textgrad_engine.store.paid import Paid
+from textgrad_engine.store.paid import OnRecord, Paid
 from textgrad_engine.store.reader import Run
 from textgrad_engine.store.records import event_from_json, result_to_json
 from textgrad_engine.store.resume import answer_of, in_order
@@ -60,9 +60,11 @@ class FinishedRun:
         self._started = next(
             (event for event in map(event_from_json, run.events) if isinstance(event, RunStarted)), None
         )
-        found = []
+        found, on_record = [], OnRecord()
         for line, entry in enumerate(read_lines(run.path / "completions.jsonl", []), 1):
             found.append((str(entry.get("time", "")), answer_of(run.path, Paid(0, line, entry), source=0)))
+            on_record.add(0, found[-1][1].phase)
+        on_record.check(run.path, run.events, "")
         self._player = Playback(
             in_order(found),
             phase=current_phase.get,

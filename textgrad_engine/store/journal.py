@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from textgrad_engine.train.events import (
     Evaluated,
     Event,
     PhaseAdvanced,
+    PhaseEnded,
     PhaseStarted,
     RunEnded,
     RunFailed,
@@ -63,7 +65,8 @@ class RunFolder:
         config: what to keep in ``config.json``, if anything.
         resume: take up the run that the folder holds, where it holds one: it begins anew, and what it asks for is
             answered by what was paid for (`store.paid` says how). It must be the same run: program, data, optimizer.
-        anyway: ask also where the first requests of a run that is resumed were not recorded.
+        anyway: ask also where the first requests of a run that is resumed were not recorded, or where recorded calls
+            are gone.
 
     Attributes:
         earlier: what there is of a run that is resumed; None for a new one. See `train.events.Callback`.
@@ -94,6 +97,7 @@ class RunFolder:
         self._home = self.path.absolute()  # the program that is trained may change the working directory
         self._write = threading.Lock()
         self._places: dict[int, Place] = {}
+        self._calls: Counter[int] = Counter()  # by phase
         self._best: dict[str, str] = {}
         self._secrets = secrets_named()
         self._encoded = [dumps(secret)[1:-1] for secret in self._secrets]
@@ -168,6 +172,7 @@ class RunFolder:
             line = dumps(kept)
         with self._write:
             self._completions.append(line)
+            self._calls[event.phase] += 1
 
     def _learn(self, secrets: list[str]) -> None:
         """Know the keys of a model that was asked from now on; what came of its answers is written later."""
@@ -202,7 +207,8 @@ class RunFolder:
         elif isinstance(event, RunEnded):
             self._finish(event)
         else:
-            self._events.append(self._without_secrets(event_to_json(event, time.time())))
+            calls = self._calls[event.number] if isinstance(event, PhaseEnded) else 0
+            self._events.append(self._without_secrets(event_to_json(event, time.time(), calls)))
 
     def _finish(self, event: RunEnded) -> None:
         changed = {name: text for name, text in event.result.best.items() if self._best.get(name) != text}

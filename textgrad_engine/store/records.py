@@ -18,7 +18,7 @@ from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.usage import is_estimated, usage_of, was_sent
 from textgrad_engine.train import Evaluation, TrainResult
-from textgrad_engine.train.events import CallEnded, Evaluated, Event, RunEnded, RunStarted, StepEnded
+from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseEnded, RunEnded, RunStarted, StepEnded
 
 __all__ = [
     "FORMAT",
@@ -83,12 +83,13 @@ def timestamp(seconds: float, precision: str = "milliseconds") -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def event_to_json(event: Event, seconds: float) -> dict[str, Any]:
+def event_to_json(event: Event, seconds: float, calls: int = 0) -> dict[str, Any]:
     """One line of ``events.jsonl``.
 
     Args:
         event: what happened; of `RunEnded` the status alone, as the result has its own file.
         seconds: when, since the epoch.
+        calls: of a `PhaseEnded`, how many calls of the phase were written down.
     """
     name = type(event).__name__
     if isinstance(event, RunEnded):
@@ -102,6 +103,8 @@ def event_to_json(event: Event, seconds: float) -> dict[str, Any]:
         }
     else:
         body = asdict(event)
+        if isinstance(event, PhaseEnded):
+            body["calls"] = calls
     return {"event": name, **body, "time": timestamp(seconds)}
 
 

@@ -12,8 +12,8 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
 from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.store.files import write_atomically
-from textgrad_engine.store.paid import ASIDE, Paid, aside, numbers_aside, paid_for
-from textgrad_engine.store.reader import read_run
+from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
+from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import answer_from_json, identity_of
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import current_phase
@@ -26,13 +26,14 @@ class Earlier:
 
     Args:
         folder: the run folder; nobody else may write into it.
-        anyway: ask also where the run has changed so that its first requests were not recorded.
+        anyway: ask also where the run has changed so that its first requests were not recorded, or where recorded
+            calls are gone.
 
     Attributes:
         player: gives the answers to the calls of the run that begins anew.
 
     Raises:
-        RunError: a file is missing or damaged. Nothing was put aside.
+        RunError: a file is missing or damaged, or calls that were on record are gone. Nothing was put aside.
     """
 
     def __init__(self, folder: Path, *, anyway: bool = False) -> None:
@@ -40,8 +41,9 @@ class Earlier:
         self._number = max(numbers_aside(folder), default=0) + 1
         self._names: dict[tuple[int, int], bytes] = {}
         self._looks: list[set[bytes]] = []
-        validated = None if anyway else self._was_validated()
-        self.player = Resumption(self._read(), phase=current_phase.get, validated=validated)
+        run = read_run(folder)
+        validated = None if anyway else _has(run, "Evaluated", "validate", 0)  # that of the seed texts
+        self.player = Resumption(self._read(run, anyway), phase=current_phase.get, validated=validated)
         self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
 
     def answering(self) -> AbstractContextManager[None]:
@@ -53,25 +55,26 @@ class Earlier:
         """Whether the run was refused before it asked for anything that was not recorded."""
         return bool(self.player.problem) and not self.player.asked
 
-    def _read(self) -> list[Answer]:
+    def _read(self, run: Run, anyway: bool) -> list[Answer]:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
         found: list[tuple[str, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
-        for paid in paid_for(self.folder):
+        on_record = OnRecord()
+        for paid in paid_for(self.folder, or_none=True):
             answer = answer_of(self.folder, paid, source=paid.source or self._number)
             if paid.entry.get("phase_name") == "test":
                 name = self._names[answer.source, paid.line] = identity_of(paid.entry)
                 looks.setdefault(answer.source, {}).setdefault(answer.phase, set()).add(name)
+            on_record.add(paid.source, answer.phase)
             if not paid.again:
                 found.append((str(paid.entry.get("time", "")), answer))
+        if not anyway:
+            again = f", or have them bought again: textgrad-engine resume {run.path} --anyway"
+            on_record.check(self.folder, (*run.earlier, *run.events), again)
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
+        if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
+            self._looks = [set()]
         return in_order(found)
-
-    def _was_validated(self) -> bool:
-        """Whether the run had validated its seed texts."""
-        run = read_run(self.folder)
-        events = ((event.get("event"), event.get("phase"), event.get("step")) for event in (*run.earlier, *run.events))
-        return ("Evaluated", "validate", 0) in events
 
     def put_aside(self) -> None:
         """Make room for the journal of the run that begins anew.
@@ -126,6 +129,12 @@ class Earlier:
         """
         names = [self._names.get((answer.source, answer.line)) for answer in self.player.played]
         return sum(look.isdisjoint(names) for look in self._looks)
+
+
+def _has(run: Run, *what: object) -> bool:
+    """Whether there was an event of a kind and a phase, and maybe of a step."""
+    events = ((event.get("event"), event.get("phase"), event.get("step")) for event in (*run.earlier, *run.events))
+    return any(event[: len(what)] == what for event in events)
 
 
 def answer_of(folder: Path, paid: Paid, *, source: int) -> Answer:
