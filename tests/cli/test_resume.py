@@ -215,6 +215,41 @@ def test_ctrl_c_twice_at_any_event_of_a_resume_loses_nothing(
     assert number > 5
 
 
+def test_a_resume_that_is_killed_early_takes_no_result_from_the_folder(
+    cli: Any, small: Any, tmp_path: Path, dying: Any
+) -> None:
+    """show, eval and shrink find what they found before, and who looks hears why."""
+    path = tmp_path / "run"
+    assert cli("train", small(), "--budget-calls", 140, "--quiet", "--run-dir", path).exit_code == 3
+    before, best = cli("show", path), (path / "best_prompt.txt").read_text(encoding="utf-8")
+    dying(20)
+    assert killed(cli, "resume", path, "--budget-calls", 9000)
+    dying(0)
+    now = cli("show", path)
+    assert (now.exit_code, now.stdout) == (before.exit_code, before.stdout)
+    assert now.stderr.startswith("note: the run was resumed, and has not come as far again as it was before, which is ")
+    assert (path / "best_prompt.txt").read_text(encoding="utf-8") == best
+    assert json.loads(cli("show", path, "--json").stdout)["status"] == "budget"
+    assert cli("eval", path).exit_code == 0
+    assert cli("resume", path, "--quiet").exit_code == 0
+    assert "note:" not in cli("show", path).stderr
+
+
+def test_calls_that_are_gone_are_bought_again_on_request_only(cli: Any, small: Any, cut: Path, tmp_path: Path) -> None:
+    """A file that was emptied is no word of consent."""
+    whole = tmp_path / "whole"
+    assert cli("train", tmp_path / "small", "--quiet", "--run-dir", whole).exit_code == 0
+    (cut / "completions.jsonl").write_bytes(b"")
+    before = timeless(cut)
+    result = cli("resume", cut)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "calls that were paid for can no longer be found" in result.stderr
+    assert f"restore it, or have them bought again: textgrad-engine resume {cut} --anyway" in result.stderr
+    assert timeless(cut) == before
+    assert cli("resume", cut, "--anyway", "--quiet").exit_code == 0
+    assert timeless(cut) == timeless(whole)
+
+
 def test_a_finished_run_is_said_to_be_finished(cli: Any, trained: tuple[Path, Any]) -> None:
     """A script may call it as often as it likes."""
     path = trained[0]

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ from textgrad_engine.llm.lines import append_line
 from textgrad_engine.store import RunFolder, files, read_run
 from textgrad_engine.store.paid import numbers_aside, paid_for
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train.events import CallEnded, Evaluated, RunEnded, StepEnded
+from textgrad_engine.train.events import CallEnded, Evaluated, PhaseStarted, RunEnded, StepEnded
 
 from ..conftest import timeless
 from .conftest import ROWS, answer
@@ -182,6 +183,111 @@ def test_what_another_file_of_the_run_holds_is_not_gone(tmp_path: Path, fit: Any
         RunFolder(tmp_path / "other", resume=True)
 
 
+@pytest.mark.parametrize("ended", ["killed", "budget", "interrupted"])
+def test_killed_at_any_line_of_a_resume_the_folder_tells_no_less_than_before(
+    tmp_path: Path, fit: Any, ended: str
+) -> None:
+    """The best texts, the steps, and the result where there was one; until the run has come as far again."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    fit(RunFolder(whole))
+    if ended == "killed":
+        assert killed(fit, Mortal(cut, 40))
+    elif ended == "budget":
+        assert cut_by_budget(fit, cut, 12).status == "budget"
+    else:
+        pressed: list[Any] = []
+
+        def press(event: Any) -> None:
+            if event.phase == "test" and not pressed:
+                pressed.append(event)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        assert fit(RunFolder(cut), callbacks=[At(PhaseStarted, press)]).status == "interrupted"
+    before = read_run(cut)
+    assert (len(before.steps), before.best) == (1, {"system": "Repeat.\nShout."})
+    assert (before.result is None) is (ended == "killed")
+    noted = set()
+    for number in itertools.count(1):
+        path = tmp_path / str(number)
+        shutil.copytree(cut, path)
+        if not killed(fit, Mortal(path, number, torn=number % 3 * 20, resume=True)):
+            break
+        now = read_run(path)
+        assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
+        assert (now.best, now.seed, now.steps) == (before.best, before.seed, before.steps)
+        assert now.reach >= before.reach
+        said = [note for note in now.notes if "has not come as far again as it was before" in note]
+        noted.add(bool(said))
+        if ended != "killed":
+            assert now.result is not None
+        assert killed(fit, Mortal(path, 3, resume=True))  # and once more, at once
+        assert read_run(path).reach >= now.reach
+        assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
+        fit(RunFolder(path, resume=True))
+        assert timeless(path) == timeless(whole)
+    assert noted == ({True, False} if ended == "killed" else {True})
+    assert number > 30
+
+
+def test_where_it_comes_farther_than_before_that_is_told(tmp_path: Path, fit: Any) -> None:
+    """One step more than there was a result of, also where it is killed before it has one of its own."""
+    path = tmp_path / "run"
+
+    def press(event: Any) -> None:
+        if event.step == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert fit(RunFolder(path), max_steps=2, callbacks=[At(StepEnded, press)]).status == "interrupted"
+    assert read_run(path).reach == (1, True, 2)
+
+    def end(event: Any) -> None:
+        if event.step == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        fit(RunFolder(path, resume=True), max_steps=2, callbacks=[At(StepEnded, end)])
+    now = read_run(path)
+    assert (now.reach, now.result, now.notes) == ((2, False, 2), None, ())
+    assert now.error.startswith("Killed")
+
+
+def test_an_early_interruption_of_a_resume_keeps_what_was_known(tmp_path: Path, fit: Any) -> None:
+    """Its own result is that of less; the end of the run is told all the same, whatever it comes to."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 12)
+    before = read_run(path)
+    assert before.best == {"system": "Repeat.\nShout."}
+
+    def press(_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    result = fit(RunFolder(path, resume=True), callbacks=[At(Evaluated, press)])
+    assert (result.status, result.best) == ("interrupted", before.seed)
+    now = read_run(path)
+    assert (now.result, now.best, now.steps) == (before.result, before.best, before.steps)
+    assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
+    other = fit(RunFolder(path, resume=True, anyway=True), prompt="Repeat it.")
+    assert read_run(path).result == other
+    assert (path / "best_prompt.txt").read_text(encoding="utf-8") == other.best["system"]
+
+
+def test_an_error_of_a_resume_is_told_beside_what_was_known(tmp_path: Path, fit: Any) -> None:
+    """Who asks for the report of a run gets it, and hears why there is no more of it."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 12)
+    before = read_run(path)
+
+    def fail(_: Any) -> None:
+        raise ValueError("a callback of mine")
+
+    with pytest.raises(ValueError, match="a callback of mine"):
+        fit(RunFolder(path, resume=True), callbacks=[At(Evaluated, fail)])
+    now = read_run(path)
+    assert now.result == before.result
+    assert now.error.startswith("ValueError: a callback of mine")
+    assert now.notes[0].endswith("which is told here; it ended with an error: ValueError: a callback of mine")
+
+
 def test_a_resumed_run_that_is_killed_is_resumed_from_all(tmp_path: Path, fit: Any) -> None:
     """Each time it comes a little farther; what the first one paid for is there to the end."""
     whole = tmp_path / "whole"
@@ -290,8 +396,9 @@ def test_killed_when_it_has_ended_nothing_is_lost(tmp_path: Path, fit: Any, monk
                 folder._lock.forget()
         run = read_run(path)
         assert run.usage() == read_run(whole).usage()
-        finished.add(run.result is not None)
-        if run.result is None:
+        assert run.result is not None  # that of before, or the whole one
+        finished.add(run.result.status == "finished")
+        if run.result.status != "finished":
             fit(RunFolder(path, resume=True))
             assert timeless(path) == timeless(whole)
         before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}

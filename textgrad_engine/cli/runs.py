@@ -23,7 +23,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.nn import Module
 from textgrad_engine.report.words import count, money, plural
-from textgrad_engine.store import Run, is_locked, read_run
+from textgrad_engine.store import Run, read_run
 from textgrad_engine.store.records import dumps
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train import TrainResult
@@ -396,7 +396,7 @@ def _tokens(entry: Mapping[str, Any]) -> int:
 
 def how_it_ended(run: Run) -> str:
     """What became of a run that has no result, in words."""
-    if is_locked(run.path):
+    if run.locked:
         return "still goes on"
     return "ended with an error" if run.error else "was killed"
 

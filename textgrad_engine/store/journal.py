@@ -22,7 +22,7 @@ from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.store.files import write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
-from textgrad_engine.store.reader import read_run
+from textgrad_engine.store.reader import Reach, read_run
 from textgrad_engine.store.records import (
     FORMAT,
     Place,
@@ -44,6 +44,7 @@ from textgrad_engine.train.events import (
     RunEnded,
     RunFailed,
     RunStarted,
+    Status,
     StepEnded,
 )
 
@@ -99,6 +100,8 @@ class RunFolder:
         self._places: dict[int, Place] = {}
         self._calls: Counter[int] = Counter()  # by phase
         self._best: dict[str, str] = {}
+        self._written: dict[str, str] = {}  # of these, what is in best/
+        self._reach = Reach()
         self._secrets = secrets_named()
         self._encoded = [dumps(secret)[1:-1] for secret in self._secrets]
         self.earlier: Earlier | None = None
@@ -192,16 +195,19 @@ class RunFolder:
         if isinstance(event, RunStarted):
             self._best = dict(event.parameters)
             self._write_texts("seed", event.parameters)
-            self._write_texts("best", event.parameters)
+            self._write_best()
         elif isinstance(event, Evaluated):
+            self._reach = self._reach._replace(evaluations=self._reach.evaluations + 1)
+            self._write_best()
             if self.earlier is not None:
                 self.earlier.player.validation_ended()  # the first one is that of the seed texts
         elif isinstance(event, PhaseStarted):
             self._places[event.number] = Place(event.number, event.phase, event.step)
-        elif isinstance(event, StepEnded) and event.kept:
-            changed = {change.name: change.after for change in event.changes if change.after != change.before}
-            self._best |= changed
-            self._write_texts("best", changed)
+        elif isinstance(event, StepEnded):
+            if event.kept:
+                self._best |= {change.name: change.after for change in event.changes if change.after != change.before}
+            self._reach = self._reach._replace(steps=self._reach.steps + 1)
+            self._write_best()
         if isinstance(event, RunFailed) and self.earlier is not None and self.earlier.refused:
             self._undo(self.earlier)
         elif isinstance(event, RunEnded):
@@ -211,9 +217,9 @@ class RunFolder:
             self._events.append(self._without_secrets(event_to_json(event, time.time(), calls)))
 
     def _finish(self, event: RunEnded) -> None:
-        changed = {name: text for name, text in event.result.best.items() if self._best.get(name) != text}
-        self._best |= changed
-        self._write_texts("best", changed)
+        self._best |= event.result.best
+        self._reach = self._reach._replace(ended=True)
+        self._write_best(event.status)
         self._events.append(self._without_secrets(event_to_json(event, time.time())))
         found = self._without_secrets(result_to_json(event.result), indent=1)
         write_atomically(self._home / "result.json", found + b"\n")
@@ -229,6 +235,18 @@ class RunFolder:
             self._events.close()
             self._completions.close()
             earlier.undo()
+
+    def _write_best(self, status: Status | None = None) -> None:
+        """Write what has changed of the best texts, unless what the folder has of them is from farther on.
+
+        Args:
+            status: how the run ended; None where it goes on.
+        """
+        if self.earlier is not None and self._reach < self.earlier.reach and status in (None, "interrupted"):
+            return
+        changed = {name: text for name, text in self._best.items() if self._written.get(name) != text}
+        self._write_texts("best", changed)
+        self._written |= changed
 
     def _write_texts(self, folder: str, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():

@@ -31,6 +31,7 @@ class Earlier:
 
     Attributes:
         player: gives the answers to the calls of the run that begins anew.
+        reach: how far it had come.
 
     Raises:
         RunError: a file is missing or damaged, or calls that were on record are gone. Nothing was put aside.
@@ -42,6 +43,7 @@ class Earlier:
         self._names: dict[tuple[int, int], bytes] = {}
         self._looks: list[set[bytes]] = []
         run = read_run(folder)
+        self.reach = run.reach
         validated = None if anyway else _has(run, "Evaluated", "validate", 0)  # that of the seed texts
         self.player = Resumption(self._read(run, anyway), phase=current_phase.get, validated=validated)
         self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
