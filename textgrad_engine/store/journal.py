@@ -13,7 +13,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
 from textgrad_engine.llm.answers import digest
@@ -105,7 +105,7 @@ class RunFolder:
         self._secrets = secrets_named()
         self._encoded = [dumps(secret)[1:-1] for secret in self._secrets]
         self.earlier: Earlier | None = None
-        self._undone = False
+        self._undone = self._taken = False
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._begin(config, resume, anyway)
@@ -139,6 +139,17 @@ class RunFolder:
                     self.earlier.undo()
             self._lock.release()
             raise
+
+    def for_run(self) -> Self:
+        """It itself, for one run; see `train.events.Callback`.
+
+        Raises:
+            RunError: it was given to a run before.
+        """
+        if self._taken:
+            raise RunError(f"{self.path}: a run folder is that of one run; give each run a RunFolder of its own")
+        self._taken = True
+        return self
 
     def on_end(self) -> None:
         """Let go of the folder; answers that come later are still written down."""

@@ -227,6 +227,9 @@ Event: TypeAlias = (
 class Callback(Protocol):
     """Whatever wants to know; `on_event` must be quick, and comes one event at a time, from any thread.
 
+    Where it has a ``for_run()``, that is called when `fit` begins, and gives the callback that is told of this run: one
+    that counts needs it, as a Trainer may run more than once, and several at a time.
+
     Where it has an ``on_end()``, that is called when `fit` is left, however it ends. Where it has ``earlier``, as a run
     folder that is resumed has, what that holds is played back (`Earlier`).
 

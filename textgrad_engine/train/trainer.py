@@ -190,7 +190,7 @@ class Trainer:
                         f"all examples of the {name} set have the same {self.clusters!r}, so they are one cluster, of "
                         "which no interval can be given; leave clusters away, or take examples of several"
                     )
-        callbacks = list(self.callbacks)
+        callbacks = [each.for_run() if hasattr(each, "for_run") else each for each in self.callbacks]
         if self.run_dir is not None:
             callbacks.insert(0, run_folder(self.run_dir, resume=self.resume))
         kind = SearchRun if isinstance(optimizer, Searcher) else Run
