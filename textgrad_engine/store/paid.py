@@ -10,6 +10,9 @@ NOTE [A run that is resumed]
     A completion that stands in several of these files was paid for once: as often as in that file which has it most
     often. When the run has ended and all that a file put aside holds was asked for again, it goes, with what was put
     aside beside it. What was not asked for again stays where it is.
+
+    For a while the run that began anew knows less than what was put aside does. Until it has come as far
+    (`reader.Reach`), who reads the folder is told that, and the files of the best texts stay as they were.
 """
 
 from __future__ import annotations
