@@ -111,6 +111,21 @@ def test_a_search_is_played_back_in_all_of_its_lanes(tmp_path: Path, name: str) 
     assert results[0] == results[1]
 
 
+@pytest.mark.parametrize("optimizer", [optim.TGD, optim.PatchSearch])
+def test_controls_end_where_they_ended(tmp_path: Path, optimizer: Any) -> None:
+    """They have a budget of their own, which ends in the midst of a race: what had no room in it is not on record."""
+    results = []
+    for asked in (True, False):
+        task = simulated_task(rules=4, train=24, val=16, test=12, seed=1)
+        program = task.program()
+        with tg.use_models(forward=task.model if asked else FunctionModel(unasked, name=task.model.name)):
+            trainer = tg.Trainer(max_steps=2, batch_size=8, controls=True, run_dir=tmp_path / "run", resume=True)
+            fitted = (program, task.loss, optimizer(program.parameters()), task.train, task.val, task.test)
+            results.append(trainer.fit(*fitted))
+    assert results[0] == results[1]
+    assert len(results[0].controls.each) == 2
+
+
 def once(model: Any) -> Any:
     """The model without further attempts."""
     return resolve(FunctionModel(model), policy=RetryPolicy(max_attempts=1))

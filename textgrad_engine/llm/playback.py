@@ -1,12 +1,21 @@
-"""A run that is over, played back: each request gets what it got then, and nobody is asked."""
+"""A run that is over, played back: each request gets what it got then, and nobody is asked.
+
+NOTE [What was never sent]
+    A call that a budget had no room for is not on record, and a run may go on behind it, as controls do, which have a
+    budget of their own. Played back, such a call finds no room either, as soon as those have asked that got it then. So
+    what is not on record waits a moment for the others, before it is said to be missing.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from textgrad_engine.errors import ModelError, RunError
+from textgrad_engine.errors import ModelError, RequestRefused, RunError
 from textgrad_engine.llm.answers import Answer, Answers, Equal, difference, entry_of
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.model import Wrapper
@@ -14,9 +23,14 @@ from textgrad_engine.llm.record import Player
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.usage import Metered
+from textgrad_engine.llm.usage import Metered, mark
 
 __all__ = ["Playback", "count_again", "unlike"]
+
+_PATIENCE = 0.5
+"""So many seconds what is not on record waits for others to take the room in a budget."""
+_TURN = 0.02
+"""The seconds after which it looks again."""
 
 
 class Playback:
@@ -47,7 +61,7 @@ class Playback:
 
         Raises:
             Stopped: the run was stopped.
-            BudgetExceeded: the budgets have no room for the call.
+            BudgetExceeded: the budgets have no room for the call, be it on record or not.
             RunError: it is not on record.
             ModelError: what the request failed with then.
         """
@@ -65,9 +79,27 @@ class Playback:
                 return await self._answers.play(taken, model, request)
             play = functools.partial(self._answers.play, taken, model, request)
             await count_again(taken, self._answers, model, request, play)
+        await self._find_no_room(model, request)
         recorded = [each for each in self._answers.every if each.request is not None]
         self.problem = self.problem or unlike(entry, equal, recorded)
         raise self._refused(self.problem)
+
+    async def _find_no_room(self, model: Budgeted, request: Request) -> None:
+        """Wait a moment for the budgets to have no room for a call; see NOTE [What was never sent].
+
+        Raises:
+            BudgetExceeded: they have none.
+        """
+
+        def refuse() -> Completion:
+            raise mark(RequestRefused("it is not on record"), sent=False)
+
+        end = time.monotonic() + _PATIENCE
+        while not self.problem and time.monotonic() < end:
+            with contextlib.suppress(RequestRefused):
+                await model.play(request, refuse)
+            await asyncio.sleep(_TURN)
+            check_stop()
 
 
 class _Failed(Wrapper):
