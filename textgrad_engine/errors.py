@@ -114,11 +114,14 @@ class ModelError(TextgradError, RuntimeError):
         usage: what the failed call is known to have used (an `llm.Usage`), e.g. for an answer that was cut off; else
             None.
         usage_estimated: whether `usage` was counted here, since the endpoint did not say it.
+        counted_again: whether it is a failure of before a run was resumed, told once more for what it used; the call
+            itself went on to another answer.
     """
 
     sent: bool | None = None
     usage: Any = None  # an llm.Usage, which lives above this file
     usage_estimated: bool = False
+    counted_again: bool = False
 
 
 class NoModelError(ModelError):

@@ -223,6 +223,16 @@ def test_a_spent_budget_scores_what_was_answered(cli: Any, run: Path) -> None:
     assert "the budget of" in nothing.stderr
 
 
+def test_calls_and_tokens_are_limited_as_well(cli: Any, run: Path) -> None:
+    """Where a price is not known, these are all that there is."""
+    for option, most in (("--budget-calls", 20), ("--budget-tokens", 40_000)):
+        result = cli("eval", run, option, most, "--json")
+        document = json.loads(result.stdout)
+        assert (result.exit_code, document["status"]) == (3, "budget")
+        used = document["usage"]
+        assert 0 < (used["calls"] if option == "--budget-calls" else used["input_tokens"]) <= most
+
+
 def test_what_cannot_be_recorded_is_not_paid_for(cli: Any, run: Path) -> None:
     """A run folder that cannot be written is found out beforehand."""
     (run / "evals.jsonl").mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import json
 import shutil
@@ -111,8 +112,9 @@ def true_to_the_folder(said: str, run: Path, cli: Callable[..., Any]) -> None:
     elif f"interrupted; all of the run is in {run}" in last:
         whole(run)
         assert (shown.exit_code, "verdict" in shown.stdout) == (0, True)
-    elif f"interrupted; nothing was answered, so there is nothing in {run} to go on with" in last:
+    elif f"interrupted; nothing was answered; `textgrad-engine resume {run}` begins it" in last:
         assert read_run(run).usage().calls == 0
+        assert f"`textgrad-engine resume {run}` begins it, as nothing" in " ".join(shown.stdout.split())
     else:
         assert f"interrupted; what was paid for until then is in {run}, with the best prompt so far" in last
         assert not (run / "result.json").exists()
@@ -245,4 +247,9 @@ def test_before_anything_is_asked_once_is_enough(cli: Any, tiny: Path, tmp_path:
     with at_entry(1, 1, "carry_out"):
         result = cli("train", tiny, "--run-dir", run)
     assert (result.exit_code, result.stdout) == (130, "")
-    assert result.stderr == f"interrupted; nothing was asked, so there is nothing in {run} to go on with\n"
+    begins = f"`textgrad-engine resume {run}` begins it, as nothing is on record yet"
+    assert result.stderr == f"interrupted; nothing was answered; {begins}\n"
+    del result  # its traceback holds the run folder, as a process does that has not ended
+    gc.collect()
+    assert begins in " ".join(cli("show", run).stdout.split())
+    assert cli("resume", run, "--quiet").exit_code == 0

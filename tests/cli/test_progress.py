@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -229,6 +232,33 @@ def test_one_bar_shows_a_search() -> None:
         bars.on_event(event)
     assert shown()[1] == "validate 3/10"
     assert bars.tally.left is None
+
+
+def test_runs_that_share_it_are_counted_apart() -> None:
+    """One that is begun in the midst of another neither ends that one's counts nor adds to them."""
+    alone: list[str] = []
+    shared: list[str] = []
+
+    def fit(lines: Lines, inside: Callable[[], None]) -> None:
+        class Inside:
+            begun = False
+
+            def on_event(self, event: Any) -> None:
+                if isinstance(event, StepEnded) and not self.begun:
+                    self.begun = True
+                    Context().run(inside)  # as another thread would: its calls are not those of this run
+
+        program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+        train, val = ([{"word": word, "target": word} for word in words] for words in ("abcd", "ef"))
+        trainer = tg.Trainer(max_epochs=1, batch_size=2, callbacks=[Inside(), lines])
+        with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
+            trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), train, val)
+
+    fit(Lines(alone.append), lambda: None)
+    lines = Lines(shared.append)
+    fit(lines, lambda: fit(lines, lambda: None))
+    assert len(alone) == 3
+    assert sorted(shared) == sorted(alone * 2)
 
 
 def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str]) -> None:

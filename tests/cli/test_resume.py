@@ -215,6 +215,41 @@ def test_ctrl_c_twice_at_any_event_of_a_resume_loses_nothing(
     assert number > 5
 
 
+def test_a_resume_that_is_killed_early_takes_no_result_from_the_folder(
+    cli: Any, small: Any, tmp_path: Path, dying: Any
+) -> None:
+    """show, eval and shrink find what they found before, and who looks hears why."""
+    path = tmp_path / "run"
+    assert cli("train", small(), "--budget-calls", 140, "--quiet", "--run-dir", path).exit_code == 3
+    before, best = cli("show", path), (path / "best_prompt.txt").read_text(encoding="utf-8")
+    dying(20)
+    assert killed(cli, "resume", path, "--budget-calls", 9000)
+    dying(0)
+    now = cli("show", path)
+    assert (now.exit_code, now.stdout) == (before.exit_code, before.stdout)
+    assert now.stderr.startswith("note: the run was resumed, and has not come as far again as it was before, which is ")
+    assert (path / "best_prompt.txt").read_text(encoding="utf-8") == best
+    assert json.loads(cli("show", path, "--json").stdout)["status"] == "budget"
+    assert cli("eval", path).exit_code == 0
+    assert cli("resume", path, "--quiet").exit_code == 0
+    assert "note:" not in cli("show", path).stderr
+
+
+def test_calls_that_are_gone_are_bought_again_on_request_only(cli: Any, small: Any, cut: Path, tmp_path: Path) -> None:
+    """A file that was emptied is no word of consent."""
+    whole = tmp_path / "whole"
+    assert cli("train", tmp_path / "small", "--quiet", "--run-dir", whole).exit_code == 0
+    (cut / "completions.jsonl").write_bytes(b"")
+    before = timeless(cut)
+    result = cli("resume", cut)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "calls that were paid for can no longer be found" in result.stderr
+    assert f"restore it, or have them bought again: textgrad-engine resume {cut} --anyway" in result.stderr
+    assert timeless(cut) == before
+    assert cli("resume", cut, "--anyway", "--quiet").exit_code == 0
+    assert timeless(cut) == timeless(whole)
+
+
 def test_a_finished_run_is_said_to_be_finished(cli: Any, trained: tuple[Path, Any]) -> None:
     """A script may call it as often as it likes."""
     path = trained[0]
@@ -246,7 +281,8 @@ def test_what_is_no_run_to_resume_is_refused(cli: Any, tmp_path: Path) -> None:
     result = cli("resume", tmp_path / "run")
     assert result.exit_code == 2
     assert "or go on with it, with tg.Trainer(run_dir=..., resume=True)" in result.stderr
-    assert "tg.Trainer(run_dir=..., resume=True) goes on with it" in cli("show", tmp_path / "run").stdout
+    shown = cli("show", tmp_path / "run").stdout
+    assert "tg.Trainer(run_dir=..., resume=True) begins it, as nothing is on record" in shown
 
 
 @pytest.fixture
@@ -268,7 +304,7 @@ def test_killed_before_its_first_event_it_begins(cli: Any, small: Any, cut: Path
     (cut / "best_prompt.txt").unlink()
     for name in ("events.jsonl", "completions.jsonl"):
         (cut / name).write_bytes(b"")
-    assert "goes on with it" in " ".join(cli("show", cut).stdout.split())
+    assert "begins it, as nothing is on record yet." in " ".join(cli("show", cut).stdout.split())
     assert cli("resume", cut, "--quiet").exit_code == 0
     assert timeless(cut) == timeless(whole)
 
@@ -414,6 +450,33 @@ def test_a_larger_budget_goes_on(cli: Any, small: Any, tmp_path: Path) -> None:
     assert timeless(path) == timeless(whole)
 
 
+@pytest.mark.parametrize(
+    ("less", "more", "said"),
+    [
+        (("--budget-calls", 60), ("--budget-calls", 6000), "--budget-calls N"),
+        (("--budget-tokens", 20_000), ("--budget-tokens", 10**9), "--budget-tokens N"),
+        (
+            ("--budget-calls", 60, "--budget-tokens", 10**9),
+            ("--budget-calls", 6000),
+            "--budget-calls N",
+        ),
+    ],
+)
+def test_limits_in_calls_and_tokens_are_raised_by_options_as_well(
+    cli: Any, small: Any, tmp_path: Path, less: tuple[Any, ...], more: tuple[Any, ...], said: str
+) -> None:
+    """As that in dollars; train, resume, and the config in the folder know them."""
+    folder, whole, path = small(), tmp_path / "whole", tmp_path / "run"
+    assert cli("train", folder, "--quiet", *less[2:], *more, "--run-dir", whole).exit_code == 0
+    first = cli("train", folder, *less, "--run-dir", path)
+    assert first.exit_code == 3, first.stderr
+    assert f"`textgrad-engine resume {path} {said}` goes on with a larger budget." in first.stderr
+    assert f"resume {path} {said}` goes on with a larger budget." in cli("show", path).stderr
+    assert cli("resume", path).exit_code == 3
+    assert cli("resume", path, *more, "--quiet").exit_code == 0
+    assert timeless(path) == timeless(whole)
+
+
 def test_a_run_goes_on_as_it_was_begun(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
     """--controls and --no-feedback are no less a part of it than the config."""
     for options in (("--controls",), ("--no-feedback",)):
@@ -467,7 +530,16 @@ def test_the_help_fits_and_names_what_it_does(cli: Any) -> None:
     """Who looks for the command finds it."""
     shown = cli("resume", "--help").stdout
     assert "Go on with a run that was killed or interrupted" in " ".join(shown.split())
-    for option in ("--budget", "--base-url", "--cache", "--anyway", "--quiet", "--json"):
+    for option in (
+        "--budget",
+        "--budget-calls",
+        "--budget-tokens",
+        "--base-url",
+        "--cache",
+        "--anyway",
+        "--quiet",
+        "--json",
+    ):
         assert option in shown
     assert "--seed" not in shown
     assert max(map(len, shown.splitlines())) <= 80

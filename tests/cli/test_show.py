@@ -7,7 +7,36 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from textgrad_engine.store import reader
 from textgrad_engine.store.lock import Lock
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "result.json"])
+def test_a_run_that_ends_while_it_is_read_was_not_killed(
+    cli: Any, trained: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Its lock is gone when all is read, and its result came after that was looked for, or just before."""
+    path = tmp_path / "run"
+    shutil.copytree(trained[0], path)
+    result = (path / "result.json").read_bytes()
+    (path / "result.json").unlink()
+    lock = Lock(path)
+    home, real = (reader, reader.read_lines) if name == "events.jsonl" else (reader, reader._config)
+
+    def ends(*args: Any) -> Any:
+        found = real(*args)
+        found = list(found) if name == "events.jsonl" else found
+        (path / "result.json").write_bytes(result)
+        lock.release()
+        return found
+
+    monkeypatch.setattr(home, real.__name__, ends)
+    shown = cli("show", path).stdout
+    assert ("No result yet: it still runs; 12 steps so far" in shown) is (name == "result.json")
+    assert ("Finished after 12 steps" in shown) is (name == "events.jsonl")
+    assert "killed" not in shown
 
 
 def test_a_folder_that_is_no_run(cli: Any, tmp_path: Path) -> None:

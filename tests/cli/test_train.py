@@ -70,6 +70,9 @@ def test_errors_about_options_name_the_option(cli: Any, small: Any) -> None:
     assert result.stderr.startswith("error: --model gpt-9: nothing answers")
     result = cli("train", small(), "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "1")
     assert result.stderr.startswith("error: --budget 1: the price of 'm' is not known")
+    assert "limit calls or tokens with --budget-calls or --budget-tokens instead" in result.stderr
+    result = cli("train", small(), "--budget", "inf")
+    assert result.stderr == "error: --budget inf: name a number of dollars, or leave it out for no limit\n"
 
 
 def test_a_used_run_folder_is_refused(cli: Any, small: Any, tmp_path: Path) -> None:
@@ -84,7 +87,9 @@ def test_a_used_run_folder_is_refused(cli: Any, small: Any, tmp_path: Path) -> N
 def test_wrong_usage_is_exit_code_2(cli: Any) -> None:
     """Typer's own errors have the same code."""
     assert cli("train").exit_code == 2
-    assert cli("train", TICKETS, "--budget", "-1").exit_code == 2
+    for option in ("--budget", "--budget-calls", "--budget-tokens"):
+        for value in ("-1", "nan"):
+            assert cli("train", TICKETS, option, value).exit_code == 2
     assert cli("trian", TICKETS).exit_code == 2
 
 
@@ -144,7 +149,7 @@ def test_an_error_of_the_users_own_code_is_a_message(
     assert f"error: {folder / 'broken.py'}{said}" in result.stderr
     assert "with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown" in result.stderr
     assert (f"what was paid for until then is in {tmp_path / 'run'}" in result.stderr) is (which == "metric")
-    nothing = f"nothing was answered, so there is nothing in {tmp_path / 'run'} to go on with"
+    nothing = f"nothing was answered; `textgrad-engine resume {tmp_path / 'run'}` begins it"
     assert (nothing in result.stderr) is (which == "program")
     assert "Traceback" not in result.stderr
     monkeypatch.setenv("TEXTGRAD_DEBUG", "1")
@@ -184,7 +189,7 @@ def test_an_endpoint_that_refuses_the_key_is_exit_code_1(cli: Any, small: Any, t
         result = cli("train", small(), "--base-url", server.base_url, "--run-dir", tmp_path / "run")
     assert result.exit_code == 1
     assert "Incorrect API key" in result.stderr
-    assert f"nothing was answered, so there is nothing in {tmp_path / 'run'} to go on with" in result.stderr
+    assert f"nothing was answered; `textgrad-engine resume {tmp_path / 'run'}` begins it" in result.stderr
     assert "was paid for" not in result.stderr
     assert "Traceback" not in result.output
 

@@ -343,6 +343,16 @@ def test_the_folder_stays_where_it_was_when_the_program_moves(tmp_path: Path, fi
     assert (tmp_path / "run" / "result.json").is_file()
 
 
+def test_a_second_run_of_one_folder_is_refused(tmp_path: Path, fit: Any) -> None:
+    """Its lines would stand among those of the first; nothing of it is told."""
+    folder = RunFolder(tmp_path / "run")
+    fit(folder)
+    before = {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
+    with pytest.raises(RunError, match="run: a run folder is that of one run; give each run a RunFolder of its own"):
+        fit(folder)
+    assert {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()} == before
+
+
 def test_evaluations_are_appended(tmp_path: Path) -> None:
     """Every opening of the test split leaves a line."""
     append_evaluation(tmp_path, {"mean": 0.5})

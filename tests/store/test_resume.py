@@ -6,7 +6,9 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +24,7 @@ from textgrad_engine.llm.lines import append_line
 from textgrad_engine.store import RunFolder, files, read_run
 from textgrad_engine.store.paid import numbers_aside, paid_for
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train.events import CallEnded, RunEnded, StepEnded
+from textgrad_engine.train.events import CallEnded, Evaluated, PhaseStarted, RunEnded, StepEnded
 
 from ..conftest import timeless
 from .conftest import ROWS, answer
@@ -75,6 +77,11 @@ class Counting:
         return self.answer(request)
 
 
+def unasked(request: Any) -> Any:
+    """A model that must not be asked."""
+    raise AssertionError(f"was asked: {request.messages}")
+
+
 def killed(fit: Any, folder: Mortal, model: Any = answer, **settings: Any) -> bool:
     """Whether the run of a folder was killed."""
     try:
@@ -96,10 +103,189 @@ def test_killed_at_any_line_it_resumes(tmp_path: Path, fit: Any) -> None:
         if not killed(fit, Mortal(path, number, torn=number % 3 * 20, config={"seed": 0}), first):
             break
         kept = sum("text" in paid.entry for paid in paid_for(path))
-        fit(RunFolder(path, resume=True), model=second)
+        result = fit(RunFolder(path, resume=True), model=second)
         assert second.asked == every.asked - kept
         assert timeless(path) == timeless(whole)
+        assert fit(None, run_dir=path, resume=True, model=unasked) == result
     assert number > 30
+
+
+def test_killed_at_any_line_it_knows_which_calls_are_gone(tmp_path: Path, fit: Any) -> None:
+    """Of each phase that had ended; nothing is asked then, nothing is moved, and only `anyway` buys them again."""
+    refused = 0
+    for number in itertools.count(1):
+        path = tmp_path / str(number)
+        if not killed(fit, Mortal(path, number, torn=number % 3 * 20)):
+            break
+        ended = {event["number"] for event in read_run(path).events if event["event"] == "PhaseEnded"}
+        whole = (path / "completions.jsonl").read_bytes().splitlines(True)
+        phases = [json.loads(line)["phase"] for line in whole if line.endswith(b"\n")]
+        for left in (whole[: len(phases) - 1], []):
+            (path / "completions.jsonl").write_bytes(b"".join(left))
+            (path / ".lock").unlink(missing_ok=True)
+            before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+            gone = sum(phase in ended for phase in phases[len(left) :])
+            if not gone:
+                continue
+            refused += 1
+            with pytest.raises(RunError, match=rf": {gone} calls? that .*; restore it, or have them bought"):
+                RunFolder(path, resume=True)
+            assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+        assert fit(RunFolder(path, resume=True, anyway=True)).status == "finished"
+    assert refused > 30
+
+
+def test_a_record_that_was_deleted_is_asked_for_anew_on_request(tmp_path: Path, fit: Any) -> None:
+    """Also where the run is of before calls were counted."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    (path / "completions.jsonl").unlink()
+    with pytest.raises(RunError, match=": 8 calls that were paid for can no longer be found"):
+        RunFolder(path, resume=True)
+    text = re.sub(r', "calls": \d+', "", (path / "events.jsonl").read_text(encoding="utf-8"))
+    (path / "events.jsonl").write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match=r"completions\.jsonl: the file is missing .*; restore it, or have them bought"):
+        RunFolder(path, resume=True)
+    asked = Counting()
+    result = fit(RunFolder(path, resume=True, anyway=True), model=asked)
+    assert (result.status, asked.asked) == ("finished", result.total.calls)
+
+
+def test_a_look_at_the_test_set_of_which_the_answers_are_gone_stays_counted(tmp_path: Path, fit: Any) -> None:
+    """It may have been for other texts, and it was one."""
+    path = tmp_path / "run"
+    pressed: list[Any] = []
+
+    def press(event: Any) -> None:
+        if event.phase == "test" and not pressed:
+            pressed.append(event)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(RunFolder(path), callbacks=[At(Evaluated, press)])
+    (path / "completions.jsonl").write_bytes(b"")
+    assert fit(RunFolder(path, resume=True, anyway=True)).openings == 2
+
+
+def test_what_another_file_of_the_run_holds_is_not_gone(tmp_path: Path, fit: Any) -> None:
+    """A resumed run has its calls in several; one of them may be lost without anything being lost."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    assert killed(fit, Mortal(path, 14, resume=True))
+    assert any(event["event"] == "PhaseEnded" for event in read_run(path).events)
+    (path / "completions.jsonl").write_bytes(b"")
+    shutil.copytree(path, tmp_path / "other")
+    asked = Counting()
+    result = fit(RunFolder(path, resume=True), model=asked)
+    assert (result.status, asked.asked) == ("finished", result.total.calls - 8)
+    (tmp_path / "other" / "answers-1.jsonl").write_bytes(b"")
+    with pytest.raises(RunError, match=": 8 calls that were paid for can no longer be found"):
+        RunFolder(tmp_path / "other", resume=True)
+
+
+@pytest.mark.parametrize("ended", ["killed", "budget", "interrupted"])
+def test_killed_at_any_line_of_a_resume_the_folder_tells_no_less_than_before(
+    tmp_path: Path, fit: Any, ended: str
+) -> None:
+    """The best texts, the steps, and the result where there was one; until the run has come as far again."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    fit(RunFolder(whole))
+    if ended == "killed":
+        assert killed(fit, Mortal(cut, 40))
+    elif ended == "budget":
+        assert cut_by_budget(fit, cut, 12).status == "budget"
+    else:
+        pressed: list[Any] = []
+
+        def press(event: Any) -> None:
+            if event.phase == "test" and not pressed:
+                pressed.append(event)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        assert fit(RunFolder(cut), callbacks=[At(PhaseStarted, press)]).status == "interrupted"
+    before = read_run(cut)
+    assert (len(before.steps), before.best) == (1, {"system": "Repeat.\nShout."})
+    assert (before.result is None) is (ended == "killed")
+    noted = set()
+    for number in itertools.count(1):
+        path = tmp_path / str(number)
+        shutil.copytree(cut, path)
+        if not killed(fit, Mortal(path, number, torn=number % 3 * 20, resume=True)):
+            break
+        now = read_run(path)
+        assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
+        assert (now.best, now.seed, now.steps) == (before.best, before.seed, before.steps)
+        assert now.reach >= before.reach
+        said = [note for note in now.notes if "has not come as far again as it was before" in note]
+        noted.add(bool(said))
+        if ended != "killed":
+            assert now.result is not None
+        assert killed(fit, Mortal(path, 3, resume=True))  # and once more, at once
+        assert read_run(path).reach >= now.reach
+        assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
+        fit(RunFolder(path, resume=True))
+        assert timeless(path) == timeless(whole)
+    assert noted == ({True, False} if ended == "killed" else {True})
+    assert number > 30
+
+
+def test_where_it_comes_farther_than_before_that_is_told(tmp_path: Path, fit: Any) -> None:
+    """One step more than there was a result of, also where it is killed before it has one of its own."""
+    path = tmp_path / "run"
+
+    def press(event: Any) -> None:
+        if event.step == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert fit(RunFolder(path), max_steps=2, callbacks=[At(StepEnded, press)]).status == "interrupted"
+    assert read_run(path).reach == (1, True, 2)
+
+    def end(event: Any) -> None:
+        if event.step == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        fit(RunFolder(path, resume=True), max_steps=2, callbacks=[At(StepEnded, end)])
+    now = read_run(path)
+    assert (now.reach, now.result, now.notes) == ((2, False, 2), None, ())
+    assert now.error.startswith("Killed")
+
+
+def test_an_early_interruption_of_a_resume_keeps_what_was_known(tmp_path: Path, fit: Any) -> None:
+    """Its own result is that of less; the end of the run is told all the same, whatever it comes to."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 12)
+    before = read_run(path)
+    assert before.best == {"system": "Repeat.\nShout."}
+
+    def press(_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    result = fit(RunFolder(path, resume=True), callbacks=[At(Evaluated, press)])
+    assert (result.status, result.best) == ("interrupted", before.seed)
+    now = read_run(path)
+    assert (now.result, now.best, now.steps) == (before.result, before.best, before.steps)
+    assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
+    other = fit(RunFolder(path, resume=True, anyway=True), prompt="Repeat it.")
+    assert read_run(path).result == other
+    assert (path / "best_prompt.txt").read_text(encoding="utf-8") == other.best["system"]
+
+
+def test_an_error_of_a_resume_is_told_beside_what_was_known(tmp_path: Path, fit: Any) -> None:
+    """Who asks for the report of a run gets it, and hears why there is no more of it."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 12)
+    before = read_run(path)
+
+    def fail(_: Any) -> None:
+        raise ValueError("a callback of mine")
+
+    with pytest.raises(ValueError, match="a callback of mine"):
+        fit(RunFolder(path, resume=True), callbacks=[At(Evaluated, fail)])
+    now = read_run(path)
+    assert now.result == before.result
+    assert now.error.startswith("ValueError: a callback of mine")
+    assert now.notes[0].endswith("which is told here; it ended with an error: ValueError: a callback of mine")
 
 
 def test_a_resumed_run_that_is_killed_is_resumed_from_all(tmp_path: Path, fit: Any) -> None:
@@ -210,10 +396,14 @@ def test_killed_when_it_has_ended_nothing_is_lost(tmp_path: Path, fit: Any, monk
                 folder._lock.forget()
         run = read_run(path)
         assert run.usage() == read_run(whole).usage()
-        finished.add(run.result is not None)
-        if run.result is None:
+        assert run.result is not None  # that of before, or the whole one
+        finished.add(run.result.status == "finished")
+        if run.result.status != "finished":
             fit(RunFolder(path, resume=True))
             assert timeless(path) == timeless(whole)
+        before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+        assert fit(None, run_dir=path, resume=True, model=unasked) == read_run(path).result
+        assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
         if operations[0].done < number:
             break
     assert finished == {True, False}
@@ -568,7 +758,7 @@ def test_the_same_look_at_the_test_set_is_one_and_another_is_two(tmp_path: Path,
         for file in (path / "completions.jsonl",):  # the answer of the optimizer is lost, and another comes
             kept = [line for line in file.read_bytes().splitlines(True) if b'"purpose": "optimizer"' not in line]
             file.write_bytes(b"".join(kept))
-        assert fit(RunFolder(path, resume=True), model=model).openings == openings
+        assert fit(RunFolder(path, resume=True, anyway=True), model=model).openings == openings
 
 
 def _events(path: Path, fit: Any) -> list[dict[str, Any]]:
@@ -606,5 +796,5 @@ def test_the_trainer_resumes_by_itself(tmp_path: Path, fit: Any) -> None:
     assert (result.status, asked.asked) == ("finished", result.total.calls - 8)
     with pytest.raises(ValueError, match=r"name it with run_dir=\.\.\."):
         tg.Trainer(resume=True)
-    with pytest.raises(RunError, match="the run is finished"):
-        fit(None, run_dir=path, resume=True)
+    with pytest.raises(RunError, match="holds files; name another one"):
+        fit(None, run_dir=path)

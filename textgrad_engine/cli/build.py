@@ -208,11 +208,11 @@ def check_prices(config: Config, roles: dict[str, Model], option: float | None =
         if price_of(model, Usage(input_tokens=1, output_tokens=1, calls=1)) is None:
             problem = (
                 f"the price of {innermost(model).name!r} is not known, so a limit in dollars cannot be kept; limit "
-                "calls or tokens in the config's [budget] instead"
+                "calls or tokens"
             )
             if option is not None:
-                raise ConfigError(f"--budget {option:g}: {problem}")
-            config.fail(f"[budget] dollars: {problem}", "budget", "dollars")
+                raise ConfigError(f"--budget {option:g}: {problem} with --budget-calls or --budget-tokens instead")
+            config.fail(f"[budget] dollars: {problem} there instead", "budget", "dollars")
 
 
 def _fail(config: Config, option: str | None, role: str, name: str, problem: str) -> NoReturn:

@@ -176,7 +176,7 @@ class Config(Section):
         *,
         model: str | None = None,
         base_url: str | None = None,
-        budget: float | None = None,
+        limits: Budget | None = None,
         seed: int | None = None,
         optimizer: str | None = None,
     ) -> Self:
@@ -185,7 +185,7 @@ class Config(Section):
         Args:
             model: does every role, also those that the file gives to another model.
             base_url: the endpoint of every role.
-            budget: in dollars.
+            limits: of the budget; those that are None stay as they are.
             seed: of the run.
             optimizer: another optimizer; it keeps what all of them have, and has its own defaults for the rest.
 
@@ -195,9 +195,10 @@ class Config(Section):
         values = self.resolved()
         if model is not None:
             values["models"] = self.models.of(model).model_dump(mode="json", exclude_none=True)
-        for section, key, value in (("models", "base_url", base_url), ("budget", "dollars", budget)):
-            if value is not None:
-                values[section] = {**values[section], key: value}
+        if base_url is not None:
+            values["models"] = {**values["models"], "base_url": base_url}
+        said = {} if limits is None else limits.model_dump(exclude_none=True)
+        values["budget"] = {**values["budget"], **said}
         if seed is not None:
             values["seed"] = seed
         if optimizer not in (None, self.optimizer.name):
@@ -205,7 +206,7 @@ class Config(Section):
         try:
             changed = type(self).of(values, self._path)
         except ConfigError as error:
-            given = any(value is not None for value in (model, base_url, budget, seed, optimizer))
+            given = any(value is not None for value in (model, base_url, seed, optimizer)) or said
             raise ConfigError(f"{error} (as changed on the command line)" if given else str(error)) from None
         changed._lines = self._lines
         return changed

@@ -15,10 +15,19 @@ import typer
 
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, check_columns
-from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, ModelName, Quiet, RunPath
+from textgrad_engine.cli.options import (
+    BaseUrl,
+    BudgetLimit,
+    CallsLimit,
+    Json,
+    ModelName,
+    Quiet,
+    RunPath,
+    TokensLimit,
+    limits_of,
+)
 from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, checking, command, complain, width, write
 from textgrad_engine.cli.progress import score_bar
-from textgrad_engine.cli.settings import Budget
 from textgrad_engine.data import Dataset, load
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.response import Usage
@@ -62,21 +71,22 @@ def evaluate(
     model: ModelName = None,
     base_url: BaseUrl = None,
     budget: BudgetLimit = None,
+    budget_calls: CallsLimit = None,
+    budget_tokens: TokensLimit = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate the best prompt of a run: mean score with its 95% interval.
 
-    Models, metric and seed are those of the run's config; its [budget] was the run's, and does not hold here: --budget
-    does. Each time the test split is opened, that is counted. Where the budget is spent, or after Ctrl-C, the score is
-    that of what was answered, with what the rest could make of it.
+    Models, metric and seed are those of the run's config; its [budget] was the run's, and does not hold here: the
+    options do. Each time the test split is opened, that is counted. Where the budget is spent, or after Ctrl-C, the
+    score is that of what was answered, with what the rest could make of it.
     """
     with checking():
         found = read_run(run)
         prompt, texts = _texts(found, seed_prompt=seed_prompt, shrunk=shrunk)
-        config = runs.changed(
-            runs.config_of(found, texts), model=model, base_url=base_url, limits=Budget(dollars=budget)
-        )
+        limits = limits_of(budget, budget_calls, budget_tokens)
+        config = runs.changed(runs.config_of(found, texts), model=model, base_url=base_url, limits=limits)
         path, dataset = _dataset(config, data)
         if clusters is not None:
             dataset.require(clusters)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from textgrad_engine.cli.optimizers import NAMES
+from textgrad_engine.cli.settings import Budget
+from textgrad_engine.errors import ConfigError
 
 __all__ = [
     "BaseUrl",
     "BudgetLimit",
+    "CallsLimit",
     "ConfigPath",
     "Controls",
     "Json",
@@ -21,7 +25,9 @@ __all__ = [
     "RunDir",
     "RunPath",
     "Seed",
+    "TokensLimit",
     "UseCache",
+    "limits_of",
 ]
 
 ConfigPath = Annotated[
@@ -64,6 +70,16 @@ BudgetLimit = Annotated[
     float | None,
     typer.Option("--budget", metavar="DOLLARS", min=0.0, help="Stop before more than this is spent (US dollars)."),
 ]
+CallsLimit = Annotated[
+    int | None,
+    typer.Option("--budget-calls", metavar="N", min=1, help="Stop before more calls than this are answered."),
+]
+TokensLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--budget-tokens", metavar="N", min=1, help="Stop before more tokens than this are used, input and output."
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", help="Seed of the order of the examples and of the models."),
@@ -83,3 +99,18 @@ UseCache = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and one line at the end.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else there.")]
+
+
+def limits_of(dollars: float | None, calls: int | None, tokens: int | None) -> Budget:
+    """The limits that `BudgetLimit`, `CallsLimit` and `TokensLimit` gave, in the order of [budget].
+
+    Raises:
+        ConfigError: one is no number.
+
+    Example:
+        >>> limits_of(None, 500, None)
+        Budget(dollars=None, calls=500, tokens=None)
+    """
+    if dollars is not None and not math.isfinite(dollars):
+        raise ConfigError(f"--budget {dollars}: name a number of dollars, or leave it out for no limit")
+    return Budget(dollars=dollars, calls=calls, tokens=tokens)

@@ -35,7 +35,7 @@ _SEARCHING: tuple[Phase, ...] = ("search", "score")
 
 
 class Lines:
-    """One plain line for each step, for whoever reads a log.
+    """One plain line for each step, for whoever reads a log; several runs may have one and the same.
 
     Args:
         write: takes a line, without its line break.
@@ -44,6 +44,10 @@ class Lines:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self.tally = Tally()
+
+    def for_run(self) -> Lines:
+        """One with counts of its own; see `train.events.Callback`."""
+        return Lines(self._write)
 
     def on_event(self, event: Event) -> None:
         """Write a line when there is something to say."""

@@ -9,7 +9,7 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.cli import runs
-from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, Quiet, RunPath
+from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
 from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.errors import RunError
@@ -24,6 +24,8 @@ def resume(
     run: RunPath,
     base_url: BaseUrl = None,
     budget: BudgetLimit = None,
+    budget_calls: CallsLimit = None,
+    budget_tokens: TokensLimit = None,
     cache: Annotated[
         bool | None,
         typer.Option(
@@ -37,7 +39,7 @@ def resume(
         typer.Option(
             "--anyway",
             help="Go on also where program, prompts or version have changed so that the first recorded answers do not "
-            "fit, and pay for new ones.",
+            "fit, or where recorded answers are gone, and pay for new ones.",
         ),
     ] = False,
     quiet: Quiet = False,
@@ -47,8 +49,8 @@ def resume(
 
     The run begins anew, with the config in its folder, and what it paid for is played back: it is not asked for again,
     and counts in the budget as it did. So the result is that of a run which nothing had ended. The data must be as it
-    was. Where the seed prompt's validation asks for other things than are on record, nothing is asked, unless with
-    `--anyway`.
+    was. Where the seed prompt's validation asks for other things than are on record, or calls that were paid for are
+    no longer on record, nothing is asked, unless with `--anyway`.
     """
     with checking():
         found = read_run(run)
@@ -65,7 +67,8 @@ def resume(
                 f"{run}: the config that it was begun with lay in {config.folder}, as seen from the run folder, and "
                 "there is no such folder; put the run folder back where it was, or the config and its data there"
             )
-        config = config.with_overrides(base_url=base_url, budget=budget)
+        limits = limits_of(budget, budget_calls, budget_tokens)
+        config = config.with_overrides(base_url=base_url, limits=limits)
         way = runs.Way.of(found)
         job = checked(config, feedback=way.feedback, run=found, budget=budget)
         runs.check_splits(found, config, job.splits)

@@ -144,7 +144,8 @@ def end(
     if resumed is not None:
         say("\n".join(resumed.in_words(result, path)), quiet or as_json)
     if result.status != "finished" and not result.shortage:
-        say(runs.goes_on(read_run(path)), quiet or as_json)
+        run = read_run(path)
+        say("\n".join([*(f"note: {note}" for note in run.notes), runs.goes_on(run)]), quiet or as_json)
     raise typer.Exit(WRONG if result.shortage else _CODES[result.status])
 
 

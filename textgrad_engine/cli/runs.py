@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -22,7 +23,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.nn import Module
 from textgrad_engine.report.words import count, money, plural
-from textgrad_engine.store import Run, is_locked, read_run
+from textgrad_engine.store import Run, read_run
 from textgrad_engine.store.records import dumps
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train import TrainResult
@@ -60,6 +61,9 @@ EVALUATION_STARTED, EVALUATION_ENDED = "EvaluationStarted", "EvaluationEnded"
 """The two lines that an evaluation has in ``evals.jsonl``; of one that was killed there is only the first."""
 
 CONTROL = "a control: the optimizer got no feedback"
+
+_LIMITS = {"dollars": "--budget DOLLARS", "calls": "--budget-calls N", "tokens": "--budget-tokens N"}
+"""The options for the limits of [budget]."""
 
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
@@ -338,33 +342,50 @@ def left_in(path: Path) -> str:
     """What a run that was ended at once has left in its folder, in words."""
     if (path / "result.json").is_file():
         return f"all of the run is in {path}, and `show {path}` prints the result"
-    if _answered(path):
-        return (
-            f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
-            f"`show {path}` prints what is known, and `textgrad-engine resume {path}` goes on"
-        )
-    return f"nothing was {'answered' if begun(path) else 'asked'}, so there is nothing in {path} to go on with"
+    if not (path / "events.jsonl").is_file():
+        return f"nothing was asked, and there is no run in {path}"
+    try:
+        run = read_run(path)
+    except RunError as error:  # whatever it is that cannot be read now
+        return f"what was paid for until then is in {path}, and cannot be read now: {error}"
+    if not _answered(run):
+        return f"nothing was answered; {_way_on(run)}"
+    return (
+        f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
+        f"`show {path}` prints what is known, and {_way_on(run)}"
+    )
 
 
 def goes_on(run: Run) -> str:
-    """What goes on with a run that has not come to its end, in words."""
-    if run.config is None:
-        return "tg.Trainer(run_dir=..., resume=True) goes on with it."
-    command = f"textgrad-engine resume {run.path}"
-    if run.result is None or run.result.status != "budget":
-        return f"`{command}` goes on with it."
-    if run.config["config"]["budget"]["dollars"] is not None:
-        return f"`{command} --budget DOLLARS` goes on with a larger budget."
-    return f"`{command}` goes on when the budget in {run.path / 'config.json'} is larger."
+    """What goes on with a run that has not come to its end, in a sentence."""
+    way = _way_on(run)
+    if run.config is None or run.result is None or run.result.status != "budget":
+        return f"{way}."
+    nearest, *others = _raising(run.config["config"]["budget"], run.result.total)
+    also = f" Where it is another limit that has no room: {', '.join(others)}." if others else ""
+    return f"`textgrad-engine resume {run.path} {nearest}` goes on with a larger budget.{also}"
 
 
-def _answered(path: Path) -> bool:
-    """Whether a run has paid for anything, or found it in the cache."""
-    if not begun(path):
-        return False
+def _way_on(run: Run) -> str:
+    """The command that goes on with a run, and what it does."""
+    what = "goes on with it" if _answered(run) else "begins it, as nothing is on record yet"
+    command = "tg.Trainer(run_dir=..., resume=True)" if run.config is None else f"`textgrad-engine resume {run.path}`"
+    return f"{command} {what}"
+
+
+def _raising(limits: Mapping[str, float | None], used: Usage) -> list[str]:
+    """The options for the limits that a run had, that of which most was used first."""
+    spent = {"dollars": used.dollars or 0.0, "calls": used.calls, "tokens": used.total_tokens}
+    own = {name: limit for name in _LIMITS if (limit := limits.get(name)) is not None}
+    shares = {name: spent[name] / limit if limit else math.inf for name, limit in own.items()}
+    return [_LIMITS[name] for name in sorted(shares, key=lambda name: -shares[name])]
+
+
+def _answered(run: Run) -> bool:
+    """Whether a run has paid for anything, or found it in the cache; what cannot be read was."""
     try:
-        return any("text" in entry or _tokens(entry) for entry in read_run(path).completions())
-    except RunError:  # whatever it is that cannot be read now
+        return any("text" in entry or _tokens(entry) for entry in run.completions())
+    except RunError:
         return True
 
 
@@ -375,7 +396,7 @@ def _tokens(entry: Mapping[str, Any]) -> int:
 
 def how_it_ended(run: Run) -> str:
     """What became of a run that has no result, in words."""
-    if is_locked(run.path):
+    if run.locked:
         return "still goes on"
     return "ended with an error" if run.error else "was killed"
 

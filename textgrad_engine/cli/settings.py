@@ -164,7 +164,7 @@ class Guards(Section):
 class Budget(Section):
     """Hard limits; None means no limit."""
 
-    dollars: float | None = Field(default=None, ge=0)
+    dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     calls: int | None = Field(default=None, gt=0)
     tokens: int | None = Field(default=None, gt=0)
 

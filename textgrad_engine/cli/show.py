@@ -12,7 +12,7 @@ from textgrad_engine.cli import runs
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write
 from textgrad_engine.errors import RunError
-from textgrad_engine.store import is_locked, read_run
+from textgrad_engine.store import read_run
 from textgrad_engine.train import TrainResult
 
 __all__ = ["show"]
@@ -69,7 +69,7 @@ def show(
             body = {"run": str(run), "status": None, "error": found.error or None, "best": found.best}
             write(json.dumps(body, ensure_ascii=False, indent=2))
         else:
-            remark = "" if is_locked(run) else runs.goes_on(found)
+            remark = "" if found.locked else runs.goes_on(found)
             write(report.render_unfinished(found, remark=remark, width=width(), color=colors()))
         raise typer.Exit(FAILED)
     if as_json:
@@ -85,7 +85,7 @@ def show(
             found.result, title=str(run), remark=remark, openings=openings, width=width(), color=colors()
         )
         write("\n" + shown)
-        if found.result.status != "finished":
+        if found.result.status != "finished" and not found.locked:
             complain(runs.goes_on(found))
 
 

@@ -12,7 +12,17 @@ import typer
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, check_columns
 from textgrad_engine.cli.contracts import make_contracts
-from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, ModelName, Quiet, RunPath
+from textgrad_engine.cli.options import (
+    BaseUrl,
+    BudgetLimit,
+    CallsLimit,
+    Json,
+    ModelName,
+    Quiet,
+    RunPath,
+    TokensLimit,
+    limits_of,
+)
 from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, OK, checking, command, complain, width, write
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.data import Dataset, load
@@ -42,6 +52,8 @@ def shrink(
     model: ModelName = None,
     base_url: BaseUrl = None,
     budget: BudgetLimit = None,
+    budget_calls: CallsLimit = None,
+    budget_tokens: TokensLimit = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -58,7 +70,8 @@ def shrink(
                 f"{run} has no result, as the run {runs.how_it_ended(found)}; only finished runs can be shrunk"
             )
         config = runs.config_of(found, found.best)
-        limits = config.budget if budget is None else config.budget.model_copy(update={"dollars": budget})
+        said = limits_of(budget, budget_calls, budget_tokens).model_dump(exclude_none=True)
+        limits = config.budget.model_copy(update=said)
         config = runs.changed(config, model=model, base_url=base_url, limits=limits)
         val = _validation(config, found)
         program = build.make_program(config)

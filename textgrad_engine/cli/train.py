@@ -11,6 +11,7 @@ from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
+    CallsLimit,
     ConfigPath,
     Controls,
     Json,
@@ -19,7 +20,9 @@ from textgrad_engine.cli.options import (
     Quiet,
     RunDir,
     Seed,
+    TokensLimit,
     UseCache,
+    limits_of,
 )
 from textgrad_engine.cli.output import checking, command
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
@@ -35,6 +38,8 @@ def train(
     model: ModelName = None,
     base_url: BaseUrl = None,
     budget: BudgetLimit = None,
+    budget_calls: CallsLimit = None,
+    budget_tokens: TokensLimit = None,
     optimizer: OptimizerName = None,
     seed: Seed = None,
     run_dir: RunDir = None,
@@ -56,7 +61,11 @@ def train(
     way = runs.Way(feedback=not no_feedback, controls=controls, cache=cache)
     with checking():
         found = load_config(config).with_overrides(
-            model=model, base_url=base_url, budget=budget, seed=seed, optimizer=optimizer
+            model=model,
+            base_url=base_url,
+            limits=limits_of(budget, budget_calls, budget_tokens),
+            seed=seed,
+            optimizer=optimizer,
         )
         job = checked(found, feedback=way.feedback, model=model, budget=budget)
         answers = open_cache(None) if cache else None  # before there is a run folder, as nothing can be run without it

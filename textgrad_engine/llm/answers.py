@@ -53,6 +53,7 @@ class Answer:
         request: the request as plain JSON; None where nobody will compare it with others.
         phase: the number of the phase of a run that it belongs to.
         source: the number of its file, where there are several.
+        counted_again: whether it is a failure that was only counted there; see `ModelError.counted_again`.
     """
 
     model: str
@@ -66,6 +67,7 @@ class Answer:
     request: dict[str, Any] | None = None
     phase: int = 0
     source: int = 0
+    counted_again: bool = False
 
 
 @dataclass

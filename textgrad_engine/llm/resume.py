@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import threading
 import time
 from collections import Counter
@@ -33,14 +34,14 @@ from typing import Any
 
 from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
-from textgrad_engine.llm.answers import Answer, Answers, Equal, difference, entry_of
+from textgrad_engine.llm.answers import Answer, Answers, Equal, entry_of
 from textgrad_engine.llm.budget import Budgeted, Reserve
-from textgrad_engine.llm.model import Wrapper
+from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.record import Player, playing
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.usage import Metered, usage_of
+from textgrad_engine.llm.usage import usage_of
 
 __all__ = ["Resumption", "is_answer"]
 
@@ -138,7 +139,8 @@ class Resumption:
                 self._others[taken.example, taken.purpose] -= 1
                 return await self._play(taken, model, request)
             if _charged(taken):
-                await self._count(taken, model, request)
+                play = functools.partial(self._play, taken, model, request)
+                await count_again(taken, self._answers, model, request, play)
         if not known:
             await self._check(entry, equal)
         with self._lock:
@@ -162,18 +164,6 @@ class Resumption:
         with reserve.lifted():
             return await self._answers.play(taken, model, request, given)
 
-    async def _count(self, taken: Answer, model: Budgeted, request: Request) -> None:
-        """Count what a failed call used, or may have.
-
-        Raises:
-            BudgetExceeded: the budgets have no room for it.
-        """
-        try:
-            await Metered(_Failed(model, lambda: self._play(taken, model, request))).complete(request)
-        except ModelError:
-            if any(each is taken for each in self._answers.waiting()):  # there was no room for it
-                raise
-
     async def _check(self, entry: dict[str, Any], equal: Equal | None) -> None:
         """Refuse what was not recorded though it should have been; see NOTE [Paying twice].
 
@@ -194,7 +184,7 @@ class Resumption:
             ):
                 recorded = [each for each in self._answers.every if is_answer(each)]
                 if recorded:
-                    self.problem = _unlike(entry, equal, [each for each in recorded if each.request is not None])
+                    self.problem = unlike(entry, equal, [each for each in recorded if each.request is not None])
         if self.problem:
             raise self._refusal()
 
@@ -227,18 +217,6 @@ class Resumption:
         check_stop()
 
 
-class _Failed(Wrapper):
-    """A call that failed once more as it was recorded."""
-
-    def __init__(self, inner: Budgeted, play: Callable[[], Any]) -> None:
-        super().__init__(inner)
-        self._play = play
-
-    async def complete(self, request: Request) -> Completion:
-        completion: Completion = await self._play()
-        return completion
-
-
 def is_answer(recorded: Answer) -> bool:
     """Whether what was recorded is an answer, or a failure that lies in one; see NOTE [What is played back]."""
     return isinstance(recorded.outcome, Completion | AnswerError)
@@ -255,16 +233,3 @@ def _amount_of(recorded: Answer) -> Amount:
     outcome = recorded.outcome
     usage = outcome.usage if isinstance(outcome, Completion) else usage_of(outcome)
     return Amount() if usage is None else Amount(usage.calls, usage.total_tokens, round((usage.dollars or 0.0) * PICO))
-
-
-def _unlike(entry: dict[str, Any], equal: Equal | None, first: Sequence[Answer]) -> str:
-    """What was asked, and how it is other than what was recorded."""
-    what = f"a {entry['request']['purpose']} request for example {entry['example']!r}"
-    if equal is None and first:
-        own = [
-            each for each in first if (each.example, each.purpose) == (entry["example"], entry["request"]["purpose"])
-        ]
-        return f"{what}; {difference(own or first, entry['request'])}"
-    if equal is not None and entry["model"] not in equal.models:
-        return f"{what} is for {entry['model']!r}, and was recorded with {', '.join(map(repr, sorted(equal.models)))}"
-    return f"{what} was recorded for other examples only, or less often"

@@ -12,7 +12,7 @@ from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score, within
-from textgrad_engine.store import Run, is_locked
+from textgrad_engine.store import Run
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.latency import latency_change
@@ -162,7 +162,7 @@ def headline(run: Run) -> str:
     steps = plural(len(run.steps), "step")
     if run.error:
         return f"no result: it ended with an error after {steps}"
-    if is_locked(run.path):
+    if run.locked:
         return f"no result yet: it still runs; {steps} so far"
     return f"no result: it was killed after {steps}"
 

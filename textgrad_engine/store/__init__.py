@@ -1,6 +1,9 @@
 """The run folder: what happened, what was paid for, and the best texts. Importing this lets the Trainer write one."""
 
+from pathlib import Path
+
 from textgrad_engine.store.files import write_atomically
+from textgrad_engine.store.finished import FinishedRun
 from textgrad_engine.store.journal import RunFolder, append_evaluation, check_shrunk, file_name, write_shrunk
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.reader import Run, read_run
@@ -15,6 +18,7 @@ from textgrad_engine.train import events as _events
 
 __all__ = [
     "FORMAT",
+    "FinishedRun",
     "Run",
     "RunFolder",
     "append_evaluation",
@@ -30,4 +34,14 @@ __all__ = [
     "write_shrunk",
 ]
 
-_events.RUN_FOLDERS.append(RunFolder)
+
+def _run_folder(path: Path, *, resume: bool) -> RunFolder | FinishedRun:
+    """The run in a folder, as `train.events.run_folder` says."""
+    if resume and (path / "result.json").is_file():
+        run = read_run(path)
+        if run.result is not None and run.result.status == "finished":
+            return FinishedRun(run)
+    return RunFolder(path, resume=resume)
+
+
+_events.RUN_FOLDERS.append(_run_folder)

@@ -10,9 +10,10 @@ import tempfile
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
 from textgrad_engine.llm.answers import digest
@@ -21,7 +22,7 @@ from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.store.files import write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
-from textgrad_engine.store.reader import read_run
+from textgrad_engine.store.reader import Reach, read_run
 from textgrad_engine.store.records import (
     FORMAT,
     Place,
@@ -38,10 +39,12 @@ from textgrad_engine.train.events import (
     Evaluated,
     Event,
     PhaseAdvanced,
+    PhaseEnded,
     PhaseStarted,
     RunEnded,
     RunFailed,
     RunStarted,
+    Status,
     StepEnded,
 )
 
@@ -63,7 +66,8 @@ class RunFolder:
         config: what to keep in ``config.json``, if anything.
         resume: take up the run that the folder holds, where it holds one: it begins anew, and what it asks for is
             answered by what was paid for (`store.paid` says how). It must be the same run: program, data, optimizer.
-        anyway: ask also where the first requests of a run that is resumed were not recorded.
+        anyway: ask also where the first requests of a run that is resumed were not recorded, or where recorded calls
+            are gone.
 
     Attributes:
         earlier: what there is of a run that is resumed; None for a new one. See `train.events.Callback`.
@@ -94,11 +98,14 @@ class RunFolder:
         self._home = self.path.absolute()  # the program that is trained may change the working directory
         self._write = threading.Lock()
         self._places: dict[int, Place] = {}
+        self._calls: Counter[int] = Counter()  # by phase
         self._best: dict[str, str] = {}
+        self._written: dict[str, str] = {}  # of these, what is in best/
+        self._reach = Reach()
         self._secrets = secrets_named()
         self._encoded = [dumps(secret)[1:-1] for secret in self._secrets]
         self.earlier: Earlier | None = None
-        self._undone = False
+        self._undone = self._taken = False
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._begin(config, resume, anyway)
@@ -132,6 +139,17 @@ class RunFolder:
                     self.earlier.undo()
             self._lock.release()
             raise
+
+    def for_run(self) -> Self:
+        """It itself, for one run; see `train.events.Callback`.
+
+        Raises:
+            RunError: it was given to a run before.
+        """
+        if self._taken:
+            raise RunError(f"{self.path}: a run folder is that of one run; give each run a RunFolder of its own")
+        self._taken = True
+        return self
 
     def on_end(self) -> None:
         """Let go of the folder; answers that come later are still written down."""
@@ -168,6 +186,7 @@ class RunFolder:
             line = dumps(kept)
         with self._write:
             self._completions.append(line)
+            self._calls[event.phase] += 1
 
     def _learn(self, secrets: list[str]) -> None:
         """Know the keys of a model that was asked from now on; what came of its answers is written later."""
@@ -187,27 +206,31 @@ class RunFolder:
         if isinstance(event, RunStarted):
             self._best = dict(event.parameters)
             self._write_texts("seed", event.parameters)
-            self._write_texts("best", event.parameters)
+            self._write_best()
         elif isinstance(event, Evaluated):
+            self._reach = self._reach._replace(evaluations=self._reach.evaluations + 1)
+            self._write_best()
             if self.earlier is not None:
                 self.earlier.player.validation_ended()  # the first one is that of the seed texts
         elif isinstance(event, PhaseStarted):
             self._places[event.number] = Place(event.number, event.phase, event.step)
-        elif isinstance(event, StepEnded) and event.kept:
-            changed = {change.name: change.after for change in event.changes if change.after != change.before}
-            self._best |= changed
-            self._write_texts("best", changed)
+        elif isinstance(event, StepEnded):
+            if event.kept:
+                self._best |= {change.name: change.after for change in event.changes if change.after != change.before}
+            self._reach = self._reach._replace(steps=self._reach.steps + 1)
+            self._write_best()
         if isinstance(event, RunFailed) and self.earlier is not None and self.earlier.refused:
             self._undo(self.earlier)
         elif isinstance(event, RunEnded):
             self._finish(event)
         else:
-            self._events.append(self._without_secrets(event_to_json(event, time.time())))
+            calls = self._calls[event.number] if isinstance(event, PhaseEnded) else 0
+            self._events.append(self._without_secrets(event_to_json(event, time.time(), calls)))
 
     def _finish(self, event: RunEnded) -> None:
-        changed = {name: text for name, text in event.result.best.items() if self._best.get(name) != text}
-        self._best |= changed
-        self._write_texts("best", changed)
+        self._best |= event.result.best
+        self._reach = self._reach._replace(ended=True)
+        self._write_best(event.status)
         self._events.append(self._without_secrets(event_to_json(event, time.time())))
         found = self._without_secrets(result_to_json(event.result), indent=1)
         write_atomically(self._home / "result.json", found + b"\n")
@@ -223,6 +246,18 @@ class RunFolder:
             self._events.close()
             self._completions.close()
             earlier.undo()
+
+    def _write_best(self, status: Status | None = None) -> None:
+        """Write what has changed of the best texts, unless what the folder has of them is from farther on.
+
+        Args:
+            status: how the run ended; None where it goes on.
+        """
+        if self.earlier is not None and self._reach < self.earlier.reach and status in (None, "interrupted"):
+            return
+        changed = {name: text for name, text in self._best.items() if self._written.get(name) != text}
+        self._write_texts("best", changed)
+        self._written |= changed
 
     def _write_texts(self, folder: str, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():

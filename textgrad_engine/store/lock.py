@@ -16,7 +16,7 @@ try:
 except ImportError:  # Windows
     import msvcrt
 
-__all__ = ["LOCK", "Lock", "is_locked"]
+__all__ = ["LOCK", "Lock", "check_unlocked", "is_locked"]
 
 LOCK = ".lock"
 """The file that is locked."""
@@ -62,11 +62,7 @@ class Lock:
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             if not _taken_soon(fd):
-                holder = os.read(fd, 20).decode("ascii", "replace")
-                raise RunError(
-                    f"{self.path.parent}: process {holder or 'unknown'} is at work on this run; wait for its end, or "
-                    "end it with Ctrl-C"
-                )
+                raise _at_work(fd, self.path.parent)
             if _is(fd, self.path):
                 os.ftruncate(fd, 0)
                 os.write(fd, str(os.getpid()).encode())
@@ -95,13 +91,34 @@ class Lock:
 def is_locked(folder: Path) -> bool:
     """Whether somebody is writing into a run folder now; others may look at the same time, and need not own it."""
     try:
+        check_unlocked(folder)
+    except RunError:
+        return True
+    return False
+
+
+def check_unlocked(folder: Path) -> None:
+    """Check that nobody is writing into a run folder now; nothing is written to see that.
+
+    Raises:
+        RunError: somebody is.
+    """
+    try:
         fd = os.open(folder / LOCK, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
     except OSError:
-        return False
+        return
     try:
-        return not _taken(fd, shared=True)
+        if not _taken(fd, shared=True):
+            raise _at_work(fd, folder)
     finally:
         os.close(fd)
+
+
+def _at_work(fd: int, folder: Path) -> RunError:
+    holder = os.read(fd, 20).decode("ascii", "replace")
+    return RunError(
+        f"{folder}: process {holder or 'unknown'} is at work on this run; wait for its end, or end it with Ctrl-C"
+    )
 
 
 def _taken_soon(fd: int) -> bool:

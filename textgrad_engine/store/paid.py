@@ -10,20 +10,26 @@ NOTE [A run that is resumed]
     A completion that stands in several of these files was paid for once: as often as in that file which has it most
     often. When the run has ended and all that a file put aside holds was asked for again, it goes, with what was put
     aside beside it. What was not asked for again stays where it is.
+
+    For a while the run that began anew knows less than what was put aside does. Until it has come as far
+    (`reader.Reach`), who reads the folder is told that, and the files of the best texts stay as they were.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from textgrad_engine.errors import RunError
 from textgrad_engine.store.files import read_lines
 from textgrad_engine.store.records import identity_of
 
-__all__ = ["ASIDE", "Paid", "aside", "numbers_aside", "paid_for"]
+__all__ = ["ASIDE", "OnRecord", "Paid", "aside", "numbers_aside", "paid_for"]
 
 ASIDE = {
     "result.json": "result-{}.json",
@@ -49,6 +55,55 @@ class Paid(NamedTuple):
     again: bool = False
 
 
+class OnRecord:
+    """Counts the calls on record by phase, to find out whether some are gone.
+
+    A phase that has ended says in ``events.jsonl`` how many calls of it were written down. A run that was resumed has
+    several files, and what is in one of them is not gone.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, Counter[int]] = {}
+
+    def add(self, source: int, phase: int) -> None:
+        """Count a call in.
+
+        Args:
+            source: the number of its file.
+            phase: the number of its phase.
+        """
+        self._found.setdefault(source, Counter())[phase] += 1
+
+    def check(self, folder: Path, events: Iterable[Mapping[str, Any]], repair: str) -> None:
+        """Check that all calls are on record of which there is a word in the events.
+
+        Args:
+            folder: the run folder.
+            events: the lines of ``events.jsonl``, and of the like put aside.
+            repair: what can be done, besides restoring the file.
+
+        Raises:
+            RunError: some are gone.
+        """
+        told: Counter[int] = Counter()
+        for event in events:
+            calls, phase = event.get("calls"), event.get("number")
+            if event.get("event") == "PhaseEnded" and isinstance(calls, int) and isinstance(phase, int):
+                told |= Counter({phase: calls})
+        found = functools.reduce(operator.or_, self._found.values(), Counter[int]())
+        missing, file = (told - found).total(), folder / "completions.jsonl"
+        if missing:
+            what = "1 call that was" if missing == 1 else f"{missing} calls that were"
+            raise RunError(
+                f"{file}: {what} paid for can no longer be found, as the file was cut off, emptied or deleted; "
+                f"restore it{repair}"
+            )
+        if not file.is_file() and not numbers_aside(folder, file.name):  # a run of before calls were counted
+            raise RunError(
+                f"{file}: the file is missing from the run folder, with what was paid for; restore it{repair}"
+            )
+
+
 def aside(folder: Path, name: str, number: int) -> Path:
     """Where a file of a run folder is put aside.
 
@@ -67,8 +122,12 @@ def numbers_aside(folder: Path, name: str = "") -> list[int]:
     return sorted({int(next(filter(None, match.groups()))) for match in matches if match})
 
 
-def paid_for(folder: Path) -> Iterator[Paid]:
+def paid_for(folder: Path, *, or_none: bool = False) -> Iterator[Paid]:
     """Every completion that a run has paid for, one at a time, and those that were played back; no torn last lines.
+
+    Args:
+        folder: the run folder.
+        or_none: take a file that is missing for one that holds nothing.
 
     Raises:
         RunError: a file is missing or damaged.
@@ -76,7 +135,7 @@ def paid_for(folder: Path) -> Iterator[Paid]:
     numbers = numbers_aside(folder, "completions.jsonl")
     places = [(number, aside(folder, "completions.jsonl", number)) for number in numbers]
     last = folder / "completions.jsonl"
-    if not numbers or last.is_file():  # a run that was cut while it was put aside has none
+    if last.is_file() or not (numbers or or_none):  # a run that was cut while it was put aside has none
         places.append((0, last))
     known: Counter[bytes] = Counter()
     for number, path in places:

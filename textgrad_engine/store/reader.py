@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.files import read_lines
+from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
 
-__all__ = ["Run", "read_run"]
+__all__ = ["Reach", "Run", "read_run"]
+
+
+class Reach(NamedTuple):
+    """How far a run has come, by what there is to be told of it; the farther, the greater.
+
+    One that is resumed begins anew (`store.paid`), and knows less for a while than what was put aside. So the folder
+    tells what that told, until the run has come as far.
+
+    Attributes:
+        steps: how many of its steps are over.
+        ended: whether there is a result.
+        evaluations: on the validation and test sets.
+    """
+
+    steps: int = 0
+    ended: bool = False
+    evaluations: int = 0
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds.
+    """What a run folder holds; of a run that was resumed, what is known from the sitting that came farthest (`Reach`).
 
     Attributes:
         path: the folder.
@@ -32,12 +50,14 @@ class Run:
         seed: the trained texts by name, before the run.
         best: the best texts so far, by name.
         events: every event as plain JSON, in order.
-        earlier: the same of before the run was resumed, as long as it is kept.
+        earlier: the same of the other sittings, as long as they are kept.
         steps: the steps, in order.
         evaluations: every evaluation on the validation and test sets, in order.
         evals: the lines of ``evals.jsonl``: what `textgrad-engine eval` did with the run.
         notes: what is not as it should be, in words; "()" when all is well.
         error: what the run ended with, class and message first, a note a line; "" when it ended otherwise, or not yet.
+        locked: whether somebody was writing into the folder. That is looked at before anything is read, so a run that
+            ends meanwhile is not taken for one that was killed.
     """
 
     path: Path
@@ -52,6 +72,12 @@ class Run:
     notes: tuple[str, ...] = ()
     error: str = ""
     earlier: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    locked: bool = False
+
+    @property
+    def reach(self) -> Reach:
+        """How far it has come."""
+        return Reach(len(self.steps), self.result is not None, len(self.evaluations))
 
     def completions(self) -> Iterator[dict[str, Any]]:
         """Every completion that was paid for as plain JSON, read one at a time; a torn last line is left out.
@@ -117,43 +143,86 @@ def read_run(path: str | Path) -> Run:
         raise RunError(f"{path}: there is no such run folder{_others(path)}")
     if not (path / "events.jsonl").is_file():
         raise RunError(f"{path}: this is no run folder, it has no events.jsonl; name what `train` wrote")
+    locked = is_locked(path)
     notes: list[str] = []
-    events = tuple(read_lines(path / "events.jsonl", notes))
-    parsed = [_parsed(path / "events.jsonl", number, event) for number, event in enumerate(events, 1)]
-    earlier = tuple(_earlier(path))
-    started = next((event for event in parsed if isinstance(event, RunStarted)), None) or _started(earlier)
-    steps = tuple(event for event in parsed if isinstance(event, StepEnded))
-    result = _result(path / "result.json")
-    seed = result.seed if result is not None else {} if started is None else dict(started.parameters)
-    best = dict(result.best) if result is not None else _best_of(seed, steps)
-    evals = tuple(read_lines(path / "evals.jsonl", notes)) if (path / "evals.jsonl").is_file() else ()
+    sittings = _sittings(path, notes)
+    last = sittings[-1]
+    told = max(reversed(sittings), key=lambda each: each.reach)  # of equal ones the last
+    if last.result is not None and last.result.status != "interrupted":
+        told = last
+    if told is not last:
+        notes.append(_overtaken(last))
+    result, steps = told.result, told.steps
+    events = tuple(event for each in sittings if each is not told for event in each.events)
+    seed = dict(result.seed) if result is not None else _seed_of((*told.events, *events))
     return Run(
         path=path,
         config=_config(path / "config.json"),
         result=result,
         seed=seed,
-        best=best,
-        events=events,
+        best=dict(result.best) if result is not None else _best_of(seed, steps),
+        events=told.events,
         steps=steps,
-        evaluations=tuple(event for event in parsed if isinstance(event, Evaluated)),
-        evals=evals,
+        evaluations=told.evaluations,
+        evals=tuple(read_lines(path / "evals.jsonl", notes)) if (path / "evals.jsonl").is_file() else (),
         notes=tuple(notes),
-        error=_error_of(events),
-        earlier=earlier,
+        error=_error_of(last.events),
+        earlier=events,
+        locked=locked,
     )
 
 
-def _earlier(path: Path) -> Iterator[dict[str, Any]]:
-    for number in numbers_aside(path, "events.jsonl"):
-        yield from read_lines(aside(path, "events.jsonl", number), [])
+@dataclass(frozen=True)
+class _Sitting:
+    """What a run wrote down from when it began, or began anew, until its end."""
+
+    events: tuple[dict[str, Any], ...]
+    steps: tuple[StepEnded, ...]
+    evaluations: tuple[Evaluated, ...]
+    result: TrainResult | None
+
+    @property
+    def reach(self) -> Reach:
+        return Reach(len(self.steps), self.result is not None, len(self.evaluations))
 
 
-def _started(earlier: Iterable[dict[str, Any]]) -> RunStarted | None:
-    """How a run began that was cut when it was just to begin anew."""
-    for event in earlier:
+def _sittings(path: Path, notes: list[str]) -> list[_Sitting]:
+    """Those that are kept, in order; a result is put aside before the events that it belongs to."""
+    found: list[_Sitting] = []
+    results: list[Path] = []
+    for number in numbers_aside(path):
+        results.insert(0, aside(path, "result.json", number))
+        if (events := aside(path, "events.jsonl", number)).is_file():
+            found.append(_sitting(events, results, []))
+            results = []
+    return [*found, _sitting(path / "events.jsonl", [path / "result.json", *results], notes)]
+
+
+def _sitting(path: Path, results: Sequence[Path], notes: list[str]) -> _Sitting:
+    """One of them, with the first result that is there when its events have been read: it may just be ending."""
+    events = tuple(read_lines(path, notes))
+    parsed = [_parsed(path, number, event) for number, event in enumerate(events, 1)]
+    return _Sitting(
+        events,
+        tuple(event for event in parsed if isinstance(event, StepEnded)),
+        tuple(event for event in parsed if isinstance(event, Evaluated)),
+        next(filter(None, map(_result, results)), None),
+    )
+
+
+def _overtaken(last: _Sitting) -> str:
+    """What is to be known of a run that was resumed and has not come as far as before."""
+    what = "the run was resumed, and has not come as far again as it was before, which is told here"
+    error = _error_of(last.events).partition("\n")[0]
+    return f"{what}; it ended with an error: {error}" if error else what
+
+
+def _seed_of(events: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """The texts that a run began with; none where it was killed before that."""
+    for event in events:
         if event.get("event") == "RunStarted" and isinstance(found := event_from_json(event), RunStarted):
-            return found
-    return None
+            return dict(found.parameters)
+    return {}
 
 
 def _error_of(events: Iterable[dict[str, Any]]) -> str:

@@ -18,7 +18,7 @@ from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.usage import is_estimated, usage_of, was_sent
 from textgrad_engine.train import Evaluation, TrainResult
-from textgrad_engine.train.events import CallEnded, Evaluated, Event, RunEnded, RunStarted, StepEnded
+from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseEnded, RunEnded, RunStarted, StepEnded
 
 __all__ = [
     "FORMAT",
@@ -41,7 +41,7 @@ FORMAT = 1
 """The version of what a run folder holds; a reader refuses versions that it does not know."""
 
 
-_WHERE_AND_WHEN = frozenset({"phase", "phase_name", "step", "time", "latency"})
+_WHERE_AND_WHEN = frozenset({"phase", "phase_name", "step", "time", "latency", "counted_again"})
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,13 @@ def timestamp(seconds: float, precision: str = "milliseconds") -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def event_to_json(event: Event, seconds: float) -> dict[str, Any]:
+def event_to_json(event: Event, seconds: float, calls: int = 0) -> dict[str, Any]:
     """One line of ``events.jsonl``.
 
     Args:
         event: what happened; of `RunEnded` the status alone, as the result has its own file.
         seconds: when, since the epoch.
+        calls: of a `PhaseEnded`, how many calls of the phase were written down.
     """
     name = type(event).__name__
     if isinstance(event, RunEnded):
@@ -102,6 +103,8 @@ def event_to_json(event: Event, seconds: float) -> dict[str, Any]:
         }
     else:
         body = asdict(event)
+        if isinstance(event, PhaseEnded):
+            body["calls"] = calls
     return {"event": name, **body, "time": timestamp(seconds)}
 
 
@@ -163,6 +166,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
             entry["cost_unknown"] = True
         if isinstance(error, ModelError) and error.usage_estimated:
             entry["estimated"] = True
+        if isinstance(error, ModelError) and error.counted_again:
+            entry["counted_again"] = True
         if notes := getattr(error, "__notes__", None):
             entry["notes"] = list(notes)
     return {**entry, "time": timestamp(record.started, "microseconds")}
@@ -194,6 +199,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
             request,
             int(entry["phase"]),
             source,
+            bool(entry.get("counted_again", False)),
         )
     except (KeyError, TypeError, ValueError) as error:  # a ValidationError is a ValueError
         raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None

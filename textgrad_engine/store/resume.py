@@ -12,12 +12,13 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
 from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.store.files import write_atomically
-from textgrad_engine.store.paid import ASIDE, aside, numbers_aside, paid_for
-from textgrad_engine.store.reader import read_run
+from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
+from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import answer_from_json, identity_of
+from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import current_phase
 
-__all__ = ["Earlier"]
+__all__ = ["Earlier", "answer_of", "in_order"]
 
 
 class Earlier:
@@ -25,13 +26,15 @@ class Earlier:
 
     Args:
         folder: the run folder; nobody else may write into it.
-        anyway: ask also where the run has changed so that its first requests were not recorded.
+        anyway: ask also where the run has changed so that its first requests were not recorded, or where recorded
+            calls are gone.
 
     Attributes:
         player: gives the answers to the calls of the run that begins anew.
+        reach: how far it had come.
 
     Raises:
-        RunError: a file is missing or damaged. Nothing was put aside.
+        RunError: a file is missing or damaged, or calls that were on record are gone. Nothing was put aside.
     """
 
     def __init__(self, folder: Path, *, anyway: bool = False) -> None:
@@ -39,8 +42,10 @@ class Earlier:
         self._number = max(numbers_aside(folder), default=0) + 1
         self._names: dict[tuple[int, int], bytes] = {}
         self._looks: list[set[bytes]] = []
-        validated = None if anyway else self._was_validated()
-        self.player = Resumption(self._read(), phase=current_phase.get, validated=validated)
+        run = read_run(folder)
+        self.reach = run.reach
+        validated = None if anyway else _has(run, "Evaluated", "validate", 0)  # that of the seed texts
+        self.player = Resumption(self._read(run, anyway), phase=current_phase.get, validated=validated)
         self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
 
     def answering(self) -> AbstractContextManager[None]:
@@ -52,33 +57,26 @@ class Earlier:
         """Whether the run was refused before it asked for anything that was not recorded."""
         return bool(self.player.problem) and not self.player.asked
 
-    def _read(self) -> list[Answer]:
+    def _read(self, run: Run, anyway: bool) -> list[Answer]:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
         found: list[tuple[str, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
-        for source, line, entry, again in paid_for(self.folder):
-            path = aside(self.folder, "completions.jsonl", source) if source else self.folder / "completions.jsonl"
-            source = source or self._number
-            try:
-                answer = answer_from_json(entry, nth=0, line=line, source=source)
-            except RunError as error:
-                raise RunError(f"{path}:{line}: the line was damaged: {error}; restore the file") from None
-            if entry.get("phase_name") == "test":
-                name = self._names[source, line] = identity_of(entry)
-                looks.setdefault(source, {}).setdefault(answer.phase, set()).add(name)
-            if line > COMPARED:
-                answer = replace(answer, request=None)  # they are most of a file, which may hold more than the memory
-            if not again:
-                found.append((str(entry.get("time", "")), answer))
+        on_record = OnRecord()
+        for paid in paid_for(self.folder, or_none=True):
+            answer = answer_of(self.folder, paid, source=paid.source or self._number)
+            if paid.entry.get("phase_name") == "test":
+                name = self._names[answer.source, paid.line] = identity_of(paid.entry)
+                looks.setdefault(answer.source, {}).setdefault(answer.phase, set()).add(name)
+            on_record.add(paid.source, answer.phase)
+            if not paid.again:
+                found.append((str(paid.entry.get("time", "")), answer))
+        if not anyway:
+            again = f", or have them bought again: textgrad-engine resume {run.path} --anyway"
+            on_record.check(self.folder, (*run.earlier, *run.events), again)
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
-        found.sort(key=lambda each: each[0])
-        return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(found)]
-
-    def _was_validated(self) -> bool:
-        """Whether the run had validated its seed texts."""
-        run = read_run(self.folder)
-        events = ((event.get("event"), event.get("phase"), event.get("step")) for event in (*run.earlier, *run.events))
-        return ("Evaluated", "validate", 0) in events
+        if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
+            self._looks = [set()]
+        return in_order(found)
 
     def put_aside(self) -> None:
         """Make room for the journal of the run that begins anew.
@@ -121,6 +119,10 @@ class Earlier:
                     with contextlib.suppress(FileNotFoundError):
                         aside(self.folder, name, number).unlink()
 
+    def confirmed(self, result: TrainResult) -> TrainResult:
+        """What it has come to now."""
+        return result
+
     @property
     def openings(self) -> int:
         """How often the test set was looked at before, for other texts than now.
@@ -129,6 +131,40 @@ class Earlier:
         """
         names = [self._names.get((answer.source, answer.line)) for answer in self.player.played]
         return sum(look.isdisjoint(names) for look in self._looks)
+
+
+def _has(run: Run, *what: object) -> bool:
+    """Whether there was an event of a kind and a phase, and maybe of a step."""
+    events = ((event.get("event"), event.get("phase"), event.get("step")) for event in (*run.earlier, *run.events))
+    return any(event[: len(what)] == what for event in events)
+
+
+def answer_of(folder: Path, paid: Paid, *, source: int) -> Answer:
+    """What a line on record tells; only the first ones of a file keep their requests, as these are most of it.
+
+    Args:
+        folder: the run folder.
+        paid: the line.
+        source: what its file is numbered as.
+
+    Raises:
+        RunError: it was damaged.
+    """
+    try:
+        answer = answer_from_json(paid.entry, nth=0, line=paid.line, source=source)
+    except RunError as error:
+        path = aside(folder, "completions.jsonl", paid.source) if paid.source else folder / "completions.jsonl"
+        raise RunError(f"{path}:{paid.line}: the line was damaged: {error}; restore the file") from None
+    return answer if paid.line <= COMPARED else replace(answer, request=None)
+
+
+def in_order(found: list[tuple[str, Answer]]) -> list[Answer]:
+    """Answers in the order in which they were asked for, and numbered by it.
+
+    Args:
+        found: when each was asked for, and the answer.
+    """
+    return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(sorted(found, key=lambda each: each[0]))]
 
 
 def _merged(looks: list[set[bytes]]) -> list[set[bytes]]:

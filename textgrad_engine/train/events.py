@@ -8,12 +8,15 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim import Edit, Evidence
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.train.evaluator import Evaluation
+
+if TYPE_CHECKING:
+    from textgrad_engine.train.result import TrainResult
 
 __all__ = [
     "RUN_FOLDERS",
@@ -224,6 +227,9 @@ Event: TypeAlias = (
 class Callback(Protocol):
     """Whatever wants to know; `on_event` must be quick, and comes one event at a time, from any thread.
 
+    Where it has a ``for_run()``, that is called when `fit` begins, and gives the callback that is told of this run: one
+    that counts needs it, as a Trainer may run more than once, and several at a time.
+
     Where it has an ``on_end()``, that is called when `fit` is left, however it ends. Where it has ``earlier``, as a run
     folder that is resumed has, what that holds is played back (`Earlier`).
 
@@ -249,16 +255,29 @@ class Earlier(Protocol):
         """How often the test set was opened before, as far as that is not the same look as that of now."""
         ...
 
+    def confirmed(self, result: TrainResult) -> TrainResult:
+        """What is told as the result, where the run has come to this one.
+
+        Raises:
+            RunError: it cannot be, as the run had come to another one.
+        """
+        ...
+
 
 current_phase: ContextVar[int] = ContextVar("textgrad_engine_phase", default=0)
 """The number of the phase that code belongs to; captured when calls are dispatched."""
 
 RUN_FOLDERS: list[Callable[..., Callback]] = []
-"""How a run folder is written; `textgrad_engine.store` registers it."""
+"""How a run folder is written, or played back; `textgrad_engine.store` registers it."""
 
 
 def run_folder(path: Path, *, resume: bool = False) -> Callback:
-    """The callback that writes a run folder, and takes up the run in it if that is wanted."""
+    """The callback that writes a run folder.
+
+    Args:
+        path: the folder.
+        resume: take up the run in it; one that is finished is played back.
+    """
     if not RUN_FOLDERS:
         importlib.import_module("textgrad_engine.store")  # by name, as train is below it: it registers itself
     return RUN_FOLDERS[-1](path, resume=resume)

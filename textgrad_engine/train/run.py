@@ -146,6 +146,8 @@ class Run(abc.ABC):
             try:
                 status, used = self.ask()
                 result = result_of(self, status, used, time.monotonic() - began)
+                if self.earlier is not None:
+                    result = self.earlier.confirmed(result)
                 self.emit(RunEnded(status, result))
             except Exception as error:
                 # Whoever is told may be what failed, and what went wrong first is what is raised.

@@ -177,7 +177,7 @@ class Trainer:
             ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
             TypeError: a set is no sequence of dicts, the loss gives no score (a TextLoss), or what is given is no
                 program, loss or optimizer.
-            RunError: the run folder is in use; or the run in it is finished, or is another one, and cannot be resumed.
+            RunError: the run folder is in use; or the run in it is another one, and cannot be resumed or played back.
             ModelError: the models cannot be asked at all (key, model name, price).
         """
         loader = loader_of(self, train, val, test, call="fit")
@@ -191,7 +191,7 @@ class Trainer:
                         f"all examples of the {name} set have the same {self.clusters!r}, so they are one cluster, of "
                         "which no interval can be given; leave clusters away, or take examples of several"
                     )
-        callbacks = list(self.callbacks)
+        callbacks = [each.for_run() if hasattr(each, "for_run") else each for each in self.callbacks]
         if self.run_dir is not None:
             callbacks.insert(0, run_folder(self.run_dir, resume=self.resume))
         kind = SearchRun if isinstance(optimizer, Searcher) else StepRun

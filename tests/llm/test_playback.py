@@ -1,0 +1,103 @@
+"""A run that is over, played back: what was recorded is given, and whatever was not is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from textgrad_engine.errors import BudgetExceeded, ConnectionFailed, RunError, Stopped
+from textgrad_engine.llm import RetryPolicy, Stop, budget, call_key_scope, meter, resolve
+from textgrad_engine.llm.answers import Answer
+from textgrad_engine.llm.playback import Playback
+from textgrad_engine.llm.record import playing
+from textgrad_engine.testing import FunctionModel
+
+from .test_resume import recorded
+
+
+def unasked(request: Any) -> Any:
+    """A model that must not be asked."""
+    raise AssertionError(f"was asked: {request.messages}")
+
+
+MODEL = FunctionModel(unasked, name="o")
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not on record waits a moment only."""
+    monkeypatch.setattr("textgrad_engine.llm.playback._PATIENCE", 0.1)
+
+
+def playback(*answers: Answer, phase: int = 1) -> Playback:
+    return Playback(answers, phase=lambda: phase, refused=lambda what: RunError(f"gone: {what}"))
+
+
+async def said(player: Playback, request: Any) -> str:
+    with playing(player):
+        return (await resolve(MODEL, policy=RetryPolicy(max_attempts=1)).complete(request)).text
+
+
+def test_what_is_not_on_record_is_refused(run: Any, ask: Any) -> None:
+    """Once more than it was asked, for another example, or something else; the first of it is remembered."""
+    player = playback(recorded(ask(), "first"), recorded(ask(), "second", 1))
+
+    async def main() -> list[str]:
+        return [await said(player, ask()), await said(player, ask())]
+
+    assert run(main()) == ["first", "second"]
+    with pytest.raises(RunError, match=r"gone: a forward request .* for other examples only, or less often"):
+        run(said(player, ask()))
+    with call_key_scope("b"), pytest.raises(RunError, match=r"gone: .* or less often"):
+        run(said(player, ask()))
+    with pytest.raises(RunError, match="gone"):
+        run(said(player, ask("other")))
+    assert "less often" in player.problem
+    with pytest.raises(RunError, match=r"the nearest is line 1, and differs so:(.|\n)*\+.*other"):
+        run(said(playback(recorded(ask(), "first")), ask("other")))
+
+
+def test_of_a_purpose_that_is_not_on_record_nothing_is_near(run: Any, ask: Any) -> None:
+    """The difference between a question and a critic's request would tell nobody anything."""
+    with pytest.raises(RunError, match=r"^gone: a forward request for example ''(\n|$)"):
+        run(said(playback(recorded(ask(purpose="judge"), "x")), ask("other")))
+
+
+def test_a_failure_of_the_endpoint_is_what_the_request_got(run: Any, ask: Any) -> None:
+    """The run went on without an answer, so it does again."""
+    player = playback(recorded(ask(), ConnectionFailed("it broke")), recorded(ask(), "later", 1))
+    with pytest.raises(ConnectionFailed, match="it broke"):
+        run(said(player, ask()))
+    assert run(said(player, ask())) == "later"
+
+
+def test_a_call_that_found_no_room_finds_none_again(run: Any, ask: Any) -> None:
+    """Also where it is asked first; those on record take the room that they had."""
+    player = playback(recorded(ask("a"), "A"), recorded(ask("b"), "B", 1))
+
+    async def main() -> list[Any]:
+        with budget(calls=2):
+            asked = [said(player, ask(word)) for word in ("c", "a", "b")]
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+    refused, *answered = run(main())
+    assert isinstance(refused, BudgetExceeded)
+    assert answered == ["A", "B"]
+    assert player.problem == ""
+
+
+def test_what_is_refused_costs_nothing(run: Any, ask: Any) -> None:
+    """It is looked for room, and no more."""
+    with budget(calls=9) as given, meter() as used, pytest.raises(RunError, match="gone"):
+        run(said(playback(recorded(ask("a"), "A")), ask("b")))
+    assert (given.spent.calls, given.unknown.calls, used.total.calls) == (0, 0, 0)
+
+
+def test_a_stop_ends_it(run: Any, ask: Any) -> None:
+    """Ctrl-C is heard while it is played back, too."""
+    stop = Stop()
+    stop.set()
+    with stop, pytest.raises(Stopped):
+        run(said(playback(recorded(ask(), "x")), ask()))

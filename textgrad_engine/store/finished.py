@@ -1,0 +1,139 @@
+"""A run that is finished, given again: it is played back in full, and its folder stays as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from typing import Any
+
+from pydantic import SecretStr
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.playback import Playback
+from textgrad_engine.llm.record import playing
+from textgrad_engine.llm.redact import redacted, secrets_named
+from textgrad_engine.store.files import read_lines
+from textgrad_engine.store.lock import check_unlocked
+from textgrad_engine.store.paid import OnRecord, Paid
+from textgrad_engine.store.reader import Run
+from textgrad_engine.store.records import event_from_json, result_to_json
+from textgrad_engine.store.resume import answer_of, in_order
+from textgrad_engine.train import TrainResult
+from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_phase
+
+__all__ = ["FinishedRun"]
+
+_TIMES = frozenset({"time", "latency", "seconds"})
+_BEGINNINGS = {
+    "parameters": "the texts {}",
+    "train": "{} training examples",
+    "val": "{} validation examples",
+    "test": "{} test examples",
+    "steps": "{} steps at most",
+}
+_PUT_BACK = (
+    "Put back what was changed since: the program, the data, the metric, the settings, the prompts, or the version of "
+    "textgrad_engine; or name another run_dir, for a new run"
+)
+
+
+class FinishedRun:
+    """A `train.events.Callback` that gives a finished run again, and writes nothing.
+
+    Whoever starts a script again wants its result, and the program with the best texts in it, without paying. So the
+    run is played back from ``completions.jsonl``, and asks for nothing else; it has to come to what is in
+    ``result.json``. Only its time is taken from there, and how often the test set was opened.
+
+    Args:
+        run: the run.
+
+    Raises:
+        RunError: a file is missing or damaged, or another process writes into the folder.
+    """
+
+    def __init__(self, run: Run) -> None:
+        assert run.result is not None
+        check_unlocked(run.path)
+        self._path, self._result, self._keys = run.path, run.result, set[SecretStr]()
+        self._started = next(
+            (event for event in map(event_from_json, run.events) if isinstance(event, RunStarted)), None
+        )
+        found, on_record = [], OnRecord()
+        for line, entry in enumerate(read_lines(run.path / "completions.jsonl", []), 1):
+            found.append((str(entry.get("time", "")), answer_of(run.path, Paid(0, line, entry), source=0)))
+            on_record.add(0, found[-1][1].phase)
+        on_record.check(run.path, run.events, "")
+        self._player = Playback(
+            in_order(found),
+            phase=current_phase.get,
+            refused=lambda what: self._other(f"asks for something that is not on record: {what}"),
+        )
+
+    @property
+    def earlier(self) -> FinishedRun:
+        """What is played back; see `train.events.Callback`."""
+        return self
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Inside the block, what was paid for answers all calls."""
+        return playing(self._player)
+
+    @property
+    def openings(self) -> int:
+        """How often the test set was opened before the look that is played back."""
+        return max(0, self._result.openings - 1)
+
+    def on_event(self, event: Event) -> None:
+        """Check that it is the run of before that begins.
+
+        Raises:
+            RunError: it is another one.
+        """
+        if isinstance(event, CallEnded):
+            self._keys.update(event.record.keys)
+        elif isinstance(event, RunStarted) and self._started is not None:
+            for name, before in self._comparable(asdict(self._started)).items():
+                now = self._comparable(asdict(event))[name]
+                if now != before and name in _BEGINNINGS:
+                    raise self._other(
+                        f"begins with {_BEGINNINGS[name].format(now)} instead of {_BEGINNINGS[name].format(before)}"
+                    )
+
+    def confirmed(self, result: TrainResult) -> TrainResult:
+        """The result of before; what was interrupted meanwhile gives what there is so far.
+
+        Raises:
+            RunError: the run came to another one.
+        """
+        if result.status == "interrupted":
+            return result
+        now, before = (self._comparable(result_to_json(each)) for each in (result, self._result))
+        if now == before:
+            return replace(result, seconds=self._result.seconds)
+        if self._player.problem:
+            raise self._other(f"asks for something that is not on record: {self._player.problem}")
+        if result.status == "budget":
+            raise RunError(
+                f"{self._path}: the run is finished, and the budget around it now has no room for what it took "
+                f"({self._result.total.calls} calls, {self._result.total.total_tokens} tokens); raise it"
+            )
+        names = [name for name in now if now[name] != before.get(name)]
+        raise self._other(f"comes to another result: {', '.join(names)} differ")
+
+    def _other(self, what: str) -> RunError:
+        return RunError(
+            f"{self._path}: the run is finished, and is played back without asking anybody; but it {what}\n{_PUT_BACK}"
+        )
+
+    def _comparable(self, body: Mapping[str, Any]) -> Any:
+        """Plain JSON without times and secrets, which the run folder has not either."""
+        secrets = secrets_named(key.get_secret_value() for key in self._keys)
+        return redacted(_timeless(json.loads(json.dumps(body))), secrets)
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _timeless(inside) for name, inside in value.items() if name not in _TIMES}
+    return [_timeless(inside) for inside in value] if isinstance(value, list) else value
