@@ -67,6 +67,7 @@ def test_an_endpoint_that_never_sends_a_completion_is_given_up_early(bench, name
         (answered("half an ans", "length"), errors.TruncatedResponse),
         (answered("", "content_filter"), errors.ContentFiltered),
         (answered(None, refusal="I cannot help with that"), errors.ContentFiltered),
+        (answered([{"type": "refusal", "refusal": "I cannot help with that"}]), errors.ContentFiltered),
     ],
 )
 def test_an_unfinished_answer_is_not_asked_for_again_and_counts(bench, fault, kind):
@@ -77,6 +78,26 @@ def test_an_unfinished_answer_is_not_asked_for_again_and_counts(bench, fault, ki
     assert type(error) is kind
     assert (here.server.requests, here.sleeps) == (1, [])
     assert (m.total.output_tokens, b.spent.total_tokens, error.usage.output_tokens) == (3, 8, 3)
+
+
+def of_the_model_behind(code, where="choice", status=200):
+    error = {"error": {"code": code, "message": "of the model behind"}}
+    choice = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "error", **error}
+    return Fault(status, body=error if where == "body" else {"model": "m", "choices": [choice]})
+
+
+@pytest.mark.parametrize("where", ["body", "choice"])
+def test_an_error_behind_a_proxy_is_what_its_own_status_says(bench, where):
+    """A proxy that has begun to answer cannot send the status any more; a busy model gets all attempts."""
+    here = bench(*[of_the_model_behind(429, where)] * 4)
+    with budget(calls=6) as b:
+        (completion,) = here.ask()
+    assert (completion.text, here.server.requests) == ("echo of hello", 5)
+    assert (b.spent.calls, b.unknown.calls) == (1, 4)  # it may have been charged, unlike one that was refused
+    here = bench(of_the_model_behind(402, where))
+    (error,) = here.ask()
+    assert type(error) is errors.QuotaExhausted
+    assert here.server.requests == 1
 
 
 def test_an_empty_answer_is_asked_for_again(bench):

@@ -267,7 +267,7 @@ def is_estimated(completion: Completion) -> bool:
 
 
 def mark(error: E, *, usage: Usage | None = None, sent: bool | None = None, estimated: bool = False) -> E:
-    """Note on an error what the failed call used, and whether that is an estimate; or that it was never sent.
+    """Note on an error what the failed call used, and whether that is an estimate; or whether it was sent at all.
 
     A call that is cancelled may have paid for attempts too, so `asyncio.CancelledError` is marked like any other.
     """
@@ -303,9 +303,9 @@ def plus(one: Usage | None, other: Usage | None) -> Usage | None:
 
 
 def was_sent(error: BaseException) -> bool:
-    """Whether a failed call may have been charged: False only when the error proves that it was not."""
-    if isinstance(error, ModelError) and error.sent is False:
-        return False
+    """Whether a failed call may have been charged: False only when the error says or proves that it was not."""
+    if isinstance(error, ModelError) and error.sent is not None:
+        return error.sent
     return not (isinstance(error, APIError) and error.status is not None and 400 <= error.status < 500)
 
 
