@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from pydantic import BaseModel, Field
 
 from textgrad_engine import errors
 from textgrad_engine.llm import GenerateConfig, ResponseFormat, budget, meter
@@ -131,6 +132,19 @@ def test_json_that_does_not_fit_is_sent_back_once_with_what_is_wrong(bench, bad,
     assert repair.messages[1].text == bad
     assert problem in repair.messages[2].text
     assert (m.total.calls, b.spent.calls, b.unknown.calls) == (2, 2, 0)
+
+
+def test_what_a_pydantic_model_refuses_is_sent_back_with_its_words(bench):
+    """The schema lets it pass, and a program that parses the answer would not."""
+
+    class Even(BaseModel):
+        score: int = Field(multiple_of=2)
+
+    said = iter(['{"score": 3}', '{"score": 4}'])
+    here = bench(answer=lambda request: next(said))
+    (completion,) = here.ask(config=GenerateConfig(response_format=Even))
+    assert (completion.text, here.server.requests) == ('{"score": 4}', 2)
+    assert "$.score: Input should be a multiple of 2" in here.heard[1].messages[-1].text
 
 
 def test_json_that_stays_wrong_is_an_error(bench):

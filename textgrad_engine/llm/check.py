@@ -17,7 +17,6 @@ from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.schema import schema_problem
 from textgrad_engine.llm.stream import void
 from textgrad_engine.llm.usage import is_estimated, mark
 
@@ -193,14 +192,14 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
             problem=f"it holds a lone surrogate, which is no text: {where}",
         )
     try:
-        problem = schema_problem(value, wanted.json_schema)
+        problem = wanted.problem(value, bare)
     except RecursionError:
         problem = "$: it is nested too deeply to be checked"
     if problem:
         raise MalformedResponse(
-            f"the JSON of {who} does not fit its schema {wanted.name}: {problem}",
+            f"the JSON of {who} does not have the form {wanted.name}: {problem}",
             answer=text,
-            problem=f"it does not fit the schema: {problem}",
+            problem=f"it does not have the form that was asked for: {problem}",
         )
     _last[:] = [(bare, value)]
     return bare

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["check_schema", "integer", "is_strict", "schema_problem", "without_limits"]
+__all__ = ["check_schema", "follow", "integer", "is_strict", "schema_problem", "without_limits"]
 
 
 def check_schema(schema: Any) -> None:
@@ -63,7 +63,7 @@ def _parts(schema: Any, root: Mapping[str, Any]) -> tuple[list[tuple[str, Any]],
         _is(None, kind)
     same = [(f"{key}[{n}]", part) for key in ("anyOf", "oneOf", "allOf") for n, part in enumerate(schema.get(key, ()))]
     if "$ref" in schema:
-        same.append(("$ref", _follow(schema["$ref"], root)))
+        same.append(("$ref", follow(schema["$ref"], root)))
     below = [(f"properties.{name}", part) for name, part in schema.get("properties", {}).items()]
     below += [(f"prefixItems[{number}]", part) for number, part in enumerate(schema.get("prefixItems", ()))]
     below += [(key, schema[key]) for key in ("items", "additionalProperties") if key in schema]
@@ -187,7 +187,7 @@ def _problems(value: Any, schema: Any, where: str, root: Mapping[str, Any]) -> I
             yield f"{where}: nothing is allowed here"
         return
     if "$ref" in schema:
-        yield from _problems(value, _follow(schema["$ref"], root), where, root)
+        yield from _problems(value, follow(schema["$ref"], root), where, root)
     kinds = schema.get("type")
     if kinds is not None and not (
         _is(value, kinds) if isinstance(kinds, str) else any(_is(value, kind) for kind in _as_list(kinds))
@@ -300,7 +300,16 @@ def _limits(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where}: expected {words} {schema[key]}, got {_describe(value)}"
 
 
-def _follow(reference: str, root: Mapping[str, Any]) -> Any:
+def follow(reference: str, root: Mapping[str, Any]) -> Any:
+    """What a reference of a schema means.
+
+    Args:
+        reference: as it stands under ``$ref``.
+        root: the whole schema.
+
+    Raises:
+        ValueError: it leads out of the schema, or nowhere.
+    """
     found: Any = root
     if reference != "#" and not reference.startswith("#/"):
         raise ValueError(
