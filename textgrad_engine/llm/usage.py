@@ -24,6 +24,7 @@ __all__ = [
     "CallRecord",
     "Meter",
     "Metered",
+    "call_item",
     "call_key",
     "call_key_scope",
     "is_estimated",
@@ -38,6 +39,10 @@ __all__ = [
 
 call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 """What the calls dispatched from here belong to, e.g. the example; it ends up in `CallRecord.key`."""
+
+call_item: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_item", default=())
+"""The number of the item of each `func.pmap` around the code that dispatches a call; a cassette knows by it which of
+equal requests, made in several threads at once, is which."""
 
 _PICO = 10**12
 
