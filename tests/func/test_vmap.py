@@ -164,7 +164,7 @@ def test_a_function_with_a_rule_and_a_generated_one_is_refused() -> None:
 
 def test_a_forward_that_takes_a_ctx_is_refused() -> None:
     """By the name of the repair; where nothing is batched, it may run."""
-    with pytest.raises(AutogradError, match=r"vmap met OldStyle.*setup_context\(ctx, inputs, output\)"):
+    with pytest.raises(AutogradError, match=r"OldStyle, which has no .*method setup_context\(ctx, inputs, output\)"):
         func.vmap(OldStyle.apply)(["a"])
     shared = tg.Variable("x")
     assert func.vmap(lambda text: text + OldStyle.apply(shared))(["a", "b"]).data == ["ax", "bx"]

@@ -49,6 +49,11 @@ def test_the_ways_to_several_answers_and_to_pieces_are_named():
     assert "llm.on_token" in GenerateConfig.__doc__
 
 
+def test_a_single_stop_text_is_one():
+    """As in the endpoints' APIs, where it may be a text or a list."""
+    assert GenerateConfig(stop="END").stop == GenerateConfig(stop=["END"]).stop == ("END",)
+
+
 @pytest.mark.parametrize(
     "wanted",
     [

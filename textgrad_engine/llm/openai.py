@@ -30,6 +30,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm import inwords, outputs, responses, statuses, stream, wire
 from textgrad_engine.llm.check import strip_fence
 from textgrad_engine.llm.context import checked_context
+from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.rates import hear
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
@@ -325,18 +326,19 @@ class _Client:
             wide = False
         made = self._made.get(wide)
         if made is None or made[0] != key:
-            import httpx2  # heavy, see `connect`
-            import openai
+            with loading():
+                import httpx2  # heavy, see `connect`
+                import openai
 
-            self.raw, self.events = httpx2.Response, openai.AsyncStream[Any]
-            http = connect(model.host, model.timeout, wide=wide)
-            client = openai.AsyncOpenAI(
-                api_key=key.get_secret_value(),
-                base_url=model.base_url,
-                max_retries=0,
-                timeout=http.timeout,
-                http_client=http,
-            )
+                self.raw, self.events = httpx2.Response, openai.AsyncStream[Any]
+                http = connect(model.host, model.timeout, wide=wide)
+                client = openai.AsyncOpenAI(
+                    api_key=key.get_secret_value(),
+                    base_url=model.base_url,
+                    max_retries=0,
+                    timeout=http.timeout,
+                    http_client=http,
+                )
             made = self._made[wide] = (key, client)
         return made[1]
 

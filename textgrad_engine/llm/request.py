@@ -167,6 +167,7 @@ class GenerateConfig(_Frozen):
 
     Attributes:
         max_tokens: the most tokens an answer may have.
+        stop: texts that end an answer where they would come; a single one may be given as it is.
         response_format: structured output: a `ResponseFormat`, or what `ResponseFormat.of` makes one of (a pydantic
             model, a JSON schema).
         extra: settings of one endpoint, passed on by name exactly as they are.
@@ -184,6 +185,11 @@ class GenerateConfig(_Frozen):
     tools: tuple[Mapping[str, Any], ...] | None = None
     tool_choice: str | Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = Field(default_factory=dict)
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _several(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
 
     @field_validator("response_format", mode="before")
     @classmethod
