@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import re
 import sys
@@ -28,7 +27,7 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm import inwords, outputs, responses, statuses, stream, wire
-from textgrad_engine.llm.check import strip_fence
+from textgrad_engine.llm.check import json_in, strip_fence
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.loops import PerLoop
@@ -398,7 +397,7 @@ def _ignores_format(completion: Completion) -> bool:
     if completion.finish_reason != "stop" or not bare:
         return False
     try:
-        return not isinstance(json.loads(bare), dict)
+        return not isinstance(json_in(bare)[1], dict)
     except (ValueError, RecursionError):
         return True
 

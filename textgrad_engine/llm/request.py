@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from textgrad_engine.llm.schema import check_schema, follow, is_strict, schema_problem, without_limits
+from textgrad_engine.llm.schema import check_schema, follow, is_strict, plainly_fits, schema_problem, without_limits
 
 __all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat", "unknown_setting"]
 
@@ -106,7 +106,8 @@ class ResponseFormat(_Frozen):
             value: the answer's JSON value.
             text: the same, as it was written.
         """
-        if (found := schema_problem(value, self.json_schema)) is not None:
+        schema = self.json_schema
+        if not plainly_fits(value, schema) and (found := schema_problem(value, schema)) is not None:
             return found
         model: type[BaseModel] | None = self.__dict__.get(_MODEL)
         if model is None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["check_schema", "follow", "integer", "is_strict", "schema_problem", "without_limits"]
+__all__ = ["check_schema", "follow", "integer", "is_strict", "plainly_fits", "schema_problem", "without_limits"]
 
 
 def check_schema(schema: Any) -> None:
@@ -82,10 +82,10 @@ def schema_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
         >>> schema_problem({"score": "high"}, {"type": "object", "properties": {"score": {"type": "integer"}}})
         '$.score: expected integer, got the string "high"'
     """
-    return None if _plainly_fits(value, schema) else next(_problems(value, schema, "$", schema), None)
+    return None if plainly_fits(value, schema) else next(_problems(value, schema, "$", schema), None)
 
 
-def _plainly_fits(value: Any, schema: Any) -> bool:
+def plainly_fits(value: Any, schema: Any) -> bool:
     """Whether it is text, or an object of such things, where nothing else is said about them.
 
     Most answers are, and this takes a sixth of the time of `_problems`, which has the say about all others.
@@ -100,7 +100,7 @@ def _plainly_fits(value: Any, schema: Any) -> bool:
         if type(below) is str:
             if wanted != _TEXT:
                 return False
-        elif not _plainly_fits(below, wanted):
+        elif not plainly_fits(below, wanted):
             return False
     for key in schema["required"]:  # noqa: SIM110  all() would cost a frame
         if key not in value:
