@@ -31,8 +31,8 @@ class Check(Wrapper):
     """Lets only requests that can be sent through, and only finished answers back.
 
     When the request asks for structured output, the text that comes out is bare JSON that fits the schema: thoughts
-    before it, and a Markdown fence around it, are taken off. The errors carry what the answer used (see `usage_of`), for it
-    was paid for.
+    before it, and a Markdown fence around it, are taken off. The errors carry what the answer used (see
+    `usage_of`), for it was paid for.
 
     Args:
         inner: the model that is wrapped.
