@@ -41,8 +41,8 @@ call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 """What the calls dispatched from here belong to, e.g. the example; it ends up in `CallRecord.key`."""
 
 call_item: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_item", default=())
-"""The number of the item of each `func.pmap` around the code that dispatches a call; a cassette knows by it which of
-equal requests, made in several threads at once, is which."""
+"""The number of the item of each `func.pmap` around the code that dispatches a call; cassettes and resumed runs know by
+it which of equal requests, made in several threads at once, is which."""
 
 _PICO = 10**12
 
@@ -67,6 +67,7 @@ class CallRecord:
         attempts: how many requests were sent for it; 0 when it came from the cache, None when that is not known.
         cached: whether the answer came from the cache, or with an equal request that was under way.
         keys: what the model holds as secrets; whoever writes the call down takes them out of it.
+        item: the value of `call_item` where it was dispatched.
     """
 
     purpose: Purpose
@@ -80,6 +81,7 @@ class CallRecord:
     attempts: int | None = None
     cached: bool = False
     keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
+    item: tuple[int, ...] = ()
 
 
 @contextlib.contextmanager
@@ -260,6 +262,7 @@ class Metered(Wrapper):
                     getattr(failure, "attempts", None) if completion is None else completion.attempts,
                     completion is not None and completion.cached,
                     self._keys,
+                    call_item.get(),
                 )
                 for tell in observers:
                     tell(record)
