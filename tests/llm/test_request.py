@@ -1,4 +1,5 @@
 import json
+import pickle
 from datetime import date
 from typing import Generic, Literal, TypeVar
 
@@ -166,10 +167,24 @@ def test_a_format_with_another_schema_is_not_that_of_the_model():
     odd = {"number": 3, "day": "2024-02-29", "sizes": {}, "last": 3}
     for other in (
         wanted.model_copy(update={"json_schema": {**wanted.json_schema, "title": "Other"}}),
+        wanted.without_model(),
         ResponseFormat.model_validate_json(wanted.model_dump_json()),
     ):
         assert other.problem(odd, json.dumps(odd)) is None
         assert "'number' is missing" in other.problem({}, "{}")
+
+
+def test_a_format_is_pickled_with_its_model_where_that_can_be_found_again():
+    """A module with one inside is handed to other processes, whatever the class it was made of."""
+
+    class Local(Even):
+        pass
+
+    odd = {"number": 3, "day": "2024-02-29", "sizes": {}, "last": 3}
+    for model, kept in ((Even, True), (Local, False)):
+        config = pickle.loads(pickle.dumps(GenerateConfig(response_format=model)))
+        assert config == GenerateConfig(response_format=model)
+        assert (config.response_format.problem(odd, json.dumps(odd)) is not None) is kept
 
 
 class Tree(BaseModel):

@@ -66,7 +66,7 @@ class ResponseFormat(_Frozen):
             as strict structured output wants it).
 
     One that `of` makes of a pydantic model also holds answers against that model, whose rules no schema tells in full.
-    The model is neither written down with the format nor compared.
+    The model is neither written down with the format nor compared, and pickled only where it has a name in a file.
 
     Raises:
         ValueError: no answer could be checked against the schema (see `schema.check_schema`).
@@ -98,6 +98,17 @@ class ResponseFormat(_Frozen):
         if update is not None and "json_schema" in update:
             copied.__dict__.pop(_MODEL, None)
         return copied
+
+    def without_model(self) -> ResponseFormat:
+        """The format that holds answers against the schema alone, as an endpoint does."""
+        return self.model_copy(update={"json_schema": self.json_schema}) if _MODEL in self.__dict__ else self
+
+    def __getstate__(self) -> dict[Any, Any]:
+        state = super().__getstate__()
+        model = self.__dict__.get(_MODEL)
+        if model is not None and "<locals>" in model.__qualname__:  # pickle knows no way to it
+            state = {**state, "__dict__": {key: value for key, value in state["__dict__"].items() if key != _MODEL}}
+        return state
 
     def problem(self, value: Any, text: str) -> str | None:
         """What is wrong about an answer, in words for whoever is to mend it; None when it has this form.
