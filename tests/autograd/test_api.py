@@ -90,6 +90,10 @@ def test_a_root_that_is_no_variable_is_named_with_its_position():
     """A text among the roots, say."""
     with pytest.raises(TypeError, match="got str at position 1"):
         tg.backward([leaf() + "!", "text"], ["f", "g"])
+    edge = tg.autograd.get_gradient_edge(leaf() + "!")
+    for roots, gradients in ((edge, "f"), ([edge], ["f"])):
+        with pytest.raises(TypeError, match="got GradientEdge at position 0; give the Variable that it is the edge of"):
+            tg.autograd.grad(roots, leaf(), gradients)
 
 
 def test_a_gradient_that_is_no_gradient_is_refused():

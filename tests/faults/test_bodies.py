@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from pydantic import BaseModel, Field
 
 from textgrad_engine import errors
 from textgrad_engine.llm import GenerateConfig, ResponseFormat, budget, meter
@@ -67,6 +68,7 @@ def test_an_endpoint_that_never_sends_a_completion_is_given_up_early(bench, name
         (answered("half an ans", "length"), errors.TruncatedResponse),
         (answered("", "content_filter"), errors.ContentFiltered),
         (answered(None, refusal="I cannot help with that"), errors.ContentFiltered),
+        (answered([{"type": "refusal", "refusal": "I cannot help with that"}]), errors.ContentFiltered),
     ],
 )
 def test_an_unfinished_answer_is_not_asked_for_again_and_counts(bench, fault, kind):
@@ -77,6 +79,26 @@ def test_an_unfinished_answer_is_not_asked_for_again_and_counts(bench, fault, ki
     assert type(error) is kind
     assert (here.server.requests, here.sleeps) == (1, [])
     assert (m.total.output_tokens, b.spent.total_tokens, error.usage.output_tokens) == (3, 8, 3)
+
+
+def of_the_model_behind(code, where="choice", status=200):
+    error = {"error": {"code": code, "message": "of the model behind"}}
+    choice = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "error", **error}
+    return Fault(status, body=error if where == "body" else {"model": "m", "choices": [choice]})
+
+
+@pytest.mark.parametrize("where", ["body", "choice"])
+def test_an_error_behind_a_proxy_is_what_its_own_status_says(bench, where):
+    """A proxy that has begun to answer cannot send the status any more; a busy model gets all attempts."""
+    here = bench(*[of_the_model_behind(429, where)] * 4)
+    with budget(calls=6) as b:
+        (completion,) = here.ask()
+    assert (completion.text, here.server.requests) == ("echo of hello", 5)
+    assert (b.spent.calls, b.unknown.calls) == (1, 4)  # it may have been charged, unlike one that was refused
+    here = bench(of_the_model_behind(402, where))
+    (error,) = here.ask()
+    assert type(error) is errors.QuotaExhausted
+    assert here.server.requests == 1
 
 
 def test_an_empty_answer_is_asked_for_again(bench):
@@ -110,6 +132,19 @@ def test_json_that_does_not_fit_is_sent_back_once_with_what_is_wrong(bench, bad,
     assert repair.messages[1].text == bad
     assert problem in repair.messages[2].text
     assert (m.total.calls, b.spent.calls, b.unknown.calls) == (2, 2, 0)
+
+
+def test_what_a_pydantic_model_refuses_is_sent_back_with_its_words(bench):
+    """The schema lets it pass, and a program that parses the answer would not."""
+
+    class Even(BaseModel):
+        score: int = Field(multiple_of=2)
+
+    said = iter(['{"score": 3}', '{"score": 4}'])
+    here = bench(answer=lambda request: next(said))
+    (completion,) = here.ask(config=GenerateConfig(response_format=Even))
+    assert (completion.text, here.server.requests) == ('{"score": 4}', 2)
+    assert "$.score: Input should be a multiple of 2" in here.heard[1].messages[-1].text
 
 
 def test_json_that_stays_wrong_is_an_error(bench):

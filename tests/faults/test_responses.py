@@ -37,6 +37,8 @@ def event(**fields):
     [
         failed("server_error"),
         failed("rate_limit_exceeded"),
+        failed(502),
+        Fault(200, body={"error": {"code": 429, "message": "of the model behind"}}),
         answered("x", "in_progress"),
         Fault(200, body={"choices": []}),
         Fault(200, {"content-type": "text/html"}, "<html>"),

@@ -4,6 +4,7 @@ import importlib
 import itertools
 import threading
 from contextvars import copy_context
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import textgrad_engine as tg
 from textgrad_engine import nn
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.func import pmap
-from textgrad_engine.testing import ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 PATIENCE = 60.0
 """Seconds until a test that would hang fails instead; no test waits that long."""
@@ -165,3 +166,36 @@ def test_a_thread_knows_a_line_of_the_user() -> None:
         _ = pmap(chat)(["a"])[0].data
     number = test_a_thread_knows_a_line_of_the_user.__code__.co_firstlineno + 5
     assert any(note.endswith(f"asked for at {__file__}:{number}") for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_cassette_gives_each_item_its_own_answer_to_equal_requests(tmp_path: Path, nested: bool) -> None:
+    """Whichever thread comes first: what was recorded is what is played back."""
+    path = tmp_path / "c.jsonl"
+    numbers = itertools.count()
+
+    def answers(order: tuple[int, int]) -> list[str]:
+        done = [threading.Event(), threading.Event()]
+
+        def sample(item: int) -> str:
+            if item == order[1]:
+                assert done[order[0]].wait(PATIENCE)
+            text = tg.ops.chat_completion(None, [{"role": "user", "content": "A name?"}]).data
+            done[item].set()
+            return str(text)
+
+        if nested:
+            return [found for (found,) in pmap(lambda item: pmap(lambda _: sample(item))([0]))([0, 1])]
+        return pmap(sample)([0, 1])
+
+    with tg.use_models(forward=FunctionModel(lambda _: f"answer {next(numbers)}")), tg.llm.record(path):
+        assert answers((0, 1)) == ["answer 0", "answer 1"]
+    for order in ((0, 1), (1, 0)):
+        with tg.llm.replay(path) as replay:
+            assert answers(order) == ["answer 0", "answer 1"]
+            assert replay.left == 0
+    with tg.llm.replay(path):  # one thread now, and no items
+        assert [tg.ops.chat_completion(None, [{"role": "user", "content": "A name?"}]).data for _ in range(2)] == [
+            "answer 0",
+            "answer 1",
+        ]

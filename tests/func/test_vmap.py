@@ -164,7 +164,7 @@ def test_a_function_with_a_rule_and_a_generated_one_is_refused() -> None:
 
 def test_a_forward_that_takes_a_ctx_is_refused() -> None:
     """By the name of the repair; where nothing is batched, it may run."""
-    with pytest.raises(AutogradError, match=r"vmap met OldStyle.*setup_context\(ctx, inputs, output\)"):
+    with pytest.raises(AutogradError, match=r"OldStyle, which has no .*method setup_context\(ctx, inputs, output\)"):
         func.vmap(OldStyle.apply)(["a"])
     shared = tg.Variable("x")
     assert func.vmap(lambda text: text + OldStyle.apply(shared))(["a", "b"]).data == ["ax", "bx"]
@@ -550,6 +550,34 @@ def test_samples_without_a_seed(cached: bool, chunk_size: int | None, tmp_path: 
     assert len(set(different)) == 3
     assert same[0] == same[1] != same[2]
     assert (again == different) is cached
+
+
+def test_a_model_that_samples_by_itself_needs_the_same_decision(model: FunctionModel) -> None:
+    """What `resolve(model, temperature=…)` fills in counts like a call's own setting, which has the say."""
+
+    def plain(text: Any, **config: Any) -> tg.Variable:
+        return ops.chat_completion(None, [{"role": "user", "content": text}], **config)
+
+    def answers(randomness: Any) -> Any:
+        with tg.use_models(forward=llm.resolve(counting(), temperature=1.0)):
+            return func.vmap(plain, randomness=randomness)(list("aab")).data
+
+    with pytest.raises(AutogradError, match="ChatCompletion samples its answers, and randomness='error'"):
+        answers("error")
+    same = answers("same")
+    assert same[0] == same[1] != same[2]
+    with tg.use_models(forward=llm.resolve(model, temperature=1.0, seed=7)):
+        func.vmap(plain, randomness="different")(["a", "a"]).data  # noqa: B018
+        func.vmap(lambda text: plain(text, temperature=0.0))(["a", "a"]).data  # noqa: B018
+    assert [request.config.seed for request in model.requests] == [7, 8, 7, 7]
+
+
+def test_each_example_has_a_sample_of_a_model_that_samples_by_itself(tmp_path: Path) -> None:
+    """Also in the cache, and where the call does not depend on the example."""
+    with tg.use_models(forward=llm.resolve(counting(), temperature=1.0)), llm.caching(tmp_path):
+        ask = lambda text: ops.chat_completion(None, [{"role": "user", "content": text}])  # noqa: E731
+        assert len(set(func.vmap(ask, randomness="different")(["a", "a", "a"]).data)) == 3
+        assert len(set(func.vmap(lambda text: ask("shared") + text, randomness="different")(["", "", ""]).data)) == 3
 
 
 def test_without_a_decision_examples_ask_as_in_a_loop(tmp_path: Path) -> None:

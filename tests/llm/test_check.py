@@ -92,6 +92,30 @@ def test_json_that_does_not_fit_is_malformed_and_says_where(run, ask, text, says
         run(Check(ScriptedModel([Completion(text=text)])).complete(request))
 
 
+FITS = '{"score": 3, "why": "x"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        (f"<think>Three, I think.</think>\n\n{FITS}", FITS),
+        (f"Three, I think.\n</think>\n```json\n{FITS}\n```", FITS),
+        (f'<think>{{"score": 1, "why": "no"}}</think>{FITS}', FITS),
+        (FITS.replace("x", "</think>"), FITS.replace("x", "</think>")),
+    ],
+)
+def test_thoughts_before_an_answer_are_taken_off(text, bare):
+    """Servers that do not know a model's marks leave them in; an answer that speaks of them is left alone."""
+    assert check_json(text, VERDICT) == bare
+
+
+def test_thoughts_with_nothing_behind_them_are_no_answer():
+    """What is told is what is wrong about the whole."""
+    for text in ("<think>Three.</think>", "<think>Three.</think>3", "<think>" * 9 + "</think>" * 9):
+        with pytest.raises(MalformedResponse, match=r"it began '<think>|asked for a JSON object"):
+            check_json(text, VERDICT)
+
+
 @pytest.mark.parametrize(
     ("text", "place"),
     [

@@ -112,7 +112,7 @@ def test_each_refusal_is_an_error_of_ours_and_is_sent_once(api, ask, status, sai
         {"json": "just text"},
         {"json": body() | {"choices": None}},
         {"json": body() | {"choices": []}},
-        {"json": {"error": {"message": "upstream failed", "code": 502}}},
+        {"json": {"error": {"message": "upstream failed"}}},
         {"json": {"choices": [{"finish_reason": "stop", "message": None}]}},
         {"json": body(finish_reason=None)},
         {"json": body(finish_reason="error")},

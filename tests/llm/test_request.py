@@ -1,7 +1,10 @@
-from typing import Generic, TypeVar
+import json
+import pickle
+from datetime import date
+from typing import Generic, Literal, TypeVar
 
 import pytest
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, RootModel, ValidationError, ValidationInfo, field_validator
 
 from textgrad_engine.llm import GenerateConfig, OpenAIModel, ResponseFormat, resolve
 from textgrad_engine.llm.request import INSTEAD
@@ -47,10 +50,16 @@ def test_the_ways_to_several_answers_and_to_pieces_are_named():
     assert "llm.on_token" in GenerateConfig.__doc__
 
 
+def test_a_single_stop_text_is_one():
+    """As in the endpoints' APIs, where it may be a text or a list."""
+    assert GenerateConfig(stop="END").stop == GenerateConfig(stop=["END"]).stop == ("END",)
+
+
 @pytest.mark.parametrize(
     "wanted",
     [
         int,
+        RootModel[list[int]],
         "json",
         {"type": "json_object"},
         {"type": "text"},
@@ -116,6 +125,81 @@ def test_fields_with_a_default_are_required_in_the_schema():
     schema = ResponseFormat.of(Deep).json_schema
     assert schema["required"] == ["first", "rest"]
     assert schema["$defs"]["Verdict"]["required"] == ["score"]
+
+
+class Even(BaseModel):
+    number: int = Field(multiple_of=2)
+    day: date
+    sizes: dict[Literal["s", "m"], int]
+    last: int
+
+    @field_validator("last")
+    @classmethod
+    def _the_same(cls, given: int, info: ValidationInfo) -> int:
+        if given != info.data.get("number"):
+            raise ValueError("last must be the number again")
+        return given
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({}, None),
+        ({"number": 3, "last": 3}, "$.number: Input should be a multiple of 2"),
+        ({"day": "soon"}, "$.day: Input should be a valid date"),
+        ({"sizes": {"xl": 3}}, "$.sizes.xl"),
+        ({"last": 4}, "$.last: Value error, last must be the number again"),
+        ({"last": "4"}, "$.last: expected integer"),
+    ],
+)
+def test_an_answer_must_be_one_that_the_pydantic_model_takes(changed, problem):
+    """Validators, formats and keys are the model's own, and a program that reads the answer goes by them."""
+    answer = {"number": 2, "day": "2024-02-29", "sizes": {"s": 1}, "last": 2} | changed
+    for config in (GenerateConfig(response_format=Even), GenerateConfig().over(GenerateConfig(response_format=Even))):
+        for wanted in (config.response_format, config.model_copy(deep=True).response_format.model_copy()):
+            found = wanted.problem(answer, json.dumps(answer))
+            assert found == problem if problem is None else problem in found
+
+
+def test_a_format_with_another_schema_is_not_that_of_the_model():
+    """Nor is one that was read from a file; they still hold answers against the schema."""
+    wanted = ResponseFormat.of(Even)
+    odd = {"number": 3, "day": "2024-02-29", "sizes": {}, "last": 3}
+    for other in (
+        wanted.model_copy(update={"json_schema": {**wanted.json_schema, "title": "Other"}}),
+        wanted.without_model(),
+        ResponseFormat.model_validate_json(wanted.model_dump_json()),
+    ):
+        assert other.problem(odd, json.dumps(odd)) is None
+        assert "'number' is missing" in other.problem({}, "{}")
+
+
+def test_a_format_is_pickled_with_its_model_where_that_can_be_found_again():
+    """A module with one inside is handed to other processes, whatever the class it was made of."""
+
+    class Local(Even):
+        pass
+
+    odd = {"number": 3, "day": "2024-02-29", "sizes": {}, "last": 3}
+    for model, kept in ((Even, True), (Local, False)):
+        config = pickle.loads(pickle.dumps(GenerateConfig(response_format=model)))
+        assert config == GenerateConfig(response_format=model)
+        assert (config.response_format.problem(odd, json.dumps(odd)) is not None) is kept
+
+
+class Tree(BaseModel):
+    name: str
+    parts: list["Tree"]
+
+
+def test_a_model_that_holds_itself_is_an_object_at_the_root():
+    """Endpoints refuse a schema whose root is a reference, and know the one that it leads to."""
+    wanted = ResponseFormat.of(Tree)
+    assert (wanted.json_schema["type"], wanted.described["strict"]) == ("object", True)
+    assert "$ref" not in wanted.json_schema
+    tree = {"name": "a", "parts": [{"name": "b", "parts": []}]}
+    assert wanted.problem(tree, json.dumps(tree)) is None
+    assert "$.parts[0].name" in wanted.problem({"name": "a", "parts": [{"name": 1, "parts": []}]}, "")
 
 
 def test_a_copy_of_a_format_with_another_schema_is_described_as_that():

@@ -21,17 +21,26 @@ from textgrad_engine.llm import (
 from textgrad_engine.llm.answers import Answer, digest, entry_of
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.resume import Resumption
+from textgrad_engine.llm.usage import call_item
 from textgrad_engine.testing import FunctionModel
 
 MODEL = FunctionModel(lambda request: "new", name="o")
 
 
-def recorded(request: Any, outcome: Any, nth: int = 0, example: str = "", phase: int = 1, model: str = "o") -> Answer:
+def recorded(
+    request: Any,
+    outcome: Any,
+    nth: int = 0,
+    example: str = "",
+    phase: int = 1,
+    model: str = "o",
+    item: tuple[int, ...] = (),
+) -> Answer:
     """An answer as it was written down; a text is that of a call with ten tokens."""
     asked = entry_of(MODEL, request)["request"]
     if isinstance(outcome, str):
         outcome = Completion(text=outcome, usage=Usage(input_tokens=8, output_tokens=2, calls=1))
-    return Answer(model, request.purpose, example, nth, nth + 1, digest(asked), outcome, None, asked, phase)
+    return Answer(model, request.purpose, example, nth, nth + 1, digest(asked), outcome, None, asked, phase, item=item)
 
 
 def resumption(*answers: Answer, phase: int = 1, validated: bool | None = None) -> Resumption:
@@ -66,6 +75,26 @@ def test_an_answer_belongs_to_its_model_and_its_example(run: Any, ask: Any) -> N
 
     assert run(main()) == ["new", "of a", "new"]
     assert [each.model for each in player.left] == ["p"]
+
+
+def test_an_answer_belongs_to_its_item_of_a_pmap(run: Any, ask: Any) -> None:
+    """Whichever thread asks first, and also where the answer of another item is missing as the run was cut."""
+    player = resumption(
+        recorded(ask(), "of 1", item=(1,)), recorded(ask(), "of 2.0", 1, item=(2, 0)), recorded(ask("old"), "old", 2)
+    )
+
+    async def of_item(item: tuple[int, ...], text: str = "hello") -> str:
+        token = call_item.set(item)
+        try:
+            return await said(player, ask(text))
+        finally:
+            call_item.reset(token)
+
+    async def main() -> list[str]:
+        found = [await of_item((2, 0)), await of_item((0,)), await of_item((1,)), await of_item((1,))]
+        return [*found, await of_item((0,), "old")]
+
+    assert run(main()) == ["of 2.0", "new", "of 1", "new", "old"]
 
 
 def test_the_answers_of_a_phase_go_to_that_phase_first(run: Any, ask: Any) -> None:

@@ -2,8 +2,8 @@ from email.utils import formatdate
 
 import pytest
 
-from textgrad_engine.errors import QuotaExhausted, ServerFailed
-from textgrad_engine.llm.statuses import error_of, retry_after
+from textgrad_engine.errors import ContextOverflow, QuotaExhausted, RateLimited, ServerFailed
+from textgrad_engine.llm.statuses import error_of, reported, retry_after
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,30 @@ def test_whatever_a_refusal_says_it_is_an_error_of_ours(text):
     assert type(error) is ServerFailed
     assert "http://host/v1" in str(error)
     assert len(str(error)) < 1500
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"code": 429, "message": "busy"}, RateLimited),
+        ({"code": "503"}, ServerFailed),
+        ({"code": "overloaded", "status": 529}, ServerFailed),
+        ({"code": 402}, QuotaExhausted),
+        ({"code": 400, "message": "maximum context length is 9"}, ContextOverflow),
+        ({"code": 401}, type(None)),
+        ({"code": 403, "message": "your input was flagged"}, type(None)),
+        ({"code": 200}, type(None)),
+        ({"code": True}, type(None)),
+        ({"message": "429"}, type(None)),
+        ("429", type(None)),
+        (None, type(None)),
+    ],
+)
+def test_an_error_in_a_body_of_status_200_is_what_its_own_status_says(error, kind):
+    """A key that was taken is not called wrong for what the model behind says, which would stop all other calls."""
+    found = reported(error, "m")
+    assert type(found) is kind
+    assert found is None or found.sent is True
 
 
 def test_an_empty_account_is_told_from_a_busy_endpoint_by_its_code_or_its_words():

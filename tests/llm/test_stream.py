@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.errors import ConnectionFailed, MalformedResponse, ModelError
+from textgrad_engine.errors import ConnectionFailed, MalformedResponse, ModelError, ServerFailed
 from textgrad_engine.llm import OpenAIModel, on_token
 from textgrad_engine.llm.stream import body_of, listeners
 from textgrad_engine.testing import FunctionModel, LoopbackServer
@@ -100,6 +100,52 @@ def test_tool_calls_and_usage_are_put_together():
         {"name": "g", "arguments": "{}"},
     ]
     assert (choice["finish_reason"], body["usage"], pieces) == ("tool_calls", {"prompt_tokens": 3}, [])
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}, {"index": None}])
+def test_calls_without_a_number_of_their_own_are_told_apart_by_their_ids(index):
+    """Two calls of Gemini's endpoint are two, and an id that is made up for each piece makes no further one."""
+
+    def piece(name, arguments, **more):
+        return chunk(tool_calls=[{**index, **more, "function": {"name": name, "arguments": arguments}}])
+
+    body, _ = read(
+        piece("f", '{"a"', id="1"),
+        piece(None, ": 1}", id="made up"),
+        piece("f", '{"a"', id="2"),
+        piece("f", ": 2", id="2"),
+        piece("", "}"),
+        chunk("tool_calls"),
+        "data: [DONE]",
+    )
+    calls = body["choices"][0]["message"]["tool_calls"]
+    assert [call["function"] for call in calls] == [{"name": "f", "arguments": f'{{"a": {n}}}'} for n in (1, 2)]
+
+
+def test_a_call_without_a_number_comes_behind_those_that_have_one():
+    """In the order in which they were made."""
+    made = [{"index": n, "id": str(n), "function": {"name": f"f{n}", "arguments": "{}"}} for n in (0, 1, None)]
+    body, _ = read(*[chunk(tool_calls=[call]) for call in made], chunk("tool_calls"), "data: [DONE]")
+    assert [call["id"] for call in body["choices"][0]["message"]["tool_calls"]] == ["0", "1", "None"]
+
+
+def test_content_that_is_streamed_in_parts_is_text():
+    """Some endpoints send what a model thought as parts of another kind, before the answer's."""
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    body, pieces = read(
+        chunk(content=[thought]),
+        chunk(content=[{"type": "text", "text": "yes"}]),
+        chunk(content=" sir"),
+        chunk("stop"),
+    )
+    assert (body["choices"][0]["message"]["content"], pieces) == ("yes sir", ["yes", " sir"])
+
+
+def test_an_error_in_the_stream_is_what_its_status_says():
+    """As if it had been the status of the response; and it may have been charged."""
+    with pytest.raises(ServerFailed, match="overloaded") as caught:
+        read(chunk(content="so far"), 'data: {"error": {"code": 529, "message": "overloaded"}}')
+    assert (caught.value.status, caught.value.sent) == (529, True)
 
 
 def test_a_listener_that_raises_stops_the_call(ask):

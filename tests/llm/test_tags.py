@@ -148,6 +148,18 @@ def test_an_answer_in_json_is_taken_where_tags_were_asked_for():
     assert (caught.value.tags, caught.value.answer) == (True, '{"text": "new"}')
 
 
+def test_thoughts_may_speak_of_the_tags():
+    """They come before the answer; a text that speaks of thoughts is left alone."""
+    nonce = nonce_of(asked(), REWRITE)
+    said = f"<text-{nonce}>\nSay </think>.\n</text-{nonce}><reason-{nonce}>why</reason-{nonce}>"
+    fits = '{"text": "Say </think>.", "reason": "why"}'
+    assert inwords.read(said, REWRITE, asked(), "'m'") == fits
+    thoughts = f"<think>I am to put it between <text-{nonce}> and </text-{nonce}>.</think>"
+    assert inwords.read(thoughts + said, REWRITE, asked(), "'m'") == fits
+    with pytest.raises(MalformedResponse, match="more than one pair of tags for `text`"):
+        inwords.read(thoughts + 2 * said, REWRITE, asked(), "'m'")
+
+
 def test_the_repair_asks_for_tags_and_not_for_json_too():
     """Two forms in one message would be a riddle."""
     with pytest.raises(MalformedResponse) as caught:

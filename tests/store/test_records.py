@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from textgrad_engine import func, nn, use_models
 from textgrad_engine.errors import AuthenticationFailed, ModelError, ServerFailed, TruncatedResponse
-from textgrad_engine.llm import CallRecord, Completion, GenerateConfig, Message, Request, Usage
+from textgrad_engine.llm import CallRecord, Completion, GenerateConfig, Message, Request, Usage, observe
 from textgrad_engine.llm.answers import digest, entry_of
 from textgrad_engine.llm.usage import mark
 from textgrad_engine.optim import Edit, Evidence, Origin
@@ -187,3 +188,15 @@ def test_equal_requests_are_told_apart_by_the_microsecond_of_asking() -> None:
         record = CallRecord("forward", "m", REQUEST, ANSWERS["an answer"], None, started, "e")
         times.append(completion_to_json(CallEnded(3, record), Place())["time"])
     assert times == ["1970-01-01T00:00:12.000001Z", "1970-01-01T00:00:12.000002Z"]
+
+
+def test_a_call_keeps_its_item_of_a_pmap() -> None:
+    """A resumed run gives each item its own answer by it; it says nothing about what was asked."""
+    records: list[CallRecord] = []
+    chat = nn.ChatCompletion("A name?")
+    with use_models(forward=FunctionModel(lambda _: "Ann")), observe(records.append):
+        func.pmap(lambda _: chat().data)([0, 1])
+        assert chat().data == "Ann"
+    entries = [json.loads(dumps(completion_to_json(CallEnded(1, record), Place(1)))) for record in records]
+    assert sorted(answer_from_json(entry, nth=0, line=1, source=0).item for entry in entries) == [(), (0,), (1,)]
+    assert len({identity_of(entry) for entry in entries}) == 1

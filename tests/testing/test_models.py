@@ -1,7 +1,9 @@
 import asyncio
 
 import pytest
+from pydantic import BaseModel, Field
 
+from textgrad_engine import nn, use_models
 from textgrad_engine.errors import ServerFailed
 from textgrad_engine.llm import Completion, GenerateConfig, Message, Model, Request, ResponseFormat
 from textgrad_engine.testing import FunctionModel, ScriptedModel
@@ -85,3 +87,17 @@ def test_they_are_models():
     """They implement the real seam."""
     assert isinstance(ScriptedModel([]), Model)
     assert isinstance(FunctionModel(str), Model)
+
+
+def test_what_only_a_validator_refuses_is_no_mistake_in_the_test():
+    """An endpoint holds a model to the schema, and no more; so the library's repair can be tested."""
+
+    class Even(BaseModel):
+        score: int = Field(multiple_of=2)
+
+    answers = iter([{"score": 3}, {"score": 4}])
+    model = FunctionModel(lambda request: next(answers))
+    with use_models(forward=model):
+        chat = nn.ChatCompletion("How many?", response_format=Even)
+        assert chat().data == '{"score": 4}'
+    assert "multiple of 2" in model.requests[1].messages[-1].text

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, nn
+from textgrad_engine import Variable, nn, use_models
 from textgrad_engine.data import DataLoader
 from textgrad_engine.errors import DataError
-from textgrad_engine.llm import Request
+from textgrad_engine.llm import Request, record
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train.calling import (
     check_examples,
@@ -191,3 +191,12 @@ def test_a_program_that_waits_is_run_in_threads_after_its_first_wait(main_waits:
         return number, answer
 
     assert run_together(work, range(5)) == [(n, "x") for n in range(5)]
+
+
+def test_a_cassette_does_not_tell_which_examples_were_run_in_threads(tmp_path: Path) -> None:
+    """That depends on how quick the first ones were, and each has its name; so a recording is the same each time."""
+    chat = nn.ChatCompletion("{n}")
+    with use_models(forward=FunctionModel(lambda request: "x")), record(tmp_path / "c.jsonl") as recording:
+        assert run_together(lambda n: chat(n=n).data, range(3)) == ["x", "x", "x"]
+    assert recording.answers == 3
+    assert "item" not in (tmp_path / "c.jsonl").read_text()

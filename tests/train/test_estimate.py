@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field, field_validator
 
 import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, optim
@@ -171,3 +172,24 @@ class Costly(TicketsModel):
 
     name = "costly"
     free = False
+
+
+@pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch])
+def test_a_program_with_structured_output_is_estimated_whatever_its_form(make: Any) -> None:
+    """Nobody is asked, so no answer is refused: not for a pattern, nor for a rule that no schema tells of."""
+
+    class Sorted(BaseModel):
+        queue: Literal["billing", "shipping"]
+        code: str = Field(pattern="^[A-Z]{3}$")
+        note: str | None = None
+        places: list[int] = Field(min_length=1)
+
+        @field_validator("places")
+        @classmethod
+        def _in_order(cls, given: list[int]) -> list[int]:
+            raise ValueError("never right")
+
+    system = nn.Parameter("Sort.", role="system prompt")
+    program = nn.ChatCompletion("{word}", system=system, response_format=Sorted)
+    found = estimate(tg.Trainer(max_epochs=1), program, nn.ExactMatch(), make(program.parameters()), ROWS, ROWS)
+    assert found.calls["forward"].low > 0

@@ -166,8 +166,9 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
 
 
 def _roots(variables: Any, gradients: Any) -> Roots:
-    roots = [variables] if isinstance(variables, Variable) else list(variables)
-    if isinstance(variables, Variable) or gradients is None:
+    single = isinstance(variables, Variable | GradientEdge)  # an edge is a pair, and no sequence of roots
+    roots = [variables] if single else list(variables)
+    if single or gradients is None:
         given = [gradients] * len(roots) if gradients is None else [_single(variables, gradients)]
     else:
         given = [gradients] if isinstance(gradients, str | Variable) else list(gradients)
@@ -178,7 +179,8 @@ def _roots(variables: Any, gradients: Any) -> Roots:
     found = Roots([], [], [])
     for position, (root, gradient) in enumerate(zip(roots, given)):
         if not isinstance(root, Variable):
-            raise TypeError(f"backward goes through Variables, got {type(root).__name__} at position {position}")
+            whose = "; give the Variable that it is the edge of" if isinstance(root, GradientEdge) else ""
+            raise TypeError(f"backward begins at Variables, got {type(root).__name__} at position {position}{whose}")
         if isinstance(root._inner, list):
             raise AutogradError(
                 f"{label_of(root)} is a value inside vmap, where no pass begins. Return it and call backward on the "

@@ -50,8 +50,9 @@ def separate_style(function: type[Function], transform: str) -> None:
     """
     if function._style.takes_ctx:
         raise AutogradError(
-            f"func.{transform} met {function.__name__}, whose forward takes a ctx. Transforms need forward(*args) and "
-            "a separate setup_context(ctx, inputs, output): move what forward does with ctx there."
+            f"func.{transform} met {function.__name__}, which has no setup_context, so its forward takes a ctx. "
+            "Transforms need forward(*args) and a separate static method setup_context(ctx, inputs, output): move what "
+            "forward does with ctx there; it may do nothing."
         )
 
 

@@ -9,8 +9,9 @@ from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 from textgrad_engine import dispatch
+from textgrad_engine.llm.usage import call_item
 
-__all__ = ["DEFAULT_CONCURRENCY", "Place", "next_place", "pmap"]
+__all__ = ["DEFAULT_CONCURRENCY", "Place", "in_threads", "next_place", "pmap"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -54,33 +55,47 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
     """
     if concurrency is not None and concurrency < 1:
         raise ValueError(f"concurrency must be at least 1, got {concurrency}")
+    return lambda items: in_threads(function, items, concurrency)
 
-    def mapped(items: Iterable[T]) -> list[R]:
-        todo = list(items)
-        if not todo:
-            return []
-        threads = min(concurrency or DEFAULT_CONCURRENCY, len(todo))
-        failed: list[int] = []
-        *around, (step, _) = next_place()
-        line = dispatch.caller_line()
 
-        def run(number: int, item: T) -> R:
-            if any(other < number for other in tuple(failed)):  # nobody gets to this result
-                raise CancelledError
-            _AROUND.set((*around, (step, number)))  # in the item's own context
-            dispatch.begun_from.set(line)
-            try:
-                return function(item)
-            except BaseException:
-                failed.append(number)
-                raise
+def in_threads(
+    function: Callable[[T], R], items: Iterable[T], concurrency: int | None, *, numbered: bool = True
+) -> list[R]:
+    """What `pmap` does.
 
-        with ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap") as pool:
-            futures = [pool.submit(copy_context().run, run, number, item) for number, item in enumerate(todo)]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+    Args:
+        function: called once for each item.
+        items: the items.
+        concurrency: at most so many at once.
+        numbered: whether the calls of an item are known by its number (`call_item`); not where the number depends on
+            how quick the items before it were.
+    """
+    todo = list(items)
+    if not todo:
+        return []
+    threads = min(concurrency or DEFAULT_CONCURRENCY, len(todo))
+    failed: list[int] = []
+    *around, (step, _) = next_place()
+    line = dispatch.caller_line()
+    inside = call_item.get()
 
-    return mapped
+    def run(number: int, item: T) -> R:
+        if any(other < number for other in tuple(failed)):  # nobody gets to this result
+            raise CancelledError
+        _AROUND.set((*around, (step, number)))  # in the item's own context
+        if numbered:
+            call_item.set((*inside, number))
+        dispatch.begun_from.set(line)
+        try:
+            return function(item)
+        except BaseException:
+            failed.append(number)
+            raise
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap") as pool:
+        futures = [pool.submit(copy_context().run, run, number, item) for number, item in enumerate(todo)]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -226,10 +226,10 @@ def vmap(
             examples); one value stands for all arguments, and a dict or tuple may say it for the parts of an argument.
         out_dims: for each output 0 (a batch: one Variable whose data is a list) or None (the same for all examples);
             one value stands for all outputs, and a dict or tuple may say it for the parts of the result.
-        randomness: what to do about models that sample (`temperature` above 0): ``"error"`` refuses, ``"different"``
-            takes a sample for each example, ``"same"`` lets examples share one where the request is the same; an
-            example that asks twice takes two. None has each example ask as it would in a loop: what a cache knows is
-            taken from it, and nothing else is shared.
+        randomness: what to do about calls that sample (a `temperature` above 0, of the call or of its model):
+            ``"error"`` refuses, ``"different"`` takes a sample for each example, ``"same"`` lets examples share one
+            where the request is the same; an example that asks twice takes two. None has each example ask as it would
+            in a loop: what a cache knows is taken from it, and nothing else is shared.
         chunk_size: at most so many examples at once; the next ones begin when these are done. None for all.
         names: what the examples are called, in feedback and in what is recorded of calls; an empty name adds nothing to
             that of a batch around it. None numbers them.

@@ -19,7 +19,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
-from textgrad_engine.llm.usage import call_key, mark, usage_of
+from textgrad_engine.llm.usage import call_item, call_key, mark, usage_of
 
 __all__ = [
     "COMPARED",
@@ -54,6 +54,7 @@ class Answer:
         phase: the number of the phase of a run that it belongs to.
         source: the number of its file, where there are several.
         counted_again: whether it is a failure that was only counted there; see `ModelError.counted_again`.
+        item: the item of a `pmap` that the call belonged to (`call_item`), where that was kept.
     """
 
     model: str
@@ -68,6 +69,7 @@ class Answer:
     phase: int = 0
     source: int = 0
     counted_again: bool = False
+    item: tuple[int, ...] = ()
 
 
 @dataclass
@@ -179,13 +181,15 @@ class Answers:
 
 
 def entry_of(model: Model, request: Request) -> dict[str, Any]:
-    """A request that is asked, as it is written down: model, example, and the request without secrets.
+    """A request that is asked, as it is written down: model, example, item of a `pmap`, the request without secrets.
 
     Where something was taken out, "asked" is the digest of the request as it was.
     """
     asked = asked_of(request)
     kept = redacted(asked, secrets_of(model))
     entry = {"model": model.name, "example": call_key.get(), "request": kept}
+    if item := call_item.get():
+        entry["item"] = list(item)
     return entry if kept == asked else {**entry, "asked": digest(asked)}
 
 

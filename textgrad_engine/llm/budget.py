@@ -219,7 +219,7 @@ class Budgeted(Wrapper):
             try:
                 completion = await self._ask(request.model_copy(update={"config": config}))
             except BadRequest as error:  # refused, hence free: the reservation is still whole
-                if not _ABOUT_MAX_TOKENS.search(str(error)):
+                if was_sent(error) or not _ABOUT_MAX_TOKENS.search(str(error)):
                     raise
                 if most <= _LEAST_MAX_TOKENS or _UNKNOWN_MAX_TOKENS.search(str(error)):
                     error.add_note(

@@ -17,11 +17,10 @@ from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.schema import schema_problem
 from textgrad_engine.llm.stream import void
 from textgrad_engine.llm.usage import is_estimated, mark
 
-__all__ = ["MAX_TEXT", "Check", "check_json", "parsed", "strip_fence", "surrogate_in"]
+__all__ = ["MAX_TEXT", "Check", "after_thoughts", "check_json", "json_in", "parsed", "strip_fence", "surrogate_in"]
 
 MAX_TEXT = 5_000_000
 """Characters of text that a request or an answer may have; more than any model reads (a million tokens are about four
@@ -31,8 +30,9 @@ million)."""
 class Check(Wrapper):
     """Lets only requests that can be sent through, and only finished answers back.
 
-    When the request asks for structured output, the text that comes out is bare JSON that fits the schema: a Markdown
-    fence around it is taken off once. The errors carry what the answer used (see `usage_of`), for it was paid for.
+    When the request asks for structured output, the text that comes out is bare JSON that fits the schema: thoughts
+    before it, and a Markdown fence around it, are taken off. The errors carry what the answer used (see
+    `usage_of`), for it was paid for.
 
     Args:
         inner: the model that is wrapped.
@@ -156,6 +156,43 @@ def strip_fence(text: str, kinds: tuple[str, ...] = ("", "json", "JSON")) -> str
     return inside.rstrip(" \t").removesuffix("\n").removesuffix("\r")
 
 
+def after_thoughts(text: str) -> str | None:
+    """What stands behind the thoughts that a model has written before its answer; None where it has not.
+
+    Servers that do not know how a model marks its thoughts leave them in the text, some of them without their start.
+
+    Example:
+        >>> after_thoughts("<think>Shall I?</think>yes"), after_thoughts("yes")
+        ('yes', None)
+    """
+    _, end, rest = text.partition("</think>")
+    return rest if end else None
+
+
+def json_in(text: str) -> tuple[str, Any]:
+    """The JSON in an answer, without a fence around it and thoughts before it, and its value.
+
+    Raises:
+        ValueError: it is none.
+        RecursionError: it is nested too deeply.
+    """
+    first: Exception | None = None
+    said = text
+    while True:
+        bare = strip_fence(said).strip()
+        try:
+            value, end = _DECODER.raw_decode(bare)
+            if end != len(bare):
+                _DECODER.decode(bare)  # says what is wrong about the rest
+        except (ValueError, RecursionError) as error:
+            rest = after_thoughts(text)
+            if first is not None or rest is None:
+                raise first or error  # noqa: B904  what is wrong about the whole is told
+            first, said = error, rest
+        else:
+            return bare, value
+
+
 def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str:
     """The JSON object in an answer, as text, when it fits the format.
 
@@ -167,14 +204,12 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
     Raises:
         MalformedResponse: it is no JSON object, or one that does not fit; the message says where.
     """
-    bare = strip_fence(text).strip()
     try:
-        value, end = _DECODER.raw_decode(bare)
-        if end != len(bare):
-            _DECODER.decode(bare)  # says what is wrong about the rest
+        bare, value = json_in(text)
     except (ValueError, RecursionError) as error:
+        began = strip_fence(text).strip()[:80]
         raise MalformedResponse(
-            f"{who} was asked for JSON ({wanted.name}) and answered something else: {error}; it began {bare[:80]!r}",
+            f"{who} was asked for JSON ({wanted.name}) and answered something else: {error}; it began {began!r}",
             answer=text,
             problem=f"it is not JSON: {error}",
         ) from None
@@ -193,14 +228,14 @@ def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str
             problem=f"it holds a lone surrogate, which is no text: {where}",
         )
     try:
-        problem = schema_problem(value, wanted.json_schema)
+        problem = wanted.problem(value, bare)
     except RecursionError:
         problem = "$: it is nested too deeply to be checked"
     if problem:
         raise MalformedResponse(
-            f"the JSON of {who} does not fit its schema {wanted.name}: {problem}",
+            f"the JSON of {who} does not have the form {wanted.name}: {problem}",
             answer=text,
-            problem=f"it does not fit the schema: {problem}",
+            problem=f"it does not have the form that was asked for: {problem}",
         )
     _last[:] = [(bare, value)]
     return bare

@@ -14,7 +14,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import tags
-from textgrad_engine.llm.check import check_json
+from textgrad_engine.llm.check import after_thoughts, check_json
 from textgrad_engine.llm.request import Message, Request, ResponseFormat
 
 __all__ = ["MAX_REPAIRED", "PROMPTS", "is_by_tags", "most_words", "read", "repair_request", "words_for"]
@@ -57,7 +57,7 @@ def read(answer: str, wanted: ResponseFormat, request: Request, who: str) -> str
     """The JSON in an answer to a request whose form was asked for in words.
 
     One that was asked for as JSON is passed on as it is. A JSON object of the right form is taken also where tags were
-    asked for: some models answer nothing else.
+    asked for: some models answer nothing else. Thoughts before the answer may speak of the tags.
 
     Args:
         answer: what was answered.
@@ -73,9 +73,13 @@ def read(answer: str, wanted: ResponseFormat, request: Request, who: str) -> str
         return answer
     with contextlib.suppress(MalformedResponse):
         return check_json(answer, wanted, who)
+    nonce, rest = tags.nonce_of(request, wanted), after_thoughts(answer)
     try:
-        return tags.put_together(parts, tags.texts_in(answer, parts, tags.nonce_of(request, wanted)))
+        return tags.put_together(parts, tags.texts_in(answer, parts, nonce))
     except ValueError as error:
+        if rest is not None:
+            with contextlib.suppress(ValueError):
+                return tags.put_together(parts, tags.texts_in(rest, parts, nonce))
         raise MalformedResponse(
             f"{who} was asked for texts between tags ({wanted.name}), and its answer cannot be read: {error}; it began "
             f"{answer[:80]!r}",

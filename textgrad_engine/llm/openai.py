@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import re
 import sys
@@ -28,8 +27,9 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm import inwords, outputs, responses, statuses, stream, wire
-from textgrad_engine.llm.check import strip_fence
+from textgrad_engine.llm.check import json_in, strip_fence
 from textgrad_engine.llm.context import checked_context
+from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.rates import hear
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
@@ -325,18 +325,19 @@ class _Client:
             wide = False
         made = self._made.get(wide)
         if made is None or made[0] != key:
-            import httpx2  # heavy, see `connect`
-            import openai
+            with loading():
+                import httpx2  # heavy, see `connect`
+                import openai
 
-            self.raw, self.events = httpx2.Response, openai.AsyncStream[Any]
-            http = connect(model.host, model.timeout, wide=wide)
-            client = openai.AsyncOpenAI(
-                api_key=key.get_secret_value(),
-                base_url=model.base_url,
-                max_retries=0,
-                timeout=http.timeout,
-                http_client=http,
-            )
+                self.raw, self.events = httpx2.Response, openai.AsyncStream[Any]
+                http = connect(model.host, model.timeout, wide=wide)
+                client = openai.AsyncOpenAI(
+                    api_key=key.get_secret_value(),
+                    base_url=model.base_url,
+                    max_retries=0,
+                    timeout=http.timeout,
+                    http_client=http,
+                )
             made = self._made[wide] = (key, client)
         return made[1]
 
@@ -396,7 +397,7 @@ def _ignores_format(completion: Completion) -> bool:
     if completion.finish_reason != "stop" or not bare:
         return False
     try:
-        return not isinstance(json.loads(bare), dict)
+        return not isinstance(json_in(bare)[1], dict)
     except (ValueError, RecursionError):
         return True
 

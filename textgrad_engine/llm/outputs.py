@@ -18,6 +18,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
+from textgrad_engine.llm.statuses import reported
 from textgrad_engine.llm.stream import broken_off, events_of
 from textgrad_engine.llm.usage import mark
 from textgrad_engine.llm.wire import malformed, parsed_body, usage_in
@@ -50,7 +51,9 @@ def completion_of(
     parsed = parsed_body(body, model)
     status, output = parsed.get("status"), parsed.get("output")
     if status != "failed" and parsed.get("error"):
-        raise malformed(model, "the body is an error, though its status says success", body, _KIND)
+        raise reported(parsed["error"], model) or malformed(
+            model, "the body is an error, though its status says success", body, _KIND
+        )
     if status == "failed":
         failure = _failure(parsed.get("error"), model)
         if isinstance(parsed.get("usage"), dict):
@@ -172,6 +175,8 @@ def _usage(parsed: Mapping[str, Any], request: Request, text: str, counted_as: s
 
 def _failure(error: Any, model: str) -> ModelError:
     """The error that an endpoint reports after it had accepted a request."""
+    if (found := reported(error, model)) is not None:
+        return found
     given = error if isinstance(error, dict) else {"message": error or ""}
     code, said = str(given.get("code") or ""), str(given.get("message") or "")[:1000]
     about = f"{model!r} accepted a request and then failed: {said or 'no reason given'}{f' ({code})' if code else ''}"

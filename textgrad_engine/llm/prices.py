@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.model import Model, innermost, is_free
 from textgrad_engine.llm.response import Usage
 
@@ -136,7 +137,8 @@ def _table_price(model_name: str, usage: Usage, tier: str | None) -> float | Non
 
 
 def _calculated(name: str, provider: str | None, usage: Usage, tier: str | None = None) -> Any:
-    import genai_prices  # heavy (0.2 s); its table is inside the package, nothing is fetched
+    with loading():
+        import genai_prices  # heavy (0.2 s); its table is inside the package, nothing is fetched
 
     tokens = genai_prices.Usage(
         input_tokens=usage.input_tokens,

@@ -56,7 +56,7 @@ class Recording:
         self.path = Path(path).absolute()
         self.answers = 0
         self._lock = threading.Lock()
-        self._asked: dict[tuple[str, str, str], int] = {}
+        self._asked: dict[tuple[str, str, tuple[int, ...], str], int] = {}
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         if self.path.exists():
             raise RunError(f"{self.path}: a cassette is not recorded over; delete it or name another file")
@@ -74,7 +74,7 @@ class Recording:
         core = innermost(model)
         if (address := getattr(core, "base_url", None)) is not None:
             entry["endpoint"] = without_password(str(address))
-        equal = (entry["model"], entry["example"], digest(entry["request"]))
+        equal = (entry["model"], entry["example"], tuple(entry.get("item", ())), digest(entry["request"]))
         with self._lock:
             entry["nth"] = self._asked.get(equal, 0)
             self._asked[equal] = entry["nth"] + 1
@@ -105,8 +105,8 @@ class Recording:
 class Replay:
     """A cassette that is played back.
 
-    The n-th equal request gets the n-th answer, whatever is asked in between; of equal requests for different examples
-    each gets its own example's answers.
+    The n-th equal request gets the n-th answer, whatever is asked in between; of equal requests for different examples,
+    or items of a `pmap`, each gets the answers of its own.
 
     Args:
         path: the file.
@@ -120,7 +120,8 @@ class Replay:
         self.outer: Player | None = None
         self._lock = threading.Lock()
         self._all = _read(self.path)
-        self._answers = Answers(sorted(self._all, key=lambda each: each.nth), lambda each: (each.model, each.example))
+        ordered = sorted(self._all, key=lambda each: each.nth)
+        self._answers = Answers(ordered, lambda each: (each.model, each.example, each.item))
         self._first_unknown: str | None = None  # what was said of the first unknown request
 
     @property
@@ -140,8 +141,12 @@ class Replay:
         entry = entry_of(model, request)
         name = None if isinstance(innermost(model), Absent) else entry["model"]
 
+        item = tuple(entry.get("item", ()))
+
         def rank(each: Answer) -> Any:
-            return (each.example != entry["example"], each.nth, each.line) if name in (None, each.model) else None
+            if name not in (None, each.model):
+                return None
+            return each.example != entry["example"], each.item != item, each.nth, each.line
 
         equal = self._answers.equal_to(entry)
         taken = self._answers.take(equal, rank)
@@ -358,7 +363,8 @@ def _read(path: Path) -> list[Answer]:
             outcome = error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
             request = entry["request"]
             place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
-            found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request))
+            of_item = tuple(entry.get("item", ()))
+            found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request, item=of_item))
         except (ValidationError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None
     return found

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from textgrad_engine.llm.schema import check_schema, is_strict, without_limits
+from textgrad_engine.llm.schema import check_schema, follow, is_strict, plainly_fits, schema_problem, without_limits
 
 __all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat", "unknown_setting"]
 
@@ -65,6 +65,9 @@ class ResponseFormat(_Frozen):
         json_schema: the schema, as a dict (objects with ``additionalProperties: false`` and every property required,
             as strict structured output wants it).
 
+    One that `of` makes of a pydantic model also holds answers against that model, whose rules no schema tells in full.
+    The model is neither written down with the format nor compared, and pickled only where it has a name in a file.
+
     Raises:
         ValueError: no answer could be checked against the schema (see `schema.check_schema`).
     """
@@ -89,17 +92,50 @@ class ResponseFormat(_Frozen):
         return given
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> ResponseFormat:
-        """A copy with other fields, which are described anew."""
+        """A copy with other fields, which are described anew; one with another schema is that of no pydantic model."""
         copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("described", None)
+        if update is not None and "json_schema" in update:
+            copied.__dict__.pop(_MODEL, None)
         return copied
+
+    def without_model(self) -> ResponseFormat:
+        """The format that holds answers against the schema alone, as an endpoint does."""
+        return self.model_copy(update={"json_schema": self.json_schema}) if _MODEL in self.__dict__ else self
+
+    def __getstate__(self) -> dict[Any, Any]:
+        state = super().__getstate__()
+        model = self.__dict__.get(_MODEL)
+        if model is not None and "<locals>" in model.__qualname__:  # pickle knows no way to it
+            state = {**state, "__dict__": {key: value for key, value in state["__dict__"].items() if key != _MODEL}}
+        return state
+
+    def problem(self, value: Any, text: str) -> str | None:
+        """What is wrong about an answer, in words for whoever is to mend it; None when it has this form.
+
+        Args:
+            value: the answer's JSON value.
+            text: the same, as it was written.
+        """
+        schema = self.json_schema
+        if not plainly_fits(value, schema) and (found := schema_problem(value, schema)) is not None:
+            return found
+        model: type[BaseModel] | None = self.__dict__.get(_MODEL)
+        if model is None:
+            return None
+        try:
+            model.model_validate_json(text)
+        except ValidationError as error:
+            return "; ".join([_told(each) for each in error.errors(include_url=False, include_context=False)[:_MOST]])
+        return None
 
     @classmethod
     def of(cls, wanted: type[BaseModel] | Mapping[str, Any]) -> ResponseFormat:
         """The format that a pydantic model, or a JSON schema, describes.
 
         Strict structured output wants closed objects whose every property is required, so a field of a pydantic model
-        that has a default is required in the schema too. A schema is taken as it is.
+        that has a default is required in the schema too; an answer must also be one that the model itself takes, by its
+        validators and formats. A schema is taken as it is.
 
         Args:
             wanted: a pydantic model; a JSON schema of an object, named by its ``title``; or what OpenAI's API takes as
@@ -117,7 +153,9 @@ class ResponseFormat(_Frozen):
             'answer'
         """
         if isinstance(wanted, type) and issubclass(wanted, BaseModel):
-            return cls(name=_identifier(wanted.__name__), json_schema=_strict(wanted.model_json_schema()))
+            made = cls(name=_identifier(wanted.__name__), json_schema=_schema_of(wanted))
+            made.__dict__[_MODEL] = wanted
+            return made
         given: Mapping[str, Any] = wanted if isinstance(wanted, Mapping) else {}
         if given.get("type") == "json_schema":
             described = given.get("json_schema", given)  # nested in chat completions, flat in the Responses API
@@ -129,10 +167,7 @@ class ResponseFormat(_Frozen):
         else:
             name, schema = given.get("title"), given
         if not isinstance(schema, Mapping) or schema.get("type", "object") != "object" or not _ROOTS & schema.keys():
-            raise ValueError(
-                f"expected a pydantic model or the JSON schema of an object, got {str(wanted)[:200]}; a list or a "
-                "number goes into a property of an object, and what only one endpoint knows into extra={...}"
-            )
+            raise ValueError(_no_object(wanted))
         return cls(name=_identifier(name if isinstance(name, str) else "answer"), json_schema=schema)
 
 
@@ -144,6 +179,7 @@ class GenerateConfig(_Frozen):
 
     Attributes:
         max_tokens: the most tokens an answer may have.
+        stop: texts that end an answer where they would come; a single one may be given as it is.
         response_format: structured output: a `ResponseFormat`, or what `ResponseFormat.of` makes one of (a pydantic
             model, a JSON schema).
         extra: settings of one endpoint, passed on by name exactly as they are.
@@ -161,6 +197,11 @@ class GenerateConfig(_Frozen):
     tools: tuple[Mapping[str, Any], ...] | None = None
     tool_choice: str | Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = Field(default_factory=dict)
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _several(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
 
     @field_validator("response_format", mode="before")
     @classmethod
@@ -223,12 +264,44 @@ class Request(_Frozen):
     purpose: Purpose = "forward"
 
 
+_MODEL = "_model"
+"""Where a format keeps the pydantic model that it was made of: beside its fields, as what is cached there."""
+
+_MOST = 5
+"""How many of the things that a pydantic model finds wrong are told."""
+
 _ROOTS = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf"}
 
 
 def _identifier(name: str) -> str:
     """A name as endpoints take it; that of a generic pydantic model has brackets."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:64] or "answer"
+
+
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a pydantic model, as strict structured output wants it.
+
+    Raises:
+        ValueError: it is not that of an object.
+    """
+    schema: dict[str, Any] = _strict(model.model_json_schema())
+    if (whole := schema.pop("$ref", None)) is not None:  # of a model that holds itself; endpoints want an object here
+        schema = {**schema, **follow(whole, schema)}
+    if schema.get("type", "object") != "object":
+        raise ValueError(_no_object(model))
+    return schema
+
+
+def _no_object(wanted: Any) -> str:
+    return (
+        f"expected a pydantic model or the JSON schema of an object, got {str(wanted)[:200]}; a list or a number goes "
+        "into a property of an object, and what only one endpoint knows into extra={...}"
+    )
+
+
+def _told(error: Any) -> str:
+    """One of a pydantic model's complaints, with its place."""
+    return f"{'.'.join(['$', *map(str, error['loc'])])}: {error['msg']}"
 
 
 def _strict(schema: Any) -> Any:

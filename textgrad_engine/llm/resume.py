@@ -1,11 +1,12 @@
 """Answers of a run that was cut, given where they are asked for again; the rest is asked of the models.
 
 NOTE [What is played back]
-    An answer goes to the request that it was an answer to, of the same model and the same example (`call_key`): the
-    n-th equal request gets the n-th one, of the same phase of the run first. So is a failure that lies in the answer
-    (`AnswerError`: cut off, filtered, malformed, after all attempts), as the way of the run depends on it. A failure of
-    the endpoint or of the run's end is nobody's answer: what it had used, or may have, is counted again, in the sums,
-    the budgets and the journal, by the first equal request, and that goes on to the next answer, or is asked anew.
+    An answer goes to the request that it was an answer to, of the same model, the same example (`call_key`) and the
+    same item of a `pmap` (`call_item`): the n-th equal request gets the n-th one, of the same phase of the run first.
+    So is a failure that lies in the answer (`AnswerError`: cut off, filtered, malformed, after all attempts), as the
+    way of the run depends on it. A failure of the endpoint or of the run's end is nobody's answer: what it had used, or
+    may have, is counted again, in the sums, the budgets and the journal, by the first equal request, and that goes on
+    to the next answer, or is asked anew.
 
     Played back, an answer costs neither a place in the queue nor one of the requests per minute. It is charged to the
     budgets as it was then, so that what depends on what is left of them comes out the same. What was paid for and has
@@ -73,7 +74,7 @@ class Resumption:
         phase: Callable[[], int],
         validated: bool | None = None,
     ) -> None:
-        self._answers = Answers(every, lambda each: (each.model, each.example, each.phase, is_answer(each)))
+        self._answers = Answers(every, lambda each: (each.model, each.example, each.item, each.phase, is_answer(each)))
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
@@ -126,9 +127,12 @@ class Resumption:
         """
         check_stop()
         entry, phase, known = entry_of(model, request), self._phase(), False
+        item = tuple(entry.get("item", ()))
 
         def rank(each: Answer) -> Any:
             if (each.model, each.example) != (entry["model"], entry["example"]):
+                return None
+            if each.item not in ((), item):  # folders of before know of no items
                 return None
             return each.phase != phase, is_answer(each), each.nth
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["check_schema", "integer", "is_strict", "schema_problem", "without_limits"]
+__all__ = ["check_schema", "follow", "integer", "is_strict", "plainly_fits", "schema_problem", "without_limits"]
 
 
 def check_schema(schema: Any) -> None:
@@ -63,7 +63,7 @@ def _parts(schema: Any, root: Mapping[str, Any]) -> tuple[list[tuple[str, Any]],
         _is(None, kind)
     same = [(f"{key}[{n}]", part) for key in ("anyOf", "oneOf", "allOf") for n, part in enumerate(schema.get(key, ()))]
     if "$ref" in schema:
-        same.append(("$ref", _follow(schema["$ref"], root)))
+        same.append(("$ref", follow(schema["$ref"], root)))
     below = [(f"properties.{name}", part) for name, part in schema.get("properties", {}).items()]
     below += [(f"prefixItems[{number}]", part) for number, part in enumerate(schema.get("prefixItems", ()))]
     below += [(key, schema[key]) for key in ("items", "additionalProperties") if key in schema]
@@ -82,10 +82,10 @@ def schema_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
         >>> schema_problem({"score": "high"}, {"type": "object", "properties": {"score": {"type": "integer"}}})
         '$.score: expected integer, got the string "high"'
     """
-    return None if _plainly_fits(value, schema) else next(_problems(value, schema, "$", schema), None)
+    return None if plainly_fits(value, schema) else next(_problems(value, schema, "$", schema), None)
 
 
-def _plainly_fits(value: Any, schema: Any) -> bool:
+def plainly_fits(value: Any, schema: Any) -> bool:
     """Whether it is text, or an object of such things, where nothing else is said about them.
 
     Most answers are, and this takes a sixth of the time of `_problems`, which has the say about all others.
@@ -100,7 +100,7 @@ def _plainly_fits(value: Any, schema: Any) -> bool:
         if type(below) is str:
             if wanted != _TEXT:
                 return False
-        elif not _plainly_fits(below, wanted):
+        elif not plainly_fits(below, wanted):
             return False
     for key in schema["required"]:  # noqa: SIM110  all() would cost a frame
         if key not in value:
@@ -187,7 +187,7 @@ def _problems(value: Any, schema: Any, where: str, root: Mapping[str, Any]) -> I
             yield f"{where}: nothing is allowed here"
         return
     if "$ref" in schema:
-        yield from _problems(value, _follow(schema["$ref"], root), where, root)
+        yield from _problems(value, follow(schema["$ref"], root), where, root)
     kinds = schema.get("type")
     if kinds is not None and not (
         _is(value, kinds) if isinstance(kinds, str) else any(_is(value, kind) for kind in _as_list(kinds))
@@ -300,7 +300,16 @@ def _limits(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where}: expected {words} {schema[key]}, got {_describe(value)}"
 
 
-def _follow(reference: str, root: Mapping[str, Any]) -> Any:
+def follow(reference: str, root: Mapping[str, Any]) -> Any:
+    """What a reference of a schema means.
+
+    Args:
+        reference: as it stands under ``$ref``.
+        root: the whole schema.
+
+    Raises:
+        ValueError: it leads out of the schema, or nowhere.
+    """
     found: Any = root
     if reference != "#" and not reference.startswith("#/"):
         raise ValueError(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from textgrad_engine.errors import (
     APIError,
@@ -17,8 +19,9 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm.usage import mark
 
-__all__ = ["error_of", "retry_after"]
+__all__ = ["error_of", "reported", "retry_after"]
 
 _TOO_LONG = (
     "send less, or use a model with a longer context; what a critic or an optimizer is shown is fitted to the size of "
@@ -34,6 +37,8 @@ _OVERFLOW = (
     "maximum number of tokens allowed",  # Gemini's
     "prompt is too long",
 )
+
+_INSIDE = "the endpoint, in a body of status 200,"
 
 _KEY_REFUSED = (  # by servers that answer 400 where others answer 401
     "invalid_api_key",
@@ -77,6 +82,34 @@ def error_of(status: int, text: str, headers: Mapping[str, str], model: str, whe
     else:
         kind, repair = BadRequest, ""
     return kind(f"{about}; {repair}" if repair else about, status=status, retry_after=wait)
+
+
+def reported(error: Any, model: str) -> APIError | None:
+    """The error that a body or an event tells of, though the status of its response was success.
+
+    Proxies that have begun to answer when the model behind them fails say so by a status in the body (OpenRouter's
+    "Errors and Debugging"). It may have been charged.
+
+    Args:
+        error: what stands under ``error``.
+        model: the name that was sent.
+
+    Returns:
+        None where it names no status that tells what to do. 401 and 403 do not: they are of the model behind, or of
+        this one request, for our own key was taken.
+
+    Example:
+        >>> reported({"code": 429, "message": "slow down"}, "m")
+        RateLimited("the endpoint, in a body of status 200, refused a request to 'm' with status 429: slow down")
+        >>> reported({"message": "upstream"}, "m")
+    """
+    given = error if isinstance(error, dict) else {}
+    for key in ("code", "status"):
+        named = str(given.get(key))
+        if re.fullmatch("[45][0-9][0-9]", named) and named not in ("401", "403"):
+            found = error_of(int(named), json.dumps({"error": given}), {}, model, _INSIDE)
+            return mark(found, sent=True)
+    return None
 
 
 def _said(text: str) -> tuple[str, str]:

@@ -9,7 +9,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from textgrad_engine.errors import ConnectionFailed, MalformedResponse
+from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.statuses import reported
 
 __all__ = ["Teller", "body_of", "broken_off", "events_of", "listeners", "on_token", "void"]
 
@@ -113,6 +115,7 @@ async def body_of(parts: AsyncIterator[bytes], tell: Callable[[str], None], mode
     Raises:
         ConnectionFailed: the stream ended before the answer did.
         MalformedResponse: an event is no chunk of a completion, or says that the endpoint failed.
+        APIError: an event says so, and names a status of failure.
     """
     gathered = _Gathered()
     async for event in events_of(parts, model):
@@ -120,7 +123,7 @@ async def body_of(parts: AsyncIterator[bytes], tell: Callable[[str], None], mode
             gathered.done = True
             continue
         if event.get("error"):
-            raise MalformedResponse(
+            raise reported(event["error"], model) or MalformedResponse(
                 f"{model!r} broke its answer off with an event that is no chunk: {json.dumps(event)[:300]}"
             )
         for piece in gathered.add(event, model):
@@ -165,7 +168,7 @@ class _Gathered:
         self.reason: str | None = None
         self.done = False
         self._refusal: list[str] = []
-        self._calls: dict[int, dict[str, Any]] = {}
+        self._calls: list[tuple[int, dict[str, Any]]] = []  # in the order in which they began
         self._rest: dict[str, Any] = {}
 
     def add(self, event: dict[str, Any], model: str) -> Iterator[str]:
@@ -177,32 +180,47 @@ class _Gathered:
             if choice.get("index", 0) != 0:
                 continue
             self.reason = choice.get("finish_reason") or self.reason
-            for key, parts in (("content", self.text), ("refusal", self._refusal)):
-                piece = (delta or {}).get(key)
-                if isinstance(piece, str) and piece:
-                    parts.append(piece)
-                    if key == "content":
-                        yield piece
-            for call in (delta or {}).get("tool_calls") or ():
+            if not delta:
+                continue
+            self._refusal.append(refusal_in(delta))
+            if piece := text_in(delta.get("content")):
+                self.text.append(piece)
+                yield piece
+            for call in delta.get("tool_calls") or ():
                 self._add_call(call, model)
 
     def _add_call(self, call: Any, model: str) -> None:
         if not isinstance(call, dict):
             raise MalformedResponse(f"{model!r} sent a tool call that is no object: {str(call)[:200]!r}")
-        known = self._calls.setdefault(call.get("index") or 0, {"type": "function"})
+        function = call.get("function") if isinstance(call.get("function"), dict) else None
+        known = self._call_of(call, function or {})
         known |= {key: value for key, value in call.items() if key in ("id", "type") and value}
-        function = call.get("function")
-        if isinstance(function, dict):
+        if function is not None:
             so_far = known.setdefault("function", {"name": "", "arguments": ""})
             so_far["name"] = function.get("name") or so_far["name"]
             so_far["arguments"] += function.get("arguments") or ""
 
+    def _call_of(self, piece: dict[str, Any], function: dict[str, Any]) -> dict[str, Any]:
+        """The call that a piece goes on with: the last one of its number, unless it begins another one.
+
+        Some endpoints give all calls the number 0, or none (Gemini's, smolagents#1569), so a piece with a name and
+        another id begins one; a name is asked for, as others make up an id for each piece.
+        """
+        number = piece.get("index")
+        of_it = [call for index, call in self._calls if number is None or index == number]
+        if of_it and not (function.get("name") and piece.get("id") and of_it[-1].get("id", piece["id"]) != piece["id"]):
+            return of_it[-1]
+        made = {"type": "function"}
+        last = self._calls[-1][0] if self._calls else 0
+        self._calls.append((last if number is None else number, made))
+        return made
+
     def body(self) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self.text)}
-        if self._refusal:
-            message["refusal"] = "".join(self._refusal)
+        if refusal := "".join(self._refusal):
+            message["refusal"] = refusal
         if self._calls:
-            message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+            message["tool_calls"] = [call for _, call in sorted(self._calls, key=lambda numbered: numbered[0])]
         choice = {"index": 0, "message": message, "finish_reason": self.reason}
         return json.dumps({**self._rest, "choices": [choice]}).encode()
 

@@ -24,6 +24,7 @@ __all__ = [
     "CallRecord",
     "Meter",
     "Metered",
+    "call_item",
     "call_key",
     "call_key_scope",
     "is_estimated",
@@ -38,6 +39,10 @@ __all__ = [
 
 call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 """What the calls dispatched from here belong to, e.g. the example; it ends up in `CallRecord.key`."""
+
+call_item: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_item", default=())
+"""The number of the item of each `func.pmap` around the code that dispatches a call; cassettes and resumed runs know by
+it which of equal requests, made in several threads at once, is which."""
 
 _PICO = 10**12
 
@@ -62,6 +67,7 @@ class CallRecord:
         attempts: how many requests were sent for it; 0 when it came from the cache, None when that is not known.
         cached: whether the answer came from the cache, or with an equal request that was under way.
         keys: what the model holds as secrets; whoever writes the call down takes them out of it.
+        item: the value of `call_item` where it was dispatched.
     """
 
     purpose: Purpose
@@ -75,6 +81,7 @@ class CallRecord:
     attempts: int | None = None
     cached: bool = False
     keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
+    item: tuple[int, ...] = ()
 
 
 @contextlib.contextmanager
@@ -255,6 +262,7 @@ class Metered(Wrapper):
                     getattr(failure, "attempts", None) if completion is None else completion.attempts,
                     completion is not None and completion.cached,
                     self._keys,
+                    call_item.get(),
                 )
                 for tell in observers:
                     tell(record)
@@ -267,7 +275,7 @@ def is_estimated(completion: Completion) -> bool:
 
 
 def mark(error: E, *, usage: Usage | None = None, sent: bool | None = None, estimated: bool = False) -> E:
-    """Note on an error what the failed call used, and whether that is an estimate; or that it was never sent.
+    """Note on an error what the failed call used, and whether that is an estimate; or whether it was sent at all.
 
     A call that is cancelled may have paid for attempts too, so `asyncio.CancelledError` is marked like any other.
     """
@@ -303,9 +311,9 @@ def plus(one: Usage | None, other: Usage | None) -> Usage | None:
 
 
 def was_sent(error: BaseException) -> bool:
-    """Whether a failed call may have been charged: False only when the error proves that it was not."""
-    if isinstance(error, ModelError) and error.sent is False:
-        return False
+    """Whether a failed call may have been charged: False only when the error says or proves that it was not."""
+    if isinstance(error, ModelError) and error.sent is not None:
+        return error.sent
     return not (isinstance(error, APIError) and error.status is not None and 400 <= error.status < 500)
 
 

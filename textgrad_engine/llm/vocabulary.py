@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, is_loopback
 
 __all__ = ["DEADLINE", "NO_FETCH", "encoding_of", "settled", "vocabulary_of"]
@@ -130,7 +131,8 @@ def vocabulary_of(model: str) -> str | None:
         >>> vocabulary_of("openai/gpt-5-mini"), vocabulary_of("llama3.2")
         ('o200k_base', None)
     """
-    import tiktoken.model  # heavy (40 ms with its package); only where tokens are counted for a model
+    with loading():
+        import tiktoken.model  # heavy (40 ms with its package); only where tokens are counted for a model
 
     try:
         name = tiktoken.model.encoding_name_for_model(model.rpartition("/")[2])
@@ -234,9 +236,10 @@ def _may_fetch() -> bool:
 
 
 def _loaded(name: str) -> Any:
-    import tiktoken  # heavy; its file is there and whole, so that it will not download one
+    with loading():
+        import tiktoken  # heavy; its file is there and whole, so that it will not download one
 
-    return tiktoken.get_encoding(name)
+        return tiktoken.get_encoding(name)
 
 
 def _whole(name: str) -> bool:

@@ -8,9 +8,11 @@ from typing import Any
 
 from textgrad_engine.errors import MalformedResponse, RequestRefused
 from textgrad_engine.llm.check import surrogate_in
+from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.inwords import words_for
 from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
+from textgrad_engine.llm.statuses import reported
 from textgrad_engine.llm.tokens import count, count_request
 from textgrad_engine.llm.usage import mark
 
@@ -155,13 +157,16 @@ def completion_of(
 
     Raises:
         MalformedResponse: the body is no chat completion; the message says in which way, and quotes its beginning.
+        APIError: it is an error that names a status of failure; one of the subclasses that say in which way.
     """
     parsed = parsed_body(body, model)
     if parsed.get("error"):
-        raise malformed(model, "the body is an error, though its status says success", body)
+        raise reported(parsed["error"], model) or malformed(
+            model, "the body is an error, though its status says success", body
+        )
     choice, message, text = _choice(parsed, body, model)
     reason = _REASONS[choice["finish_reason"]]
-    if message.get("refusal") and not text:
+    if not text and refusal_in(message):
         reason = "content_filter"
     usage, estimated = usage_in(parsed.get("usage"), request, text, counted_as)
     raw = {key: value for key, value in parsed.items() if key not in ("choices", "usage", "model", "object")}
@@ -199,6 +204,8 @@ def _choice(parsed: dict[str, Any], body: bytes, model: str) -> tuple[dict[str, 
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise malformed(model, "the body has no choices", body)
     choice = choices[0]
+    if (failed := reported(choice.get("error"), model)) is not None:
+        raise failed
     message = choice.get("message")
     if not isinstance(message, dict):
         raise malformed(model, "the first choice has no message", body)
@@ -208,21 +215,10 @@ def _choice(parsed: dict[str, Any], body: bytes, model: str) -> tuple[dict[str, 
     reason = choice.get("finish_reason")
     if not isinstance(reason, str) or reason not in _REASONS:
         raise malformed(model, f"finish_reason is {reason!r}, so the answer is not finished", body)
-    text = _text(message.get("content"))
+    text = text_in(message.get("content"))
     if text is None:
         raise malformed(model, "the content of the message is no text", body)
     return choice, message, text
-
-
-def _text(content: Any) -> str | None:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
-        texts = [part.get("text") or "" for part in content if part.get("type", "text") == "text"]
-        return "".join(texts) if all(isinstance(text, str) for text in texts) else None
-    return None
 
 
 def usage_in(found: Any, request: Request, text: str, counted_as: str | None) -> tuple[Usage, bool]:

@@ -5,6 +5,7 @@ from textgrad_engine.nn.containers import ModuleDict, ModuleList, Sequential
 from textgrad_engine.nn.loss import ExactMatch, Judge, Metric, TextLoss
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
+from textgrad_engine.nn.parameters import ParameterDict, ParameterList
 
 __all__ = [
     "ChatCompletion",
@@ -15,6 +16,8 @@ __all__ = [
     "ModuleDict",
     "ModuleList",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "Sequential",
     "TextLoss",
 ]

@@ -7,6 +7,7 @@ from typing import Any, Self, overload
 
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.names import check_name
+from textgrad_engine.nn.parameter import Parameter
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
@@ -14,13 +15,14 @@ __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 class _Container(Module):
     """Modules under names of their own, whose parameters belong to the module that holds it."""
 
-    def _hold(self, name: str, module: Module) -> None:
+    def _hold(self, name: str, module: Any) -> None:
         """Keep a part under a name; an attribute of that name stays what it is."""
         check_name(self, name, "part")
         if not isinstance(module, Module):
+            of_parameters = "Parameters stand in an nn.ParameterList or nn.ParameterDict."
+            repair = of_parameters if isinstance(module, Parameter) else "Make it an nn.Module whose forward does it."
             raise TypeError(
-                f"{type(self).__name__} takes modules, and {name!r} is {type(module).__name__} {module!r:.40}. "
-                "Make it an nn.Module whose forward does it."
+                f"{type(self).__name__} takes modules, and {name!r} is {type(module).__name__} {module!r:.40}. {repair}"
             )
         self._modules[name] = module
 

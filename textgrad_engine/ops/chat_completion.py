@@ -14,9 +14,9 @@ from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
-from textgrad_engine.errors import AutogradError
+from textgrad_engine.errors import AutogradError, NoModelError, UnknownModelError
 from textgrad_engine.llm.cachekey import repeat
-from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.model import Model, defaults_of
 from textgrad_engine.llm.request import GenerateConfig, Purpose, Request, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key
@@ -70,18 +70,18 @@ class ChatCompletion(Function):
 
     @classmethod
     def is_random(cls, *args: Any) -> bool:
-        """Whether the settings ask for sampling."""
+        """Whether the settings ask for sampling, or the model does where they say nothing."""
         settings: ChatSettings = args[0]
-        return bool(settings.config.temperature)
+        return bool(_in_effect(settings).temperature)
 
     @classmethod
     def resample(cls, args: tuple[Any, ...], number: int) -> tuple[Any, ...]:
         """Another seed, where one is set; else another sample of equal requests, for the cache."""
         settings: ChatSettings = args[0]
-        of, config = settings.of or settings, settings.config
-        if config.seed is None:
+        of, seed = settings.of or settings, _in_effect(settings).seed
+        if seed is None:
             return (replace(settings, sample=settings.sample + number, of=of), *args[1:])
-        config = config.model_copy(update={"seed": config.seed + number})
+        config = settings.config.model_copy(update={"seed": seed + number})
         return (replace(settings, config=config, of=of), *args[1:])
 
     @staticmethod
@@ -303,7 +303,7 @@ async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
     example = EXAMPLE.get()
     token = None if example == call_key.get() else call_key.set(example)
     try:
-        if settings.config.temperature:
+        if settings.sample or SHARED.get() is not None:
             return await _sampled(settings, model, request)
         completion = await model.complete(request)
     finally:
@@ -312,8 +312,17 @@ async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
     return completion.text or completion.calls_as_text()
 
 
+def _in_effect(settings: ChatSettings) -> GenerateConfig:
+    """The settings of a call, with what the model that is asked fills in; it may be named later."""
+    try:
+        model = model_for(settings.purpose, settings.model)
+    except (NoModelError, UnknownModelError):
+        return settings.config
+    return settings.config.over(defaults_of(model))
+
+
 async def _sampled(settings: ChatSettings, model: Model, request: Request) -> str:
-    """An answer that may be another one each time."""
+    """An answer of which each example takes one of its own, or all the same one."""
 
     async def ask() -> str:
         with repeat(settings.sample) if settings.sample else contextlib.nullcontext():

@@ -41,7 +41,7 @@ FORMAT = 1
 """The version of what a run folder holds; a reader refuses versions that it does not know."""
 
 
-_WHERE_AND_WHEN = frozenset({"phase", "phase_name", "step", "time", "latency", "counted_again"})
+_WHERE_AND_WHEN = frozenset({"phase", "phase_name", "step", "item", "time", "latency", "counted_again"})
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
         "model": record.model,
         "request": asked,
     }
+    if record.item:
+        entry["item"] = list(record.item)
     if (answer := record.completion) is not None:
         entry |= {
             "text": answer.text,
@@ -200,6 +202,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
             int(entry["phase"]),
             source,
             bool(entry.get("counted_again", False)),
+            tuple(entry.get("item", ())),
         )
     except (KeyError, TypeError, ValueError) as error:  # a ValidationError is a ValueError
         raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None

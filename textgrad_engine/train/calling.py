@@ -12,7 +12,7 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
-from textgrad_engine.func.pmap import pmap
+from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.train.prediction import as_prediction, said_in
 
@@ -417,6 +417,6 @@ def run_together(function: Callable[[T], R], items: Sequence[T], concurrency: in
         waited = dispatch.times_waited()
         results.append(function(item))
         if dispatch.times_waited() > waited and len(items) > position + 1:
-            results.extend(pmap(function, concurrency)(items[position + 1 :]))
+            results.extend(in_threads(function, items[position + 1 :], concurrency, numbered=False))
             break
     return results

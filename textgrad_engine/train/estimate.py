@@ -34,11 +34,11 @@ from textgrad_engine.train.estimated import (
     SHRINK,
     WRONG_SHARE,
     Estimate,
-    Placeholder,
     Range,
     add_controls,
     dollars_of,
     mean_tokens,
+    placeholder,
     scaled,
 )
 from textgrad_engine.train.proving import MOST_EDITS
@@ -238,9 +238,9 @@ def _rehearsal(
     """Usage by purpose of one step on a few examples, with nobody asked."""
     held = optimizer.state_dict()
     rehearsal = Trainer(1, batch_size=sample, max_steps=1, target=trainer.target, concurrency=trainer.concurrency)
-    placeholder = Placeholder(lowest_score)
+    nobody = placeholder(lowest_score)
     try:
-        with use_models(placeholder, placeholder, placeholder, placeholder), meter() as used:
+        with use_models(nobody, nobody, nobody, nobody), meter() as used:
             rehearsal.fit(program, loss, optimizer, list(examples_of(train))[:sample], list(examples_of(val))[:SAMPLE])
     finally:
         optimizer.load_state_dict(held)

@@ -27,11 +27,11 @@ from textgrad_engine.train.estimated import (
     SHRINK,
     WRONG_SHARE,
     Estimate,
-    Placeholder,
     Range,
     add_controls,
     dollars_of,
     mean_tokens,
+    placeholder,
 )
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.trainer import Trainer
@@ -173,7 +173,7 @@ def _rehearsal(
     held = optimizer.state_dict()
     variables = optimizer.variables()
     before = [variable.data for variable in variables]
-    placeholder = Placeholder(lowest_score)
+    nobody = placeholder(lowest_score)
 
     def objective() -> Objective:
         # A new one each time: what was scored once is not asked for again.
@@ -182,7 +182,7 @@ def _rehearsal(
 
     found: dict[str, Usage] = {}
     try:
-        with use_models(placeholder, placeholder, placeholder, placeholder):
+        with use_models(nobody, nobody, nobody, nobody):
             with meter() as used, ops.feedback_batch_size(1):
                 objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose

@@ -13,7 +13,9 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.prices import price_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.usage import Metered
 from textgrad_engine.ops.reduce import MERGE_SCHEMA
+from textgrad_engine.train.least import least
 
 __all__ = [
     "ANSWER_TOKENS",
@@ -25,6 +27,7 @@ __all__ = [
     "add_controls",
     "dollars_of",
     "mean_tokens",
+    "placeholder",
     "scaled",
 ]
 
@@ -110,19 +113,18 @@ class Placeholder:
             count = len(_FEEDBACK.findall(request.messages[-1].text))
             text = json.dumps({"items": [{"text": "?", "numbers": list(range(1, count + 1))}]})
         else:
-            text = "?" if wanted is None else json.dumps(self._least(wanted.json_schema, filler))
+            text = "?" if wanted is None else json.dumps(least(wanted.json_schema, filler, self._score))
         used = Usage(calls=1, input_tokens=tokens.count_request(request), output_tokens=1)
         return Completion(text=text, usage=used, model=self.name)
 
-    def _least(self, schema: Mapping[str, Any], filler: str) -> Any:
-        kind = schema.get("type")
-        if "enum" in schema:
-            return schema["enum"][0]
-        if kind == "object":
-            return {name: self._least(part, filler) for name, part in schema.get("properties", {}).items()}
-        if kind in ("number", "integer"):
-            return self._score
-        return {"array": [], "boolean": False}.get(str(kind), filler)
+
+def placeholder(score: float) -> Model:
+    """A `Placeholder` that nobody checks: no schema tells what a pattern wants, or a rule of a pydantic model.
+
+    Args:
+        score: what it gives as a score.
+    """
+    return Metered(Placeholder(score))
 
 
 def add_controls(

@@ -1,0 +1,127 @@
+"""Modules that hold parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Self
+
+from textgrad_engine.nn.module import Module, check_name
+from textgrad_engine.nn.parameter import Parameter
+
+__all__ = ["ParameterDict", "ParameterList"]
+
+
+class _Parameters(Module):
+    """Parameters under names of their own, that belong to the module that holds it."""
+
+    def _hold(self, name: str, parameter: Parameter) -> None:
+        """Keep a parameter under a name; an attribute of that name stays what it is."""
+        check_name(self, name, "parameter")
+        if not isinstance(parameter, Parameter):
+            raise TypeError(
+                f"{type(self).__name__} takes parameters, and {name!r} is {type(parameter).__name__} "
+                f"{parameter!r:.40}. Give nn.Parameter(text, role=...)."
+            )
+        self._parameters[name] = parameter
+
+    def _held(self, name: str) -> Parameter:
+        """What stands under a name, or what `func.functional_call` has put in its place."""
+        found: Parameter = Module.__getattr__(self, name)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+
+class ParameterList(_Parameters):
+    """A list of parameters that belong to the module that holds it; in a plain list nobody would find them.
+
+    Args:
+        parameters: the parameters, which are named "0", "1", …
+
+    Raises:
+        TypeError: one is no parameter.
+
+    Example:
+        >>> class Shown(Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.examples = ParameterList([Parameter("2 + 2 = 4", role="an example")])
+        >>> [name for name, _ in Shown().named_parameters()]
+        ['examples.0']
+    """
+
+    def __init__(self, parameters: Iterable[Parameter] = ()) -> None:
+        super().__init__()
+        self.extend(parameters)
+
+    def append(self, parameter: Parameter) -> Self:
+        """Put a parameter at the end."""
+        self._hold(str(len(self)), parameter)
+        return self
+
+    def extend(self, parameters: Iterable[Parameter]) -> Self:
+        """Put several parameters at the end."""
+        for parameter in parameters:
+            self.append(parameter)
+        return self
+
+    def __getitem__(self, index: int) -> Parameter:
+        return self._held(list(self._parameters)[index])
+
+    def __setitem__(self, index: int, parameter: Parameter) -> None:
+        self._hold(list(self._parameters)[index], parameter)
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return map(self._held, list(self._parameters))
+
+
+class ParameterDict(_Parameters):
+    """Parameters by name, that belong to the module that holds it.
+
+    Args:
+        parameters: the parameters by name.
+
+    Raises:
+        KeyError: a name is empty, has a dot in it, or is no text.
+        TypeError: one is no parameter.
+
+    Example:
+        >>> queues = ParameterDict({"billing": Parameter("About money.", role="what the queue is for")})
+        >>> queues["billing"].data
+        'About money.'
+    """
+
+    def __init__(self, parameters: Mapping[str, Parameter] | None = None) -> None:
+        super().__init__()
+        for name, parameter in (parameters or {}).items():
+            self[name] = parameter
+
+    def __setitem__(self, name: str, parameter: Parameter) -> None:
+        self._hold(name, parameter)
+
+    def __getitem__(self, name: str) -> Parameter:
+        if name not in self._parameters:
+            raise KeyError(name)
+        return self._held(name)
+
+    def __delitem__(self, name: str) -> None:
+        del self._parameters[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parameters
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._parameters.keys()
+
+    def values(self) -> list[Parameter]:
+        """The parameters."""
+        return list(map(self._held, self._parameters))
+
+    def items(self) -> list[tuple[str, Parameter]]:
+        """Each name with its parameter."""
+        return [(name, self._held(name)) for name in self._parameters]
