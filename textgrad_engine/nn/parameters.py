@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
-from textgrad_engine.nn.module import Module, check_name
+from textgrad_engine.nn.module import Module
+from textgrad_engine.nn.names import check_name
 from textgrad_engine.nn.parameter import Parameter
 
 __all__ = ["ParameterDict", "ParameterList"]
