@@ -48,7 +48,7 @@ class SearchRun(Run):
             self.best_val = self.objective.known(self.objective.texts_of(self.best)) or self.best_val
 
     def complete(self) -> None:
-        """Score the best texts on the whole validation set; the seed texts are the best where these do not beat them."""
+        """Score the best texts on the whole validation set; the seed texts come back where these do not beat them."""
         self.best_val = self.evaluated(self.objective.texts_of(self.best), len(self.steps))
         if self.best != self.seed and not self.seed_is_beaten():
             self.best, self.best_val = dict(self.seed), self.seed_val

@@ -96,7 +96,8 @@ def shrink(
         val: the examples to race on; not the test set, as they choose.
         target: the field that holds an example's target.
         parameters: what is shrunk; None for all parameters of the program that require grad.
-        contracts: what each text must keep.
+        contracts: what each text must keep. What a text does not keep as it is given, as it lacks a phrase that only
+            another one is to have, is not asked of it, since leaving out lines could not repair it.
         guards: what must not break.
         clusters: the field that says which examples belong together; intervals and the verdict then do not take them
             for independent. Races do.
@@ -137,7 +138,7 @@ def shrink(
         guards=guards,
         clusters=clusters,
     )
-    start = texts_now(objective.parameters)
+    start, kept = texts_now(objective.parameters), tuple(contracts)
     objective.adopt(start)
     with meter() as used:
         before = objective.evaluation(start, on_score)
@@ -150,7 +151,7 @@ def shrink(
                 leave_out,
                 now[number],
                 functools.partial(races.is_not_worse, put),
-                contracts=tuple(contracts),
+                contracts=[each for each in kept if each.problem(now[number], now[number]) is None],
                 lanes=lanes,
                 max_tries=max_tries,
             )
