@@ -13,6 +13,7 @@ What is not:
   reports that scores on the training set flatter. The best is the best of those that guards do not refuse. The test set
   stays sealed, and the final choice is the Trainer's.
 - Where tokens or seconds have a price, the scores that are shown and ranked by are those that are left when it is paid.
+- Scores of any scale are shown as the paper shows accuracies, from 0 to 100, where the loss names its scale.
 """
 
 from __future__ import annotations
@@ -205,7 +206,8 @@ class OPRO(PopulationSearcher):
             demos = tuple(demo for demo in objective.demos(positions) if demo is not None)
             brief = self._desk.brief(candidate, parameter, step=number, others=self._tried(parameter), demos=demos)
             shown = [text for demo in demos for _, text in demo.inputs]
-            jobs.append(Job(ByScores(self._desk.room(parameter, shown)), brief, sample))
+            proposer = ByScores(self._desk.room(parameter, shown), self.population.limits)
+            jobs.append(Job(proposer, brief, sample))
             stays = Candidate(candidate.texts, candidate.origins, (best,))
             drafts.append(Draft(number, "proposal", stays, examples=positions))
         answers = self._desk.ask(jobs)
