@@ -474,9 +474,10 @@ class Run:
         self.optimizer.amend(found.changes, changed, {why: changes for why, changes in gone.items() if changes})
 
     def take_back(self, held: dict[str, Any]) -> None:
-        """Go back to the best texts, and to what the optimizer knew before its step."""
+        """Go back to the best texts, and to what the optimizer knew before its step; settings stay as they were made."""
         self.load(self.best)
-        self.optimizer.load_state_dict({**held, "steps": self.optimizer.steps})
+        settings = {name: self.optimizer.state_dict()[name] for name in ("steps", "param_groups")}
+        self.optimizer.load_state_dict({**held, **settings})
 
     def changes(self) -> tuple[ParameterChange, ...]:
         """What the last step did, by parameter name."""
