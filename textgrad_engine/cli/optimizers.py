@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Discriminator, Field, Tag
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.cli.parts import Schedule, Transforms, transforms_of
 from textgrad_engine.cli.settings import Contracts, Section
 from textgrad_engine.optim import (
     OPRO,
@@ -21,7 +22,7 @@ from textgrad_engine.optim import (
     RandomEdits,
     RandomSearch,
 )
-from textgrad_engine.optim.proposers import Patch, Proposer, Rewrite, Unaided
+from textgrad_engine.optim.proposers import Demonstrations, Patch, Proposer, Rewrite, Unaided
 
 __all__ = ["NAMES", "AnyOptimizer", "BaseSettings", "TGDSettings", "settings_for"]
 
@@ -35,6 +36,8 @@ class BaseSettings(Section):
     of: ClassVar[type[Optimizer]]
     takes: ClassVar[tuple[str, ...]] = ("max_tokens",)
     """Those of its settings that a search without feedback has, too."""
+    has_mode: ClassVar[bool] = False
+    """Whether the optimizer itself has a mode; for others it stands for a proposer."""
 
     max_tokens: Count | None = None
     constraints: list[str] | None = None
@@ -52,10 +55,20 @@ class BaseSettings(Section):
             constraints: what new texts must keep to, those of the file included.
             seed: of the run.
         """
-        settings: dict[str, Any] = {"constraints": tuple(constraints), "seed": seed, **self.given()}
-        if (mode := settings.pop("mode", None)) is not None:
+        return self.of(params, **{"constraints": tuple(constraints), "seed": seed, **self.arguments(seed)})
+
+    def arguments(self, seed: int) -> dict[str, Any]:
+        """The settings that the file names, as the optimizer takes them.
+
+        Args:
+            seed: of the run.
+        """
+        settings = self.given()
+        if not self.has_mode and (mode := settings.pop("mode", None)) is not None:
             settings["proposer"] = _proposer(mode, seed, self.of)
-        return self.of(params, **settings)
+        if (named := settings.pop("transforms", None)) is not None:
+            settings["transforms"] = transforms_of(named)
+        return settings
 
     def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
         """What stands in its place when it gets no feedback: rewrites that know nothing of it, kept by races."""
@@ -67,19 +80,33 @@ class TGDSettings(BaseSettings):
     """Textual gradient descent."""
 
     of = TGD
+    has_mode = True
     name: Literal["TGD"] = "TGD"
     max_edits: Count | None = None
     mode: Literal["patch", "rewrite"] | None = None
     momentum: Some | None = None
     max_feedback_tokens: Count | None = None
+    candidates: Count | None = None
+    examples: list[str] | None = None
+    transforms: Transforms | None = None
+    schedule: Schedule | None = None
 
     def make(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
         """The optimizer; nothing in it is drawn."""
-        return TGD(params, constraints=tuple(constraints), **self.given())
+        made = TGD(params, constraints=tuple(constraints), **self.arguments(seed))
+        if self.schedule is not None:
+            self.schedule.on(made, made.param_groups[0]["max_edits"])
+        return made
 
     def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
         """The same optimizer, which is told nothing."""
-        return TGD(params, constraints=tuple(constraints), **self.given(), use_feedback=False)
+        return TGD(params, constraints=tuple(constraints), **self.arguments(seed), use_feedback=False)
+
+    def arguments(self, seed: int) -> dict[str, Any]:
+        """The settings as `TGD` takes them; the schedule is set on what they make."""
+        settings = super().arguments(seed)
+        settings.pop("schedule", None)
+        return settings
 
 
 class PatchSearchSettings(BaseSettings):
@@ -98,6 +125,7 @@ class PatchSearchSettings(BaseSettings):
     allowance: Count | None = None
     most_tries: Count | None = None
     ablate_every: Count | None = None
+    transforms: Transforms | None = None
 
 
 class ParetoSearchSettings(BaseSettings):
@@ -113,6 +141,7 @@ class ParetoSearchSettings(BaseSettings):
     max_edits: Count | None = None
     max_feedback_tokens: Count | None = None
     feedback_batch_size: Count | None = None
+    transforms: Transforms | None = None
 
 
 class BeamSearchSettings(BaseSettings):
@@ -134,6 +163,7 @@ class BeamSearchSettings(BaseSettings):
     evaluations: Count | None = None
     max_edits: Count | None = None
     max_feedback_tokens: Count | None = None
+    transforms: Transforms | None = None
 
 
 class OPROSettings(BaseSettings):
@@ -159,6 +189,14 @@ class BootstrapDemosSettings(BaseSettings):
     bootstrapped: Count | None = None
     labelled: Some | None = None
     least: float | None = None
+    select: Literal["label", "nearest"] | None = None
+    show: Count | None = None
+
+    def arguments(self, seed: int) -> dict[str, Any]:
+        """The settings as `BootstrapDemos` takes them; how examples are chosen is a proposer."""
+        settings = super().arguments(seed)
+        chosen = {name: settings.pop(key) for key, name in (("select", "select"), ("show", "k")) if key in settings}
+        return {**settings, "proposer": Demonstrations(**chosen)} if chosen else settings
 
 
 class RandomSearchSettings(BaseSettings):

@@ -183,14 +183,20 @@ _EXAMPLES = {
 
 
 def _tables(root: type[BaseModel], tag: str) -> Iterator[tuple[str, type[BaseModel]]]:
-    """The tables by name; of a table of several kinds the kind that is named, else all one after the other."""
+    """The tables by name; of a table of several kinds the kind that is named, else all one after the other.
+
+    Tables in tables come last.
+    """
     yield "", root
+    found: list[tuple[str, type[BaseModel]]] = []
     for name, field in root.model_fields.items():
         kinds = _kinds(field.annotation)
-        for kind in [kinds[tag]] if tag in kinds else kinds.values():
-            yield name, kind
-    yield "models.config", Sampling
-    yield "optimizer.contracts", Contracts
+        found += [(name, kind) for kind in ([kinds[tag]] if tag in kinds else kinds.values())]
+    yield from found
+    for name, kind in found:
+        for key, field in kind.model_fields.items():
+            for part in (field.annotation, *get_args(field.annotation)):  # of one that may be None the arguments
+                yield from ((f"{name}.{key}", inner) for inner in _kinds(part).values())
 
 
 def _kinds(annotation: Any) -> dict[str, type[BaseModel]]:
@@ -245,6 +251,11 @@ def explain(error: Any, root: type[BaseModel]) -> str:
         return f"{where} = {named!r}: should be one of {known}{suggest(named, re.findall(_QUOTED, known))}"
     if error["type"] == "model_type":
         return f"{where} is a table; write [{'.'.join(loc)}] and its keys on lines of their own, got {value!r}"
-    said = error["msg"].replace("Input should", "should").replace("valid integer", "whole number")
+    said = (
+        error["msg"]
+        .removeprefix("Value error, ")
+        .replace("Input should", "should")
+        .replace("valid integer", "whole number")
+    )
     near = suggest(value, re.findall(_QUOTED, said)) if isinstance(value, str) else ""
     return f"{where} = {value!r}: {said}{near}"

@@ -474,7 +474,7 @@ class Run:
         self.optimizer.amend(found.changes, changed, {why: changes for why, changes in gone.items() if changes})
 
     def take_back(self, held: dict[str, Any]) -> None:
-        """Go back to the best texts, and to what the optimizer knew before its step; settings stay as they were made."""
+        """Go back to the best texts, and to what the optimizer knew before its step; its settings stay."""
         self.load(self.best)
         settings = {name: self.optimizer.state_dict()[name] for name in ("steps", "param_groups")}
         self.optimizer.load_state_dict({**held, **settings})
