@@ -44,7 +44,7 @@ def test_every_setting_of_an_optimizer_has_a_key(name: str) -> None:
     settings = settings_for(name)
     assert settings is not None
     takes = set(inspect.signature(settings.of).parameters)
-    keys = set(settings.model_fields) - {"name", "contracts"}
+    keys = set(settings.model_fields) - {"name", "contracts", "prompts"}
     stand_for_a_proposer = {"mode", "select", "show"} - takes
     if keys & stand_for_a_proposer:
         keys = keys - stand_for_a_proposer | {"proposer"}

@@ -109,6 +109,14 @@ def test_a_text_that_never_kept_a_contract_is_shrunk_all_the_same() -> None:
     assert lacking.removed["system"]
 
 
+def test_each_text_keeps_its_own_contracts() -> None:
+    """By its name; a name that is none is refused."""
+    own = {"system": [Requires(["kind"])]}
+    assert short(contracts=own)[1].after == short(contracts=own["system"])[1].after
+    with pytest.raises(ValueError, match="contracts names 'user', and what is shrunk is system"):
+        short(contracts={"user": []})
+
+
 def test_nothing_that_is_needed_can_be_spared() -> None:
     """A prompt whose every line counts stays as it is, and the front says what less of it would cost."""
     _, result = short("Shout odd words.\nWhisper w40.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -72,7 +72,7 @@ def shrink(
     *,
     target: str = "target",
     parameters: Sequence[Variable] | None = None,
-    contracts: Iterable[Contract] = (),
+    contracts: Iterable[Contract] | Mapping[str, Iterable[Contract]] = (),
     guards: Guards | None = None,
     clusters: str | None = None,
     doubt: float = KEEP,
@@ -96,8 +96,9 @@ def shrink(
         val: the examples to race on; not the test set, as they choose.
         target: the field that holds an example's target.
         parameters: what is shrunk; None for all parameters of the program that require grad.
-        contracts: what each text must keep. What a text does not keep as it is given, as it lacks a phrase that only
-            another one is to have, is not asked of it, since leaving out lines could not repair it.
+        contracts: what each text must keep; by dotted name where they must keep different things. What a text does not
+            keep as it is given, as it lacks a phrase that only another one is to have, is not asked of it, since
+            leaving out lines could not repair it.
         guards: what must not break.
         clusters: the field that says which examples belong together; intervals and the verdict then do not take them
             for independent. Races do.
@@ -138,7 +139,7 @@ def shrink(
         guards=guards,
         clusters=clusters,
     )
-    start, kept = texts_now(objective.parameters), tuple(contracts)
+    start, kept = texts_now(objective.parameters), _contracts_of(objective.names, contracts)
     objective.adopt(start)
     with meter() as used:
         before = objective.evaluation(start, on_score)
@@ -151,7 +152,7 @@ def shrink(
                 leave_out,
                 now[number],
                 functools.partial(races.is_not_worse, put),
-                contracts=[each for each in kept if each.problem(now[number], now[number]) is None],
+                contracts=[each for each in kept[name] if each.problem(now[number], now[number]) is None],
                 lanes=lanes,
                 max_tries=max_tries,
             )
@@ -198,6 +199,21 @@ async def ashrink(*args: Any, **kwargs: Any) -> ShrinkResult:
             return shrink(*args, **kwargs)
 
     return await interruptible(work)
+
+
+def _contracts_of(
+    names: Sequence[str], given: Iterable[Contract] | Mapping[str, Iterable[Contract]]
+) -> dict[str, tuple[Contract, ...]]:
+    """What each text must keep, by its name.
+
+    Raises:
+        ValueError: there is no text of a name.
+    """
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(names, tuple(given))
+    if unknown := [name for name in given if name not in names]:
+        raise ValueError(f"contracts names {unknown[0]!r}, and what is shrunk is {', '.join(names)}")
+    return {name: tuple(given.get(name, ())) for name in names}
 
 
 def _put(texts: Texts, number: int, text: str) -> Texts:
