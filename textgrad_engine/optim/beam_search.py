@@ -8,8 +8,11 @@ UCB.
 
 What is not:
 
-- A gradient is the feedback of our backward pass on such a group, traced through the graph; with several prompts in the
-  program, the one to edit is drawn by how much of it went there (`optim.search.credit`). The paper has one prompt.
+- A gradient is the feedback of our backward pass on such a group, traced through the graph, so that searches are
+  compared on the same feedback; with several prompts in the program, the one to edit is drawn by how much of it went
+  there (`optim.search.credit`). The paper has one prompt.
+- Successive rejects is what selects where nothing is said: it has no constant to set, and waits less often. In the
+  paper's comparison UCB did better, which is ``selection="ucb"``.
 - The bandit draws its examples from the validation set, where the paper draws from the training set: who wrote a text
   has not seen these. The test set stays sealed, and the final choice is the Trainer's.
 - All candidates are run on the same examples in the same order, so that they are compared in pairs, and what was bought

@@ -8,7 +8,9 @@ What is not:
 
 - Each proposal of a step is shown other tasks, where the paper draws them once a step and relies on a temperature of 1:
   so proposals differ also when a model is deterministic, or its answers come from a cache.
-- With several texts in the program, they take turns; each is shown with the best score that the program had with it.
+- With several texts in the program, they take turns, as scores do not tell which is at fault; each is shown with the
+  best score that the program had with it. The paper has one text.
+- There are 25 rounds where nothing is said, as scoring costs most of the calls; the paper has up to 200.
 - The parameters change only when the best of a step is better on the validation set, too; the paper has no such set and
   reports that scores on the training set flatter. The best is the best of those that guards do not refuse. The test set
   stays sealed, and the final choice is the Trainer's.
