@@ -126,6 +126,11 @@ class Optimizer:
         """
         return True
 
+    def most_asked_by_transforms(self) -> int:
+        """Requests to the optimizer's model that it takes at most to transform the feedback on one parameter."""
+        given = (group.get("transforms") for group in self.param_groups)
+        return max([0 if each is None else each.most_requests for each in given], default=0)
+
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for number, group in enumerate(self.param_groups):
