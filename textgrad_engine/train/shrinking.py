@@ -46,8 +46,9 @@ class ShrinkResult:
         after_val: the short ones on it. They were chosen there, so it flatters them.
         comparison: the short texts against the given ones there.
         tried: how many shorter texts were raced.
-        front: the given texts and all that were raced, those that no other beats by fewer tokens or a higher score
-            without losing in the other, longest first. Where a race ended early, the score is what it leads to expect.
+        front: the given texts and all that were raced and that guards did not refuse, those that no other beats by
+            fewer tokens or a higher score without losing in the other, longest first. Where a race ended early, the
+            score is what it leads to expect.
         ended: ``"finished"``, or what ended it before every line was tried: ``"tries"`` (`max_tries`) or ``"budget"``.
         usage: what it used.
     """
@@ -237,6 +238,7 @@ class _Races:
         known = {n: score for n, score in enumerate(before.scores) if score is not None}
         self.board = Board(start, (), known, limits=objective.scale)
         self.records: dict[Texts, RaceRecord] = {}
+        self.refused: set[Texts] = set()
         self.spent = False
         self._race()  # so that a number out of range is said before anything is run
 
@@ -251,7 +253,8 @@ class _Races:
             known: mean scores that are known better than from a race.
         """
         mean = self.before.mean
-        scores = {self.start: mean} | {texts: mean + race.difference for texts, race in self.records.items()} | known
+        raced = {texts: mean + race.difference for texts, race in self.records.items() if texts not in self.refused}
+        scores = {self.start: mean} | raced | known
         every = sorted(scores)
         points = [Point(str(n), tokens_of(texts), scores[texts]) for n, texts in enumerate(every)]
         return tuple(
@@ -305,6 +308,8 @@ class _Races:
         except UNANSWERED:  # with these texts fewer answers are to be had, so they are not shown to be as good
             return False
         self.records[texts] = found
+        if refusal:
+            self.refused.add(texts)
         told = sum(None not in pair for pair in zip(found.before, found.after))
         shown = told >= (1 - MOST_UNANSWERED) * len(found.examples)
         return shown and found.outcome != "worse" and not refusal
