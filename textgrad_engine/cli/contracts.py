@@ -18,6 +18,7 @@ from textgrad_engine.optim.contracts import (
     NoCopying,
     Requires,
 )
+from textgrad_engine.optim.contracts.standard import kept_by_some
 
 __all__ = ["check_shared", "make_contracts"]
 
@@ -65,21 +66,23 @@ def check_shared(config: Config, texts: Mapping[str, str]) -> None:
         ConfigError: it is; the message names the key and the table where it belongs.
     """
     asked = config.optimizer.contracts
-    wanted: list[tuple[str, str, Contract]] = [
-        ("requires", phrase, Requires([phrase])) for phrase in asked.requires or ()
+    wanted = [
+        *([Requires(asked.requires)] if asked.requires is not None else []),
+        *([Matches(asked.matches)] if asked.matches is not None else []),
     ]
-    if asked.matches is not None:
-        wanted.append(("matches", asked.matches, Matches(asked.matches)))
-    for key, value, contract in wanted:
-        lacking = [name for name, text in texts.items() if contract.problem(text, text) is not None]
-        if lacking and len(lacking) < len(texts):
-            having = next(name for name in texts if name not in lacking)
-            config.fail(
-                f"[optimizer.contracts] {key}: the prompt {having!r} keeps {value!r}, and {lacking[0]!r} does not, so "
-                f'nothing new in that one would be kept; put it into [optimizer.prompts."{having}"]',
-                *_TABLE,
-                key,
-            )
+    found = kept_by_some(wanted, list(texts.values()))
+    if found is not None:
+        contract, *places = found
+        having, lacking = (list(texts)[place] for place in places)
+        key, value = (
+            ("requires", contract.phrases[0]) if isinstance(contract, Requires) else ("matches", contract.pattern)
+        )
+        config.fail(
+            f"[optimizer.contracts] {key}: the prompt {having!r} keeps {value!r}, and {lacking!r} does not, so "
+            f'nothing new in that one would be kept; put it into [optimizer.prompts."{having}"]',
+            *_TABLE,
+            key,
+        )
 
 
 def _made(
