@@ -44,7 +44,7 @@ def kept_by_some(
         that does not. None where there is none.
 
     Example:
-        >>> contract, keeps, lacks = kept_by_some([Requires(["code", "JSON"])], ["Name the code.", "Read the code. JSON."])
+        >>> contract, keeps, lacks = kept_by_some([Requires(["code", "JSON"])], ["Name a code.", "Read a code: JSON."])
         >>> contract.phrases, keeps, lacks
         (('JSON',), 1, 0)
     """
