@@ -199,7 +199,7 @@ class Optimizer:
             contract, keeps, lacks = found
             _log.warning(
                 "%s asks for %r in all texts of a group: %s keeps it, and %s does not, so nothing new in that one is "
-                "kept that does not say it, too; a contract of one text goes into a group of its own, {'params': [...], "
+                "kept that does not say it, too; a contract of one text goes into its own group, {'params': [...], "
                 "'constraints': [...]}",
                 type(self).__name__,
                 contract,
