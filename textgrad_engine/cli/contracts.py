@@ -66,7 +66,7 @@ def check_shared(config: Config, texts: Mapping[str, str]) -> None:
         ConfigError: it is; the message names the key and the table where it belongs.
     """
     asked = config.optimizer.contracts
-    wanted = [
+    wanted: list[Contract] = [
         *([Requires(asked.requires)] if asked.requires is not None else []),
         *([Matches(asked.matches)] if asked.matches is not None else []),
     ]

@@ -185,7 +185,7 @@ class OPRO(PopulationSearcher):
                 why += ", the highest so far" if arm == first else ", higher than all before"
             race = self.population.compared(arm, before)
             if arm in refused:
-                why += f", {refused[arm]}"
+                why = refused[arm]
             elif arm == first and race is not None:
                 word = "and is better" if better else "but is no better"
                 why += f", {word} on validation ({self.population.mean(arm):.3f})"
