@@ -14,7 +14,7 @@ from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.optimizers import NAMES, settings_for
 from textgrad_engine.errors import ConfigError
-from textgrad_engine.optim.proposers import Patch, Unaided
+from textgrad_engine.optim.proposers import Demonstrations, Patch, Unaided
 
 NAMED = 'name = "TGD"\nmax_edits = 4'
 """What the config of the tickets says of its optimizer."""
@@ -44,13 +44,12 @@ def test_every_setting_of_an_optimizer_has_a_key(name: str) -> None:
     settings = settings_for(name)
     assert settings is not None
     takes = set(inspect.signature(settings.of).parameters)
-    keys = set(settings.model_fields) - {"name", "contracts"}
-    if "mode" in keys and "mode" not in takes:
-        keys = keys - {"mode"} | {"proposer"}
-    of_the_program = {"params", "model", "seed", "proposer", "transforms", "examples", "use_feedback", "candidates"}
-    if name == "OPRO":
-        of_the_program -= {"examples"}
-    assert takes - of_the_program <= keys <= takes
+    keys = set(settings.model_fields) - {"name", "contracts", "prompts"}
+    stand_for_a_proposer = {"mode", "select", "show"} - takes
+    if keys & stand_for_a_proposer:
+        keys = keys - stand_for_a_proposer | {"proposer"}
+    elsewhere = {"params", "model", "seed", "proposer", "use_feedback"}
+    assert takes - elsewhere <= keys - {"schedule"} <= takes
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,7 +70,13 @@ def test_settings_arrive_where_they_belong(small: Any) -> None:
     edits = made(small, 'name = "RandomSearch"\nmode = "edits"\nproposals = 3')
     assert (type(edits.proposer), edits.proposals) == (optim.RandomEdits, 3)
     demos = made(small, 'name = "BootstrapDemos"\nlabelled = 0\nleast = 0.5')
-    assert (demos.labelled, demos.least) == (0, 0.5)
+    assert (demos.labelled, demos.least, demos.proposer) == (0, 0.5, None)
+    nearest = made(small, 'name = "BootstrapDemos"\nselect = "nearest"\nshow = 3')
+    assert nearest.proposer == Demonstrations(3, "nearest")
+    assert made(small, 'name = "BootstrapDemos"\nshow = 2').proposer == Demonstrations(2)
+    steps = made(small, 'name = "TGD"\nmode = "rewrite"\ncandidates = 3\nexamples = ["Be brief."]')
+    assert (steps.candidates, steps.param_groups[0]["mode"]) == (3, "rewrite")
+    assert steps.param_groups[0]["examples"] == ("Be brief.",)
 
 
 PROBLEMS = {

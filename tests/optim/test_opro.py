@@ -27,7 +27,8 @@ def search(world: Any, **settings: Any) -> optim.OPRO:
 
 def shown(request: Request) -> list[tuple[str, str]]:
     """The texts with their scores, as the optimizer sees them."""
-    found = re.findall(r"Score (\S+):\n<tried-(\w+)>\n(.*?)\n</tried-\2>", request.messages[-1].text, re.DOTALL)
+    pattern = r"Score (\S+)(?: of 100)?:\n<tried-(\w+)>\n(.*?)\n</tried-\2>"
+    found = re.findall(pattern, request.messages[-1].text, re.DOTALL)
     return [(score, text) for score, _, text in found]
 
 
@@ -57,6 +58,21 @@ def test_texts_are_shown_with_their_scores_the_best_last(world: Any) -> None:
     tasks = re.findall(r"<target-\w+>\n(\w+)\n", first.messages[-1].text)
     assert len(tasks) == 2
     assert set(tasks) <= {row["target"] for row in here.rows}
+
+
+def test_scores_of_another_scale_are_shown_as_what_they_are_worth(world: Any) -> None:
+    """Half of ten points is half, also before any text has more than one point."""
+    here = world("Repeat. ONE", "Repeat. HALF")
+    metric = nn.Metric(lambda said, target: 10.0 if said == target else 0.5, "the word in capitals", scale=(0, 10))
+    optimizer = search(here, rounds=2, per_round=1)
+    objective = Objective(here.program, metric, here.rows)
+    with use_models(forward=here.model):
+        while optimizer.step(objective) is not None:
+            pass
+    first, second = here.asked("optimizer")
+    assert shown(first) == [("5", "Repeat.")]
+    assert "Score 5 of 100:" in first.messages[-1].text
+    assert shown(second) == [("5", "Repeat."), ("5", "Repeat. ONE")]
 
 
 def test_each_proposal_of_a_round_sees_other_tasks(world: Any) -> None:

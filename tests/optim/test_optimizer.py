@@ -11,6 +11,7 @@ import pytest
 from textgrad_engine import Variable, dispatch, no_grad, optim
 from textgrad_engine.errors import CallCancelled
 from textgrad_engine.optim import TGD
+from textgrad_engine.optim.contracts import Requires
 from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.testing import FunctionModel
 
@@ -23,6 +24,23 @@ def adds(line: str = "more") -> FunctionModel:
     """An optimizer model that adds one line at the end of the first."""
     edit = {"op": "add", "line": 1, "text": line, "reason": "asked", "feedback": [1]}
     return FunctionModel(lambda request: {"edits": [edit]})
+
+
+def test_a_phrase_that_only_some_texts_have_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing new is kept in the others; had by all or by none, or asked in a group of its own, it is meant."""
+
+    def warned(*params: Any) -> list[str]:
+        caplog.clear()
+        optim.TGD(params, constraints=[Requires(["code", "JSON"])])
+        return caplog.messages
+
+    reader, sorter = parameter("Read the code.", "reader"), parameter("Name the code. JSON.", "sorter")
+    (said,) = warned(reader, sorter)
+    assert "TGD asks for Requires(phrases=('JSON',), match_case=False) in all texts of a group" in said
+    assert "Variable 'sorter' keeps it, and Variable 'reader' does not" in said
+    assert not warned(reader)
+    assert not warned(reader, parameter("Say the code.", "other"))
+    assert not warned({"params": [reader], "constraints": []}, {"params": [sorter]})
 
 
 def test_no_parameters_says_why() -> None:

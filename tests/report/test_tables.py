@@ -149,6 +149,23 @@ def test_changes_that_did_better_and_were_refused_are_told(
         assert "no change did better" not in text
 
 
+@pytest.mark.parametrize(
+    ("race", "told"),
+    [
+        (None, True),
+        (RaceRecord("no difference", ("a",), (0.0,), (1.0,), 0.7, 0.2), True),
+        (RaceRecord("no difference", ("a",), (1.0,), (1.0,), 0.5, 0.0), False),
+    ],
+)
+def test_what_a_search_would_have_taken_by_its_own_rule_is_told_as_refused(
+    result: TrainResult, changed: Any, race: RaceRecord | None, told: bool
+) -> None:
+    """A beam goes by plain means, and what guards refuse may not be run any further; a shorter text did no better."""
+    step = replace(result.steps[0], kept=False, race=race, why="refused: w13 must never break: 1.000 -> 0.000")
+    same = changed(best=result.seed, best_test=result.seed_test, steps=(step,))
+    assert ("refused by the guards (w13 must never break" in one_line(same)) is told
+
+
 def test_how_often_it_is_found_is_said_of_sizes_alone(changed: Any) -> None:
     """Not of answers that were lost, nor where no difference would be seen."""
     seed, few = (Evaluation(tuple("abcde"[:n]), (0.0,) * n, ("",) * n, {}) for n in (5, 5))

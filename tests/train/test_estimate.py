@@ -12,6 +12,7 @@ import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, optim
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.optim.transforms import dedupe, summarise
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.estimate import estimate
 
@@ -123,6 +124,22 @@ def test_candidates_are_counted_with_what_they_are_chosen_by() -> None:
     assert (eight.low, eight.high) == (one.low, one.high + 9 * 8 * len(ROWS))
 
 
+@pytest.mark.parametrize("most", [2, 8, 30])
+def test_what_merges_feedback_is_counted_however_much_of_it_there_is(most: int) -> None:
+    """Whole minibatches may have more of it than the few examples that are put through; the optimizer is as before."""
+    program, loss, plain = parts()
+    transforms = [dedupe(), summarise(most)]
+    merging = optim.TGD(program.parameters(), transforms=transforms, momentum=2)
+    before = merging.state_dict()
+    one, more = (
+        estimate(tg.Trainer(3, batch_size=10), program, loss, optimizer, ROWS, ROWS) for optimizer in (plain, merging)
+    )
+    assert (one.calls["optimizer"].high, more.calls["optimizer"].high) == (2 * 6, 2 * 6 + 2 * 6)
+    assert one.calls["optimizer"].low == more.calls["optimizer"].low
+    assert more.input_tokens["optimizer"].high > one.input_tokens["optimizer"].high
+    assert merging.state_dict() == before
+
+
 def test_a_last_minibatch_that_is_smaller_counts_with_what_it_has() -> None:
     """Twenty examples are twenty, in whatever minibatches."""
     program, loss, optimizer = parts()
@@ -141,6 +158,7 @@ def test_a_last_minibatch_that_is_smaller_counts_with_what_it_has() -> None:
         ({"max_epochs": 4, "feedback_batch_size": 2}, {"momentum": 2}),
         ({"max_epochs": 1}, {"max_edits": 1, "candidates": 24}),
         ({"max_epochs": 1}, {"use_feedback": False}),
+        ({"max_epochs": 2, "batch_size": 12}, {"transforms": [summarise(1)]}),
     ],
 )
 def test_what_a_real_run_uses_lies_in_the_range(seed: int, settings: Any, options: Any) -> None:

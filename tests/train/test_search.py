@@ -15,7 +15,8 @@ import textgrad_engine as tg
 from textgrad_engine import nn
 from textgrad_engine.errors import ContentFiltered, ModelError, NoModelError
 from textgrad_engine.llm import Request
-from textgrad_engine.optim import PatchSearch
+from textgrad_engine.optim import PatchSearch, RandomSearch
+from textgrad_engine.optim.proposers import Unaided
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.optim.search.settling import Settling
 from textgrad_engine.testing import FunctionModel
@@ -177,6 +178,33 @@ def test_the_seed_texts_come_back_when_nothing_is_better(monkeypatch: pytest.Mon
     assert result.best == result.seed == {"system": program.system.data}
     assert result.best_val == result.seed_val
     assert result.origins == {"system": [None] * 4}
+
+
+@pytest.mark.parametrize("proposer", [None, Unaided()])
+def test_of_equals_the_shorter_texts_are_the_result(proposer: Unaided | None) -> None:
+    """A line of the seed prompt that does nothing goes in a step, and stays out of the result."""
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "forward":
+            word = request.messages[-1].text
+            return word.upper() if int(word[1:]) % 2 else word
+        properties = request.config.response_format.json_schema["properties"]
+        if request.purpose == "backward":
+            return {case: {"system": "'Be kind.' does nothing."} for case in properties}
+        if "edits" not in properties:
+            return {"text": "Repeat.", "reason": "shorter"}
+        edit = {"op": "remove", "line": 2, "text": "", "reason": "", "feedback": [1]}
+        return {"edits": [edit] if "Be kind.\n</text" in request.messages[-1].text else []}
+
+    rows = [{"word": f"w{number}", "target": f"W{number}"} for number in range(120)]
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.\nBe kind.", role="system prompt"))
+    params = list(program.parameters())
+    search = PatchSearch(params) if proposer is None else RandomSearch(params, proposer, proposals=1)
+    with tg.use_models(forward=FunctionModel(answer)):
+        result = Trainer(max_steps=3).fit(program, nn.ExactMatch(), search, rows[:60], rows[60:])
+    assert result.steps[0].kept
+    assert result.steps[0].why == "no difference, and shorter"
+    assert result.best == {"system": "Repeat."}
 
 
 @pytest.mark.parametrize("limit", [{"max_steps": 3}, {"patience": 2}])

@@ -102,6 +102,21 @@ def test_contracts_and_guards_are_kept() -> None:
     assert "Whisper w40." in guarded.after["system"]
 
 
+def test_a_text_that_never_kept_a_contract_is_shrunk_all_the_same() -> None:
+    """A phrase that another text is to have does not come by leaving out lines, so it is not asked for."""
+    lacking = short(contracts=[Requires(["JSON"]), Requires(["kind"])])[1]
+    assert lacking.after == short(contracts=[Requires(["kind"])])[1].after
+    assert lacking.removed["system"]
+
+
+def test_each_text_keeps_its_own_contracts() -> None:
+    """By its name; a name that is none is refused."""
+    own = {"system": [Requires(["kind"])]}
+    assert short(contracts=own)[1].after == short(contracts=own["system"])[1].after
+    with pytest.raises(ValueError, match="contracts names 'user', and what is shrunk is system"):
+        short(contracts={"user": []})
+
+
 def test_nothing_that_is_needed_can_be_spared() -> None:
     """A prompt whose every line counts stays as it is, and the front says what less of it would cost."""
     _, result = short("Shout odd words.\nWhisper w40.")

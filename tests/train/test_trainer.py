@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.optim import TGD, Optimizer, PatchSearch
 from textgrad_engine.optim.proposers import Brief, Proposal
+from textgrad_engine.optim.schedules import LinearEdits
 from textgrad_engine.optim.search.race import AT_THE_END, AT_THE_END_LONGER
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, TrainResult
@@ -239,6 +241,18 @@ def test_concurrency_bounds_training_too(world: Any, rows: Any) -> None:
     listener = world.listener(lambda event: peaks.append(here.model.peak) if isinstance(event, PhaseStarted) else None)
     here.fit(rows("ant", "bee", "cat", "dog", "eel"), rows("fox"), batch_size=5, concurrency=2, callbacks=[listener])
     assert peaks[2] == 2  # when the backward phase begins
+
+
+def test_a_schedule_goes_on_where_steps_are_taken_back(world: Any, rows: Any) -> None:
+    """Settings that a hook makes for the next step are no part of the step."""
+    here = world("no use", "none either", "nor this")
+    schedule = LinearEdits(here.optimizer, 7, 1, steps=3)
+    here.optimizer.register_step_post_hook(lambda *_: schedule.step())
+    result = here.fit(rows("bee", "dog", "fox"), rows("ant", "cat"), batch_size=1)
+    assert [step.kept for step in result.steps] == [False] * 3
+    asked = [request.messages[-1].text for request in here.model.requests if request.purpose == "optimizer"]
+    assert [number for text in asked for number in re.findall(r"Give at most (\d) edit", text)] == ["7", "5", "3"]
+    assert schedule.get_last_edits() == [1]
 
 
 def test_patience_and_max_steps_end_it(world: Any, rows: Any) -> None:

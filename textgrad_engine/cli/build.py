@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.contracts import make_contracts
+from textgrad_engine.cli.contracts import check_shared, make_contracts
 from textgrad_engine.errors import ConfigError, DataError, ModelError
 from textgrad_engine.llm.budget import Budget, budget
 from textgrad_engine.llm.cache import Cache, caching
@@ -109,7 +109,7 @@ def make_optimizer(
     Raises:
         ConfigError: the program has nothing to train, or a contract cannot be used.
     """
-    trained = [parameter for parameter in program.parameters() if parameter.requires_grad]
+    trained = {name: parameter for name, parameter in program.named_parameters() if parameter.requires_grad}
     if not trained:
         config.fail(
             f"[program] class = {config.program.class_!r} has nothing to train; make a prompt of it an nn.Parameter, "
@@ -117,9 +117,11 @@ def make_optimizer(
             *_CLASS,
         )
     settings = config.optimizer
-    contracts = make_contracts(config, [str(parameter.data) for parameter in trained], examples)
+    texts = {name: str(parameter.data) for name, parameter in trained.items()}
+    contracts = make_contracts(config, texts, examples)
+    check_shared(config, texts)
     make = settings.make if feedback else settings.control
-    return make(trained, (*(settings.constraints or ()), *contracts), config.seed)
+    return make(settings.groups(trained, contracts), config.seed)
 
 
 def make_trainer(

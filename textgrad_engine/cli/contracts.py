@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.settings import Contracts
+from textgrad_engine.data.dataset import suggest
 from textgrad_engine.optim.contracts import (
     Contract,
     Forbids,
@@ -16,22 +18,85 @@ from textgrad_engine.optim.contracts import (
     NoCopying,
     Requires,
 )
+from textgrad_engine.optim.contracts.standard import kept_by_some
 
-__all__ = ["make_contracts"]
+__all__ = ["check_shared", "make_contracts"]
 
 
-def make_contracts(config: Config, texts: Iterable[str], examples: Sequence[Mapping[str, Any]]) -> tuple[Contract, ...]:
-    """The contracts that the config names.
+def make_contracts(
+    config: Config, texts: Mapping[str, str], examples: Sequence[Mapping[str, Any]]
+) -> dict[str, tuple[Contract, ...]]:
+    """The contracts that the config names, for each prompt.
 
     Args:
         config: names them.
-        texts: the seed texts of what is trained, which hold the lines that are to be frozen.
+        texts: the seed texts of what is trained, by name; they hold the lines that are to be frozen.
         examples: the training examples, of which nothing is copied.
+
+    Raises:
+        ConfigError: one cannot be used, or there is no such prompt; the message names the key.
+    """
+    settings = config.optimizer
+    for name in settings.prompts:
+        if name not in texts:
+            config.fail(
+                f"[optimizer.prompts] names {name!r}, and no prompt that is trained has that name"
+                + (suggest(name, list(texts)) or f"; they are {', '.join(texts)}"),
+                *_PROMPTS,
+                name,
+            )
+    every = _made(config, settings.contracts, _TABLE, texts.values(), examples)
+    own = {
+        name: _made(config, asked, (*_PROMPTS, name), [texts[name]], examples)
+        for name, asked in settings.prompts.items()
+    }
+    return {name: (*every, *own.get(name, ())) for name in texts}
+
+
+def check_shared(config: Config, texts: Mapping[str, str]) -> None:
+    """Check that what all of several prompts must have is not what only some of them have.
+
+    Nothing that is written for the others would be kept that does not say it, too.
+
+    Args:
+        config: names the contracts.
+        texts: the seed texts of what is trained, by name.
+
+    Raises:
+        ConfigError: it is; the message names the key and the table where it belongs.
+    """
+    asked = config.optimizer.contracts
+    wanted: list[Contract] = [
+        *([Requires(asked.requires)] if asked.requires is not None else []),
+        *([Matches(asked.matches)] if asked.matches is not None else []),
+    ]
+    found = kept_by_some(wanted, list(texts.values()))
+    if found is not None:
+        contract, *places = found
+        having, lacking = (list(texts)[place] for place in places)
+        key, value = (
+            ("requires", contract.phrases[0]) if isinstance(contract, Requires) else ("matches", contract.pattern)
+        )
+        config.fail(
+            f"[optimizer.contracts] {key}: the prompt {having!r} keeps {value!r}, and {lacking!r} does not, so "
+            f'nothing new in that one would be kept; put it into [optimizer.prompts."{having}"]',
+            *_TABLE,
+            key,
+        )
+
+
+def _made(
+    config: Config,
+    asked: Contracts,
+    table: tuple[str, ...],
+    texts: Iterable[str],
+    examples: Sequence[Mapping[str, Any]],
+) -> tuple[Contract, ...]:
+    """The contracts of one table.
 
     Raises:
         ConfigError: one cannot be used; the message names the key.
     """
-    asked = config.optimizer.contracts
     kinds: dict[str, tuple[Any, Callable[[Any], Contract]]] = {
         "requires": (asked.requires, Requires),
         "forbids": (asked.forbids, Forbids),
@@ -49,32 +114,38 @@ def make_contracts(config: Config, texts: Iterable[str], examples: Sequence[Mapp
         try:
             made.append(make(value))
         except ValueError as error:
-            config.fail(f"[optimizer.contracts] {key}: {error}", *_TABLE, key)
-    _check_frozen(config, tuple(texts))
+            config.fail(f"{_shown(table)} {key}: {error}", *table, key)
+    _check_frozen(config, asked, table, tuple(texts))
     return tuple(made)
 
 
-def _check_frozen(config: Config, texts: Sequence[str]) -> None:
+def _check_frozen(config: Config, asked: Contracts, table: tuple[str, ...], texts: Sequence[str]) -> None:
     """A line that is not there would freeze nothing, in silence."""
-    asked = config.optimizer.contracts
     lines = {line.strip() for text in texts for line in text.split("\n")}
+    where = "no prompt that is trained" if table == _TABLE else f"the prompt {table[-1]!r} never"
     for position, line in enumerate(asked.frozen or ()):
         if line.strip() not in lines:
             config.fail(
-                f"[optimizer.contracts] frozen: no prompt that is trained has the line {line!r}; copy it from there",
-                *_TABLE,
+                f"{_shown(table)} frozen: {where} has the line {line!r}; copy it from there",
+                *table,
                 "frozen",
                 position,
             )
     for position, marker in enumerate(asked.frozen_between or ()):
         if not any(marker in line for line in lines):
             config.fail(
-                f"[optimizer.contracts] frozen_between: no prompt that is trained has {marker!r}; put the two markers "
+                f"{_shown(table)} frozen_between: {where} has {marker!r}; put the two markers "
                 "around the lines that are to stay",
-                *_TABLE,
+                *table,
                 "frozen_between",
                 position,
             )
 
 
+def _shown(table: tuple[str, ...]) -> str:
+    *outer, last = table
+    return f"[{'.'.join(table)}]" if table == _TABLE else f'[{".".join(outer)}."{last}"]'
+
+
 _TABLE = ("optimizer", "contracts")
+_PROMPTS = ("optimizer", "prompts")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.cli.settings import Contracts, Section
+from textgrad_engine.cli.parts import Schedule, Transforms, transforms_of
+from textgrad_engine.cli.settings import Contracts, OfPrompt, Section
 from textgrad_engine.optim import (
     OPRO,
     TGD,
@@ -21,10 +22,11 @@ from textgrad_engine.optim import (
     RandomEdits,
     RandomSearch,
 )
-from textgrad_engine.optim.proposers import Patch, Proposer, Rewrite, Unaided
+from textgrad_engine.optim.proposers import Demonstrations, Patch, Proposer, Rewrite, Unaided
 
 __all__ = ["NAMES", "AnyOptimizer", "BaseSettings", "TGDSettings", "settings_for"]
 
+Groups: TypeAlias = list[dict[str, Any]]
 Count = Annotated[int, Field(gt=0)]
 Some = Annotated[int, Field(ge=0)]
 
@@ -35,51 +37,96 @@ class BaseSettings(Section):
     of: ClassVar[type[Optimizer]]
     takes: ClassVar[tuple[str, ...]] = ("max_tokens",)
     """Those of its settings that a search without feedback has, too."""
+    has_mode: ClassVar[bool] = False
+    """Whether the optimizer itself has a mode; for others it stands for a proposer."""
 
     max_tokens: Count | None = None
     constraints: list[str] | None = None
     contracts: Contracts = Contracts()
+    prompts: dict[str, OfPrompt] = Field(default_factory=dict)
 
     def given(self) -> dict[str, Any]:
         """The settings that the file names, as plain values."""
-        return self.model_dump(exclude_none=True, exclude={"name", "contracts", "constraints"})
+        return self.model_dump(exclude_none=True, exclude={"name", "contracts", "constraints", "prompts"})
 
-    def make(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+    def groups(self, params: Mapping[str, Variable], contracts: Mapping[str, Sequence[Contract]]) -> Groups:
+        """The groups of an optimizer: one of all prompts, or one of each where some have a table of their own.
+
+        Args:
+            params: what it trains, by name.
+            contracts: what each must keep, by name.
+        """
+        told = tuple(self.constraints or ())
+        if not self.prompts:
+            every = next(iter(contracts.values()), ())
+            return [{"params": list(params.values()), "constraints": (*told, *every)}]
+        found: Groups = []
+        for name, variable in params.items():
+            own = self.prompts.get(name, OfPrompt())
+            constraints = (*told, *(own.constraints or ()), *contracts[name])
+            limit = {} if own.max_tokens is None else {"max_tokens": own.max_tokens}
+            found.append({"params": [variable], "constraints": constraints, **limit})
+        return found
+
+    def make(self, groups: Groups, seed: int) -> Optimizer:
         """The optimizer.
 
         Args:
-            params: what it trains.
-            constraints: what new texts must keep to, those of the file included.
+            groups: what it trains, with what new texts must keep to, from `groups`.
             seed: of the run.
         """
-        settings: dict[str, Any] = {"constraints": tuple(constraints), "seed": seed, **self.given()}
-        if (mode := settings.pop("mode", None)) is not None:
-            settings["proposer"] = _proposer(mode, seed, self.of)
-        return self.of(params, **settings)
+        return self.of(groups, **{"seed": seed, **self.arguments(seed)})
 
-    def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+    def arguments(self, seed: int) -> dict[str, Any]:
+        """The settings that the file names, as the optimizer takes them.
+
+        Args:
+            seed: of the run.
+        """
+        settings = self.given()
+        if not self.has_mode and (mode := settings.pop("mode", None)) is not None:
+            settings["proposer"] = _proposer(mode, seed, self.of)
+        if (named := settings.pop("transforms", None)) is not None:
+            settings["transforms"] = transforms_of(named)
+        return settings
+
+    def control(self, groups: Groups, seed: int) -> Optimizer:
         """What stands in its place when it gets no feedback: rewrites that know nothing of it, kept by races."""
         own = {name: value for name, value in self.given().items() if name in self.takes}
-        return RandomSearch(params, Unaided(), constraints=tuple(constraints), seed=seed, **own)
+        return RandomSearch(groups, Unaided(), seed=seed, **own)
 
 
 class TGDSettings(BaseSettings):
     """Textual gradient descent."""
 
     of = TGD
+    has_mode = True
     name: Literal["TGD"] = "TGD"
     max_edits: Count | None = None
     mode: Literal["patch", "rewrite"] | None = None
     momentum: Some | None = None
     max_feedback_tokens: Count | None = None
+    candidates: Count | None = None
+    examples: list[str] | None = None
+    transforms: Transforms | None = None
+    schedule: Schedule | None = None
 
-    def make(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+    def make(self, groups: Groups, seed: int) -> Optimizer:
         """The optimizer; nothing in it is drawn."""
-        return TGD(params, constraints=tuple(constraints), **self.given())
+        made = TGD(groups, **self.arguments(seed))
+        if self.schedule is not None:
+            self.schedule.on(made, made.param_groups[0]["max_edits"])
+        return made
 
-    def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+    def control(self, groups: Groups, seed: int) -> Optimizer:
         """The same optimizer, which is told nothing."""
-        return TGD(params, constraints=tuple(constraints), **self.given(), use_feedback=False)
+        return TGD(groups, **self.arguments(seed), use_feedback=False)
+
+    def arguments(self, seed: int) -> dict[str, Any]:
+        """The settings as `TGD` takes them; the schedule is set on what they make."""
+        settings = super().arguments(seed)
+        settings.pop("schedule", None)
+        return settings
 
 
 class PatchSearchSettings(BaseSettings):
@@ -98,6 +145,7 @@ class PatchSearchSettings(BaseSettings):
     allowance: Count | None = None
     most_tries: Count | None = None
     ablate_every: Count | None = None
+    transforms: Transforms | None = None
 
 
 class ParetoSearchSettings(BaseSettings):
@@ -113,6 +161,7 @@ class ParetoSearchSettings(BaseSettings):
     max_edits: Count | None = None
     max_feedback_tokens: Count | None = None
     feedback_batch_size: Count | None = None
+    transforms: Transforms | None = None
 
 
 class BeamSearchSettings(BaseSettings):
@@ -134,6 +183,7 @@ class BeamSearchSettings(BaseSettings):
     evaluations: Count | None = None
     max_edits: Count | None = None
     max_feedback_tokens: Count | None = None
+    transforms: Transforms | None = None
 
 
 class OPROSettings(BaseSettings):
@@ -159,6 +209,14 @@ class BootstrapDemosSettings(BaseSettings):
     bootstrapped: Count | None = None
     labelled: Some | None = None
     least: float | None = None
+    select: Literal["label", "nearest"] | None = None
+    show: Count | None = None
+
+    def arguments(self, seed: int) -> dict[str, Any]:
+        """The settings as `BootstrapDemos` takes them; how examples are chosen is a proposer."""
+        settings = super().arguments(seed)
+        chosen = {name: settings.pop(key) for key, name in (("select", "select"), ("show", "k")) if key in settings}
+        return {**settings, "proposer": Demonstrations(**chosen)} if chosen else settings
 
 
 class RandomSearchSettings(BaseSettings):
@@ -172,9 +230,9 @@ class RandomSearchSettings(BaseSettings):
     momentum: Some | None = None
     allowance: Count | None = None
 
-    def control(self, params: Sequence[Variable], constraints: Iterable[Contract | str], seed: int) -> Optimizer:
+    def control(self, groups: Groups, seed: int) -> Optimizer:
         """Itself: it gets no feedback in any case."""
-        return self.make(params, constraints, seed)
+        return self.make(groups, seed)
 
 
 _ALL: tuple[type[BaseSettings], ...] = (

@@ -18,6 +18,7 @@ __all__ = [
     "Guards",
     "Metric",
     "Models",
+    "OfPrompt",
     "Program",
     "Sampling",
     "Section",
@@ -142,6 +143,13 @@ class Contracts(Section):
     no_copying: bool = False
 
 
+class OfPrompt(Contracts):
+    """What one of several prompts must keep besides what all must, and its own limit of tokens."""
+
+    max_tokens: int | None = Field(default=None, gt=0)
+    constraints: list[str] | None = None
+
+
 class Train(Section):
     """How long to train, and in which batches."""
 
@@ -183,14 +191,20 @@ _EXAMPLES = {
 
 
 def _tables(root: type[BaseModel], tag: str) -> Iterator[tuple[str, type[BaseModel]]]:
-    """The tables by name; of a table of several kinds the kind that is named, else all one after the other."""
+    """The tables by name; of a table of several kinds the kind that is named, else all one after the other.
+
+    Tables in tables come last.
+    """
     yield "", root
+    found: list[tuple[str, type[BaseModel]]] = []
     for name, field in root.model_fields.items():
         kinds = _kinds(field.annotation)
-        for kind in [kinds[tag]] if tag in kinds else kinds.values():
-            yield name, kind
-    yield "models.config", Sampling
-    yield "optimizer.contracts", Contracts
+        found += [(name, kind) for kind in ([kinds[tag]] if tag in kinds else kinds.values())]
+    yield from found
+    for name, kind in found:
+        for key, field in kind.model_fields.items():
+            for part in (field.annotation, *get_args(field.annotation)):  # of one that may be None the arguments
+                yield from ((f"{name}.{key}", inner) for inner in _kinds(part).values())
 
 
 def _kinds(annotation: Any) -> dict[str, type[BaseModel]]:
@@ -199,6 +213,15 @@ def _kinds(annotation: Any) -> dict[str, type[BaseModel]]:
         return {"": annotation}
     parts = [get_args(part) for part in get_args(annotation)]
     return {part[1].tag: part[0] for part in parts if len(part) > 1 and isinstance(part[1], Tag)}
+
+
+_NAMED = ["optimizer", "prompts"]
+"""The table that holds tables by the names of prompts."""
+
+
+def _quoted(key: str) -> str:
+    """A key as it stands in a file; names of prompts have dots in them."""
+    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
 
 
 def keys_of(error: Any, root: type[BaseModel]) -> tuple[str | int, ...]:
@@ -223,14 +246,16 @@ def explain(error: Any, root: type[BaseModel]) -> str:
     for name, model in _tables(root, tag):
         own = [field.alias or key for key, field in model.model_fields.items()]
         names[name] = list(dict.fromkeys([*names.get(name, ()), *own]))
-    section, key = ".".join(loc[:-1]), loc[-1]
+    section, key = ".".join(map(_quoted, loc[:-1])), loc[-1]
     where = f"[{section}] {key}" if section else key
     if error["type"] == "missing":
         what = f"the table [{key}]" if key in names and not section else f"the key {where}"
         return f"{what} is missing; add {_EXAMPLES['.'.join(loc)]}"
     if error["type"] == "extra_forbidden":
-        known = names.get(section, [])
+        known = names.get(".".join(loc[:2] if loc[:2] == _NAMED else loc[:-1]), [])
         what = f"[{section}] has no key {key!r}" if section else f"there is no key or table {key!r}"
+        if loc[:2] == _NAMED and isinstance(error["input"], dict):
+            return f'{what}; a name with dots stands in quotes: [optimizer.prompts."{".".join(loc[2:])}"]'
         homes = [home for home, keys in names.items() if key in keys]
         if near := suggest(key, known):
             return what + near
@@ -244,7 +269,13 @@ def explain(error: Any, root: type[BaseModel]) -> str:
         named, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
         return f"{where} = {named!r}: should be one of {known}{suggest(named, re.findall(_QUOTED, known))}"
     if error["type"] == "model_type":
-        return f"{where} is a table; write [{'.'.join(loc)}] and its keys on lines of their own, got {value!r}"
-    said = error["msg"].replace("Input should", "should").replace("valid integer", "whole number")
+        table = ".".join(map(_quoted, loc))
+        return f"{where} is a table; write [{table}] and its keys on lines of their own, got {value!r}"
+    said = (
+        error["msg"]
+        .removeprefix("Value error, ")
+        .replace("Input should", "should")
+        .replace("valid integer", "whole number")
+    )
     near = suggest(value, re.findall(_QUOTED, said)) if isinstance(value, str) else ""
     return f"{where} = {value!r}: {said}{near}"

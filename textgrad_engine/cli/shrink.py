@@ -138,10 +138,11 @@ def _validation(config: Config, run: Run) -> Dataset:
     return dataset
 
 
-def _contracts(config: Config, run: Run) -> tuple[Contract, ...]:
-    """What the run's texts had to keep."""
-    examples: Any = load(config.file(config.data.train)) if config.optimizer.contracts.no_copying else ()
-    return make_contracts(config, run.seed.values(), examples)
+def _contracts(config: Config, run: Run) -> dict[str, tuple[Contract, ...]]:
+    """What each of the run's texts had to keep."""
+    asked = config.optimizer.contracts, *config.optimizer.prompts.values()
+    examples: Any = load(config.file(config.data.train)) if any(each.no_copying for each in asked) else ()
+    return make_contracts(config, run.seed, examples)
 
 
 def _document(result: ShrinkResult, seconds: float) -> dict[str, Any]:

@@ -8,13 +8,16 @@ so are the labelled examples alone, and the first demonstrations in the order of
 Where it departs:
 
 - The teacher is run once over the training set, with one set of labelled examples, on those that it does not show; all
-  sets are drawn from what it solved. DSPy runs it anew for each set, until it has solved enough.
+  sets are drawn from what it solved. DSPy runs it anew for each set, until it has solved enough. Once is
+  one wait, and tells what fails, too.
 - A proposer may show less than a set: a few of each label, or those that are nearest to what the teacher got wrong.
 - A demonstration is the input and the answer of the whole program, in one prompt of it; with several prompts, the sets
-  go to them in turn, and the scores tell where they help. DSPy takes the inputs and outputs of each of its steps.
+  go to them in turn, and the scores tell where they help. DSPy takes the inputs and outputs of each of its steps, for
+  which it has to know them; here a program is any code, of which only its fields and its answer are seen.
 - The demonstrations are lines of the prompt's own text (`proposers.Demonstrations`), so contracts hold for them: that
   of the length, and `NoCopying`, which leaves no set to try.
-- What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's.
+- What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's, so
+  that all searches end by one rule.
 """
 
 from __future__ import annotations

@@ -8,10 +8,14 @@ What is not:
 
 - Each proposal of a step is shown other tasks, where the paper draws them once a step and relies on a temperature of 1:
   so proposals differ also when a model is deterministic, or its answers come from a cache.
-- With several texts in the program, they take turns; each is shown with the best score that the program had with it.
+- With several texts in the program, they take turns, as scores do not tell which is at fault; each is shown with the
+  best score that the program had with it. The paper has one text.
+- There are 25 rounds where nothing is said, as scoring costs most of the calls; the paper has up to 200.
 - The parameters change only when the best of a step is better on the validation set, too; the paper has no such set and
-  reports that scores on the training set flatter. The test set stays sealed, and the final choice is the Trainer's.
+  reports that scores on the training set flatter. The best is the best of those that guards do not refuse. The test set
+  stays sealed, and the final choice is the Trainer's.
 - Where tokens or seconds have a price, the scores that are shown and ranked by are those that are left when it is paid.
+- Scores of any scale are shown as the paper shows accuracies, from 0 to 100, where the loss names its scale.
 """
 
 from __future__ import annotations
@@ -109,6 +113,7 @@ class OPRO(PopulationSearcher):
         self.score_on, self.sample = score_on, sample
         self._round = 0
         self._marks: dict[int, float] = {}
+        self._refused: set[int] = set()
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
@@ -125,7 +130,7 @@ class OPRO(PopulationSearcher):
             examples=Span(
                 scored if self.score_on == "train" else 0,
                 scored * (1 + 0.8 * usual * self.per_round) + 3 * sizes.val,
-                scored * (1 + texts) + rounds * (sizes.val + 2 * sizes.guarded),
+                scored * (1 + texts) + rounds * (sizes.val + sizes.guarded * (1 + self.per_round)),
             ),
             asked=Span(fewest * self.per_round, usual * self.per_round, 2 * texts),
             waits=(Span(1, usual + 3, 3 * rounds + 1), Span(), Span(fewest, usual, 2 * rounds)),
@@ -134,11 +139,12 @@ class OPRO(PopulationSearcher):
         )
 
     def _memory(self) -> dict[str, Any]:
-        return {"round": self._round, "marks": dict(self._marks)}
+        return {"round": self._round, "marks": dict(self._marks), "refused": sorted(self._refused)}
 
     def _remember(self, memory: Mapping[str, Any]) -> None:
         self._round = int(memory.get("round", 0))
         self._marks = {int(number): float(mark) for number, mark in memory.get("marks", {}).items()}
+        self._refused = {int(number) for number in memory.get("refused", ())}
 
     def _propose(self, objective: Objective) -> Sequence[Outcome]:
         if self._round >= self.rounds:
@@ -157,7 +163,7 @@ class OPRO(PopulationSearcher):
             self._score(objective, new)
         except UNANSWERED as error:  # all of them may break the program; others can still be tried
             unanswered = dict.fromkeys(new, error)
-        first, better = self._first(new), False
+        (first, refused), better = self._first(objective, new), False
         if first is not None:
             try:
                 better = self._is_better(objective, first)
@@ -178,7 +184,9 @@ class OPRO(PopulationSearcher):
             if arm in self._marks and self._marks[arm] > record:
                 why += ", the highest so far" if arm == first else ", higher than all before"
             race = self.population.compared(arm, before)
-            if arm == first and race is not None:
+            if arm in refused:
+                why = refused[arm]
+            elif arm == first and race is not None:
                 word = "and is better" if better else "but is no better"
                 why += f", {word} on validation ({self.population.mean(arm):.3f})"
             outcomes.append(Outcome(draft, why, arm if arm == first and better else None, race))
@@ -186,7 +194,8 @@ class OPRO(PopulationSearcher):
 
     def _drafts(self, objective: Objective) -> list[Draft]:
         """New texts, all asked for at once."""
-        best = max(self._marks, key=lambda number: (self._marks[number], -number), default=0)
+        allowed = [number for number in self._marks if number not in self._refused]
+        best = max(allowed, key=lambda number: (self._marks[number], -number), default=0)
         candidate = self.population.candidates[best]
         jobs: list[Job] = []
         drafts: list[Draft] = []
@@ -199,7 +208,8 @@ class OPRO(PopulationSearcher):
             demos = tuple(demo for demo in objective.demos(positions) if demo is not None)
             brief = self._desk.brief(candidate, parameter, step=number, others=self._tried(parameter), demos=demos)
             shown = [text for demo in demos for _, text in demo.inputs]
-            jobs.append(Job(ByScores(self._desk.room(parameter, shown)), brief, sample))
+            proposer = ByScores(self._desk.room(parameter, shown), self.population.limits)
+            jobs.append(Job(proposer, brief, sample))
             stays = Candidate(candidate.texts, candidate.origins, (best,))
             drafts.append(Draft(number, "proposal", stays, examples=positions))
         answers = self._desk.ask(jobs)
@@ -235,13 +245,14 @@ class OPRO(PopulationSearcher):
             if known:
                 self._marks[number] = sum(known) / len(known)
 
-    def _first(self, numbers: list[int]) -> int | None:
-        """The best of new candidates, if it scores above the parameters' texts."""
-        marked = [number for number in numbers if number in self._marks]
-        if not marked:
-            return None
-        first = max(marked, key=lambda number: (self._marks[number], -self.population.length(number)))
-        return first if self._marks[first] > self._marks.get(self._best, float("-inf")) else None
+    def _first(self, objective: Objective, numbers: list[int]) -> tuple[int | None, dict[int, str]]:
+        """The best of new candidates that score above the parameters' texts, and what guards say of those before it."""
+        least = self._marks.get(self._best, float("-inf"))
+        above = [number for number in numbers if self._marks.get(number, least) > least]
+        above.sort(key=lambda number: (-self._marks[number], self.population.length(number)))
+        first, refused = self._leader(objective, above)
+        self._refused.update(refused)
+        return first, refused
 
     def _is_better(self, objective: Objective, first: int) -> bool:
         """Whether a candidate is better than the parameters' texts on the validation set, too."""

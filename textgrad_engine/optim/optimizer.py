@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
@@ -16,12 +17,15 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.optim.change import Change
+from textgrad_engine.optim.contracts.standard import kept_by_some
 from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import named, shared
 from textgrad_engine.optim.texts import write_texts
 
 __all__ = ["Optimizer", "check_step_cancelled"]
+
+_log = logging.getLogger("textgrad_engine.optim.optimizer")
 
 Closure: TypeAlias = "Callable[[], Any] | Objective"
 StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], None]"
@@ -90,6 +94,7 @@ class Optimizer:
         with named(where):
             own = self._checked({name: value for name, value in group.items() if name != "params"})
         self.param_groups.append({**self.defaults, **own, "params": variables})
+        self._warn_of_shared(self.param_groups[-1])
 
     def variables(self) -> list[Variable]:
         """All parameters, in the order of the groups.
@@ -125,6 +130,11 @@ class Optimizer:
         A search asks its objective for what it wants, and is not asked here.
         """
         return True
+
+    def most_asked_by_transforms(self) -> int:
+        """Requests to the optimizer's model that it takes at most to transform the feedback on one parameter."""
+        given = (group.get("transforms") for group in self.param_groups)
+        return max([0 if each is None else each.most_requests for each in given], default=0)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -180,6 +190,22 @@ class Optimizer:
             ValueError: a setting is out of range.
         """
         return shared(settings, type(self).__name__, self._several, solved=self._has_solved)
+
+    def _warn_of_shared(self, group: Mapping[str, Any]) -> None:
+        """Say so where a group asks of all its texts for what only some of them have."""
+        variables = group["params"]
+        found = kept_by_some(group.get("constraints", ()), [str(variable.data) for variable in variables])
+        if found is not None:
+            contract, keeps, lacks = found
+            _log.warning(
+                "%s asks for %r in all texts of a group: %s keeps it, and %s does not, so nothing new in that one is "
+                "kept that does not say it, too; a contract of one text goes into its own group, {'params': [...], "
+                "'constraints': [...]}",
+                type(self).__name__,
+                contract,
+                label_of(variables[keeps]),
+                label_of(variables[lacks]),
+            )
 
     def _step(self) -> None:
         raise NotImplementedError(f"{type(self).__name__} needs a `_step`")

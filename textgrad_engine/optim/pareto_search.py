@@ -8,11 +8,17 @@ taking each prompt from the one that changed it (appendix, system-aware merge).
 What is not:
 
 - The feedback is that of our backward pass: a critic is asked about what went wrong, and what it says is traced through
-  the graph to the prompts. The paper's reflection sees traces and writes the new prompt in one call.
-- Which prompt to change is drawn by how much of the feedback went to it (`optim.search.credit`); the paper takes turns.
+  the graph to the prompts. The paper's reflection sees traces and writes the new prompt in one call; so searches are
+  compared on the same feedback here, and a line is traced to the examples that asked for it.
+- Which prompt to change is drawn by how much of the feedback went to it (`optim.search.credit`); the paper takes turns,
+  and spends as many proposals on a prompt that nothing speaks about.
 - Where two candidates have both changed one prompt, the paper takes it from the one with the higher score. Here their
-  changes are put together line by line when they do not touch the same lines, else by a model (`proposers.Crossover`).
-- What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's.
+  changes are put together line by line when they do not touch the same lines, else by a model (`proposers.Crossover`):
+  so what both have learned stays, and programs of one prompt can be merged, too.
+- Of several common ancestors the youngest counts, where the paper draws one: least has changed since then twice.
+- It ends after so many proposals, where the paper counts runs of examples; budgets are the Trainer's and `tg.budget`'s.
+- What is measured on the validation set selects, as in the paper; the test set stays sealed, and the final choice is
+  the Trainer's, so that all searches end by one rule. Texts that guards refuse stay in the population, as parents.
 - Where tokens or seconds have a price, all of this is about scores less it, so of candidates that get the same examples
   right the cheapest holds these examples.
 

@@ -213,10 +213,12 @@ def _verdict(result: TrainResult) -> tuple[str, Tone]:
 
 def none_kept(result: TrainResult) -> str:
     """Why the seed prompt is still the best one, in words."""
+    # A search may have its own rule for what does better, and not run what guards refuse any further.
     refused = [
         step.why
         for step in result.steps
-        if step.race is not None and step.race.outcome == "better" and step.why.startswith("refused: ")
+        if step.why.startswith("refused: ")
+        and (step.race is None or step.race.outcome == "better" or step.race.difference > 0)
     ]
     if not result.steps:
         return "the run ended before its first step"

@@ -18,6 +18,7 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.optim import Optimizer, RandomEdits, RandomSearch
 from textgrad_engine.optim.proposers import Proposer, Unaided
 from textgrad_engine.optim.search.objective import Texts, handicap_of
+from textgrad_engine.optim.search.work import is_shorter
 from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
@@ -29,6 +30,7 @@ __all__ = [
     "Control",
     "Controls",
     "Searched",
+    "beats_seed",
     "does_better",
     "proposers_of",
     "search_without_feedback",
@@ -128,7 +130,7 @@ def search_without_feedback(
 
     Where a race would need more calls than are left, the search ends with what it has. The texts that it selected are
     then run on the validation examples that its races have not run, on top of the calls; they are dropped when they do
-    no better there than the seed texts, as in any search.
+    no better there than the seed texts (`beats_seed`), as in any search.
 
     Args:
         objective: a new one, so that nothing that others paid for is used.
@@ -174,12 +176,28 @@ def search_without_feedback(
         val = objective.evaluation(texts)
     except UNANSWERED as error:
         return Searched(start, seed_val, tried, kept, searched, problem or f"{type(error).__name__}: {error}")
-    if not does_better(val, seed_val, handicap_of(objective, start, texts), objective.latency_weight):
+    if not beats_seed(objective, start, texts, seed_val, val):
         return Searched(start, seed_val, tried, kept, searched, problem)
     return Searched(texts, val, tried, kept, searched, problem)
 
 
-def does_better(best: Evaluation, seed: Evaluation, handicap: float = 0.0, latency_weight: float = 0.0) -> bool:
+def beats_seed(objective: Objective, seed: Texts, best: Texts, seed_val: Evaluation, best_val: Evaluation) -> bool:
+    """Whether the texts that a search selected take the place of the seed texts; of equals the shorter ones do.
+
+    Args:
+        objective: says what tokens and seconds cost.
+        seed: the seed texts.
+        best: those that were selected.
+        seed_val: the seed texts on the validation set.
+        best_val: the others there.
+    """
+    handicap = handicap_of(objective, seed, best)
+    return does_better(best_val, seed_val, handicap, objective.latency_weight, ties=is_shorter(seed, best))
+
+
+def does_better(
+    best: Evaluation, seed: Evaluation, handicap: float = 0.0, latency_weight: float = 0.0, *, ties: bool = False
+) -> bool:
     """Whether texts do better than the seed texts, over the examples where both answered.
 
     Args:
@@ -187,6 +205,7 @@ def does_better(best: Evaluation, seed: Evaluation, handicap: float = 0.0, laten
         seed: those of the seed texts.
         handicap: by so much the mean must be higher to pay for further tokens.
         latency_weight: what a second of an example costs, where both evaluations know how long it took.
+        ties: whether doing as well is enough.
 
     Example:
         >>> seed, best = (Evaluation(("a", "b"), scores, (None, None), {}) for scores in ((0.0, 1.0), (1.0, None)))
@@ -197,7 +216,8 @@ def does_better(best: Evaluation, seed: Evaluation, handicap: float = 0.0, laten
     changes = [after - before for before, after in pairs if before is not None and after is not None]
     if latency_weight and (slower := latency_change(seed, best)) is not None:
         handicap += latency_weight * (slower.after - slower.before)
-    return sum(changes) > len(changes) * handicap
+    gain, price = sum(changes), len(changes) * handicap
+    return gain > price or (ties and bool(changes) and gain == price)
 
 
 def _group_of(parameter: Variable, optimizer: Optimizer) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.llm import tokens
@@ -128,6 +129,10 @@ def estimate(
             most += _rewritten(optimizer)
         unit = target if purpose == "forward" else 1
         outputs[purpose] = Range(calls[purpose].low * fewest * unit, calls[purpose].high * most * unit)
+    if merging := _merging(optimizer, plan):
+        told = plan.batch * _FEEDBACK + tokens.count(templates.load("reduce").system) + _FRAME
+        for part, each in ((calls, 1), (inputs, told), (outputs, ANSWER_TOKENS["optimizer"][1])):
+            part["optimizer"] = part.get("optimizer", Range(0, 0)) + Range(0, merging * each)
     if trainer.controls:
         add_controls(calls, inputs, outputs, used, seen, len(val), 0 if test is None else len(test))
     dollars = None if models is None else dollars_of(models, inputs, outputs)
@@ -177,6 +182,17 @@ class _Plan:
             validated += most * optimizer.candidates * min(CHOSEN_ON, loader.examples)
         examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests)
         return cls(batch, Range(fewest, most), trained, examples)
+
+
+def _merging(optimizer: Optimizer, plan: _Plan) -> float:
+    """The most requests that merge feedback: whether there is enough of it to be merged shows in whole minibatches."""
+    asking = [group for group in optimizer.param_groups if group.get("use_feedback", True)]
+    parameters = sum(len(group["params"]) for group in asking)
+    return plan.steps.high * parameters * optimizer.most_asked_by_transforms()
+
+
+_FRAME = 200
+"""Tokens of a request to merge feedback beside its system message and the feedback, at most about so many."""
 
 
 def _edits(optimizer: Optimizer) -> int:
@@ -240,6 +256,10 @@ def _rehearsal(
     rehearsal = Trainer(1, batch_size=sample, max_steps=1, target=trainer.target, concurrency=trainer.concurrency)
     nobody = placeholder(lowest_score)
     try:
+        optimizer.state = {}  # what other transforms remember is theirs
+        for group in optimizer.param_groups:
+            if "transforms" in group:
+                group["transforms"] = None  # what they ask is counted by `_merging`
         with use_models(nobody, nobody, nobody, nobody), meter() as used:
             rehearsal.fit(program, loss, optimizer, list(examples_of(train))[:sample], list(examples_of(val))[:SAMPLE])
     finally:

@@ -34,9 +34,9 @@ def front_of(objective: Objective, seed: Texts) -> tuple[FrontPoint, ...]:
     """The front of all texts that answered each validation example that the seed texts did, longest first.
 
     Their scores are means over these examples, so an example that never answers takes nobody off the front. Texts whose
-    race was decided before all were run are not on it, as nobody knows their mean; nor are those that lost one. Time
-    counts where the objective has noted it; as it is noisy, texts are faster than others only where the 95% interval of
-    the mean difference over the same examples says so.
+    race was decided before all were run are not on it, as nobody knows their mean; nor are those that lost one, or that
+    guards refuse beside the seed texts. Time counts where the objective has noted it; as it is noisy, texts are faster
+    than others only where the 95% interval of the mean difference over the same examples says so.
 
     Args:
         objective: the one that ran them.

@@ -185,8 +185,9 @@ class Objective:
     def validated(self, seed: Texts) -> list[tuple[Texts, Evaluation]]:
         """The texts that answered each validation example that the seed texts did, sorted, with what they came to.
 
-        So all of them are told by the same examples, and one that never answers hides nobody. There are none before the
-        seed texts were run on the whole validation set.
+        So all of them are told by the same examples, and one that never answers hides nobody. Those that break what the
+        guards keep whole with the seed texts are left out. There are none before the seed texts were run on the whole
+        validation set.
 
         Args:
             seed: the texts that a run began with.
@@ -206,8 +207,17 @@ class Objective:
         return [
             (texts, evaluation_of(names, [found[position] for position in shared], scale=self.scale))
             for texts, found in sorted(results.items())
-            if found.keys() >= results[seed].keys()
+            if found.keys() >= results[seed].keys() and not self._breaks(results[seed], found)
         ]
+
+    def _breaks(self, before: dict[int, Scored], after: dict[int, Scored]) -> bool:
+        """Whether the guards refuse texts by what is known of them; nothing is run."""
+        if self._guarded is None or before is after:
+            return False
+        known = (
+            {n: found[n].score if n in found else None for n in self._guarded.positions} for found in (before, after)
+        )
+        return bool(self._guarded.broken(*known))
 
     def texts_of(self, named: Mapping[str, str]) -> Texts:
         """The candidate that texts by dotted name make."""

@@ -42,8 +42,8 @@ class TrainResult:
         openings: how often the test set was opened by the run.
         overlaps: which examples are in two sets, exactly or nearly, in words.
         controls: searches without feedback at no more calls, where they were asked for; `usage` holds theirs too.
-        front: of the texts that answered all validation examples that the seed texts did, those that no others beat by
-            fewer tokens or a higher score without losing in the other; longest first.
+        front: of the texts that answered all validation examples that the seed texts did and that guards let through,
+            those that no others beat by fewer tokens or a higher score without losing in the other; longest first.
         untested: why the budget left the test set, or a part of it, unrun; else "".
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
     """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.usage import Meter
-from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.searcher import Decision, Searcher
-from textgrad_engine.train.controls import does_better
+from textgrad_engine.train.controls import beats_seed
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
 
@@ -47,7 +46,7 @@ class SearchRun(Run):
             self.best_val = self.objective.known(self.objective.texts_of(self.best)) or self.best_val
 
     def complete(self) -> None:
-        """Score the best texts on all of the validation set; where that shows no gain, the seed texts are the best."""
+        """Score the best texts on the whole validation set; the seed texts come back where these do not beat them."""
         self.best_val = self.evaluated(self.objective.texts_of(self.best), len(self.steps))
         if self.best != self.seed and not self.seed_is_beaten():
             self.best, self.best_val = dict(self.seed), self.seed_val
@@ -95,9 +94,8 @@ class SearchRun(Run):
         )
 
     def seed_is_beaten(self) -> bool:
-        """Whether the best texts do better on the validation set than the seed texts, where both answered."""
+        """Whether the best texts do better on the validation set than the seed texts, or as well, and are shorter."""
         assert self.seed_val is not None
         assert self.best_val is not None
         seed, best = self.objective.texts_of(self.seed), self.objective.texts_of(self.best)
-        handicap = handicap_of(self.objective, seed, best)
-        return does_better(self.best_val, self.seed_val, handicap, self.objective.latency_weight)
+        return beats_seed(self.objective, seed, best, self.seed_val, self.best_val)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,8 +46,9 @@ class ShrinkResult:
         after_val: the short ones on it. They were chosen there, so it flatters them.
         comparison: the short texts against the given ones there.
         tried: how many shorter texts were raced.
-        front: the given texts and all that were raced, those that no other beats by fewer tokens or a higher score
-            without losing in the other, longest first. Where a race ended early, the score is what it leads to expect.
+        front: the given texts and all that were raced and that guards did not refuse, those that no other beats by
+            fewer tokens or a higher score without losing in the other, longest first. Where a race ended early, the
+            score is what it leads to expect.
         ended: ``"finished"``, or what ended it before every line was tried: ``"tries"`` (`max_tries`) or ``"budget"``.
         usage: what it used.
     """
@@ -72,7 +73,7 @@ def shrink(
     *,
     target: str = "target",
     parameters: Sequence[Variable] | None = None,
-    contracts: Iterable[Contract] = (),
+    contracts: Iterable[Contract] | Mapping[str, Iterable[Contract]] = (),
     guards: Guards | None = None,
     clusters: str | None = None,
     doubt: float = KEEP,
@@ -96,7 +97,9 @@ def shrink(
         val: the examples to race on; not the test set, as they choose.
         target: the field that holds an example's target.
         parameters: what is shrunk; None for all parameters of the program that require grad.
-        contracts: what each text must keep.
+        contracts: what each text must keep; by dotted name where they must keep different things. What a text does not
+            keep as it is given, as it lacks a phrase that only another one is to have, is not asked of it, since
+            leaving out lines could not repair it.
         guards: what must not break.
         clusters: the field that says which examples belong together; intervals and the verdict then do not take them
             for independent. Races do.
@@ -137,7 +140,7 @@ def shrink(
         guards=guards,
         clusters=clusters,
     )
-    start = texts_now(objective.parameters)
+    start, kept = texts_now(objective.parameters), _contracts_of(objective.names, contracts)
     objective.adopt(start)
     with meter() as used:
         before = objective.evaluation(start, on_score)
@@ -150,7 +153,7 @@ def shrink(
                 leave_out,
                 now[number],
                 functools.partial(races.is_not_worse, put),
-                contracts=tuple(contracts),
+                contracts=[each for each in kept[name] if each.problem(now[number], now[number]) is None],
                 lanes=lanes,
                 max_tries=max_tries,
             )
@@ -199,6 +202,21 @@ async def ashrink(*args: Any, **kwargs: Any) -> ShrinkResult:
     return await interruptible(work)
 
 
+def _contracts_of(
+    names: Sequence[str], given: Iterable[Contract] | Mapping[str, Iterable[Contract]]
+) -> dict[str, tuple[Contract, ...]]:
+    """What each text must keep, by its name.
+
+    Raises:
+        ValueError: there is no text of a name.
+    """
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(names, tuple(given))
+    if unknown := [name for name in given if name not in names]:
+        raise ValueError(f"contracts names {unknown[0]!r}, and what is shrunk is {', '.join(names)}")
+    return {name: tuple(given.get(name, ())) for name in names}
+
+
 def _put(texts: Texts, number: int, text: str) -> Texts:
     return (*texts[:number], text, *texts[number + 1 :])
 
@@ -220,6 +238,7 @@ class _Races:
         known = {n: score for n, score in enumerate(before.scores) if score is not None}
         self.board = Board(start, (), known, limits=objective.scale)
         self.records: dict[Texts, RaceRecord] = {}
+        self.refused: set[Texts] = set()
         self.spent = False
         self._race()  # so that a number out of range is said before anything is run
 
@@ -234,7 +253,8 @@ class _Races:
             known: mean scores that are known better than from a race.
         """
         mean = self.before.mean
-        scores = {self.start: mean} | {texts: mean + race.difference for texts, race in self.records.items()} | known
+        raced = {texts: mean + race.difference for texts, race in self.records.items() if texts not in self.refused}
+        scores = {self.start: mean} | raced | known
         every = sorted(scores)
         points = [Point(str(n), tokens_of(texts), scores[texts]) for n, texts in enumerate(every)]
         return tuple(
@@ -288,6 +308,8 @@ class _Races:
         except UNANSWERED:  # with these texts fewer answers are to be had, so they are not shown to be as good
             return False
         self.records[texts] = found
+        if refusal:
+            self.refused.add(texts)
         told = sum(None not in pair for pair in zip(found.before, found.after))
         shown = told >= (1 - MOST_UNANSWERED) * len(found.examples)
         return shown and found.outcome != "worse" and not refusal

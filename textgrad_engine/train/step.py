@@ -213,9 +213,10 @@ class StepRun(Run):
         self.optimizer.amend(found.changes, changed, {why: changes for why, changes in gone.items() if changes})
 
     def take_back(self, held: dict[str, Any]) -> None:
-        """Go back to the best texts, and to what the optimizer knew before its step."""
+        """Go back to the best texts, and to what the optimizer knew before its step; its settings stay."""
         self.load(self.best)
-        self.optimizer.load_state_dict({**held, "steps": self.optimizer.steps})
+        settings = {name: self.optimizer.state_dict()[name] for name in ("steps", "param_groups")}
+        self.optimizer.load_state_dict({**held, **settings})
 
     def stepped(self) -> list[Variable]:
         """What a step reads the feedback on; feedback on other texts would be paid for and used by nobody."""

@@ -125,7 +125,7 @@ def test_texts_and_tasks_of_others_are_material_in_the_prompt_of_scores() -> Non
     model = ScriptedModel([{"text": "Sort it.", "reason": ""}])
     answers(model, Job(ByScores(), brief))
     asked = model.requests[0].messages[-1].text
-    assert asked.index("Score 25:") < asked.index("Score 50:")
+    assert asked.index("Score 25 of 100:") < asked.index("Score 50 of 100:")
     assert "never run" not in asked
     assert hostile in asked
     with pytest.raises(ValueError, match="max_tokens must be at least 1"):
@@ -133,6 +133,9 @@ def test_texts_and_tasks_of_others_are_material_in_the_prompt_of_scores() -> Non
 
 
 def test_scores_of_any_scale_are_shown() -> None:
-    """Percents only where the scores are shares."""
-    assert shown_scores([0.0, 1.0]) == ["0", "100"]
-    assert shown_scores([-1.0, 12.3456]) == ["-1", "12.3"]
+    """Percents where the scores are shares or the scale is known, whatever was seen of it so far."""
+    assert shown_scores([0.0, 1.0]) == [("0", "100"), ("100", "100")]
+    assert shown_scores([-1.0, 12.3456]) == [("-1", ""), ("12.3", "")]
+    assert shown_scores([0.5, 0.9], (0.0, 10.0)) == [("5", "100"), ("9", "100")]
+    assert shown_scores([1.0, 3.0, 5.0], (1.0, 5.0)) == [("0", "100"), ("50", "100"), ("100", "100")]
+    assert shown_scores([0.25], (-1.0, 1.0)) == [("62", "100")]

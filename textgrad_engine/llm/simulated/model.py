@@ -16,21 +16,27 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.simulated.critic import criticize, reads_as_instructions
 from textgrad_engine.llm.simulated.judge import judge, text_loss
-from textgrad_engine.llm.simulated.optimizer import patch, rewrite
-from textgrad_engine.llm.simulated.reading import blocks, read_feedback_request, read_optimizer_request
+from textgrad_engine.llm.simulated.optimizer import merged, patch, rewrite
+from textgrad_engine.llm.simulated.reading import (
+    blocks,
+    read_feedback_request,
+    read_optimizer_request,
+    read_reduce_request,
+)
 from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.llm.simulated.task import sort_ticket
 from textgrad_engine.llm.simulated.tried import better_than_tried, original_in, tried_in
 
 __all__ = ["Kind", "TicketsModel", "kind_of"]
 
-Kind = Literal["task", "feedback", "patch", "rewrite", "judge", "criticism"]
+Kind = Literal["task", "feedback", "patch", "rewrite", "judge", "criticism", "reduce"]
 
 _SHAPES: tuple[tuple[Kind, frozenset[str], re.Pattern[str]], ...] = (
     ("patch", frozenset({"edits"}), re.compile(r'\{"edits":')),
     ("rewrite", frozenset({"text", "reason"}), re.compile(r'\{"text":.*"reason":', re.DOTALL)),
     ("judge", frozenset({"score", "explanation"}), re.compile(r'\{"score":.*"explanation":', re.DOTALL)),
     ("criticism", frozenset({"criticism"}), re.compile(r'\{(?:"nothing_wrong":.*)?"criticism":')),
+    ("reduce", frozenset({"items"}), re.compile(r'\{"items":')),
     ("feedback", frozenset({"case_1"}), re.compile(r'\{"case_1":')),
 )
 
@@ -106,6 +112,8 @@ class TicketsModel:
             return judge(user)
         if kind == "criticism":
             return text_loss(user)
+        if kind == "reduce":
+            return merged(*read_reduce_request(user))
         inputs, cases = read_feedback_request(user)
         answer: dict[str, Any] = {}
         for number, case in enumerate(cases, 1):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine.llm.simulated.chance import chance, pick
 from textgrad_engine.llm.simulated.concept import QUEUES
 from textgrad_engine.llm.simulated.concepts import BY_NAME
-from textgrad_engine.llm.simulated.reading import Task
+from textgrad_engine.llm.simulated.reading import Item, Task
 from textgrad_engine.llm.simulated.rules import Policy, Rule, read_policy, rules_in
 
-__all__ = ["BLAND", "patch", "rewrite"]
+__all__ = ["BLAND", "merged", "patch", "rewrite"]
 
 BLAND = (
     "Be accurate and consistent.",
@@ -76,6 +77,33 @@ def rewrite(task: Task, seed: int) -> dict[str, Any]:
     return {"text": "\n".join(new), "reason": reason}
 
 
+def merged(items: Sequence[Item], limit: int) -> dict[str, Any]:
+    """Pieces of feedback, each for all items that ask for one rule, in the shape of the format "reduce".
+
+    Vague items are one piece, and so is all that would be more pieces than so many.
+
+    Args:
+        items: the feedback.
+        limit: how many pieces there may be.
+
+    Example:
+        >>> said = "Gift cards go to account.", "Be careful.", "Send gift cards to account."
+        >>> pieces = merged([Item(number, 1, text) for number, text in enumerate(said, 1)], 2)["items"]
+        >>> [(piece["text"], piece["numbers"]) for piece in pieces]
+        [('Gift cards go to account.', [1, 3]), ('Be careful.', [2])]
+    """
+    texts = {item.number: item.text for item in items}
+    groups, vague = _gather(items, (), QUEUES)
+    found = [group.numbers for group in groups] + ([vague] if vague else [])
+    kept, rest = found[:limit], found[limit:]
+    pieces = [{"text": texts[numbers[0]], "numbers": numbers} for numbers in kept]
+    if rest:
+        said = dict.fromkeys(texts[numbers[0]] for numbers in (kept[-1], *rest))
+        every = sorted(number for numbers in (kept[-1], *rest) for number in numbers)
+        pieces[-1] = {"text": " ".join(said), "numbers": every}
+    return {"items": pieces}
+
+
 def _edits(task: Task, seed: int, limit: int) -> list[dict[str, Any]]:
     text = "\n".join(task.lines)
     key = (seed, "optimizer", text, task.problem, *(item.text for item in task.items))
@@ -85,7 +113,7 @@ def _edits(task: Task, seed: int, limit: int) -> list[dict[str, Any]]:
         return _bland(task, key, [], "There is no feedback, so this is general advice.")[:limit]
     policy = read_policy(text)
     queues = policy.queues if any(re.search(rf"\b{name}\b", text.lower()) for name in policy.queues) else QUEUES
-    groups, vague = _gather(task, queues)
+    groups, vague = _gather(task.items, task.history, queues)
     edits = _answers(groups, task, policy, key)[:limit]
     if not groups and vague:
         edits = _bland(task, key, vague, "The feedback asks for more care.")[:limit]
@@ -108,11 +136,11 @@ def _answers(groups: list[_Group], task: Task, policy: Policy, key: tuple[object
     return edits
 
 
-def _gather(task: Task, queues: tuple[str, ...]) -> tuple[list[_Group], list[int]]:
+def _gather(items: Sequence[Item], history: Sequence[str], queues: tuple[str, ...]) -> tuple[list[_Group], list[int]]:
     """Feedback grouped by what it asks for, most supported first, and the numbers of the vague items."""
     groups: dict[tuple[str, str], _Group] = {}
     vague: list[int] = []
-    for item in task.items:
+    for item in items:
         rule = next((rule for rule in rules_in(item.text, queues) if not rule.negated), None)
         wants_format = "nothing else" in item.text and "name of the queue" in item.text
         if rule is None and not wants_format:
@@ -123,7 +151,7 @@ def _gather(task: Task, queues: tuple[str, ...]) -> tuple[list[_Group], list[int
         group.support += item.times
         group.urgent += item.times if rule and rule.priority else 0
         group.numbers.append(item.number)
-    for past in task.history:
+    for past in history:
         if _REJECTED.search(past):
             for rule in rules_in(past, queues):
                 if (rule.concept, rule.queue) in groups:

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["Case", "Item", "Task", "blocks", "expected_in", "read_feedback_request", "read_optimizer_request"]
+__all__ = [
+    "Case",
+    "Item",
+    "Task",
+    "blocks",
+    "expected_in",
+    "read_feedback_request",
+    "read_optimizer_request",
+    "read_reduce_request",
+]
 
 _FENCE = re.compile(r"<([a-z]\w*)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)
 _INPUT = re.compile(r"^- `([^`]+)`: (.*)$", re.MULTILINE)
@@ -126,6 +135,24 @@ def _without_marks(content: str, keys: Iterable[str]) -> str:
     return content
 
 
+def read_reduce_request(user: str) -> tuple[tuple[Item, ...], int]:
+    """The pieces of feedback that are to be merged, and how many may be left."""
+    parts = blocks(user)
+    limit = re.search(r"at most (\d+) pieces?", parts[-1][0])
+    return tuple(_items_in(parts)), int(limit[1]) if limit else 1
+
+
+def _items_in(parts: Iterable[tuple[str, str, str]]) -> list[Item]:
+    items: list[Item] = []
+    pending: tuple[int, int] | None = None
+    for before, label, content in parts:
+        if heads := _ITEM.findall(before):
+            pending = (int(heads[-1][0]), int(heads[-1][1] or 1))
+        if label == "feedback" and pending:
+            items.append(Item(*pending, content))
+    return items
+
+
 def read_optimizer_request(user: str, numbered: bool) -> Task:
     """What an optimizer is asked, from either of its prompts.
 
@@ -136,13 +163,7 @@ def read_optimizer_request(user: str, numbered: bool) -> Task:
     parts = blocks(user)
     text = next((content for _, label, content in parts if label == "text"), "")
     other = next((content for _, label, content in parts if label == "other"), None)
-    items: list[Item] = []
-    pending: tuple[int, int] | None = None
-    for before, label, content in parts:
-        if heads := _ITEM.findall(before):
-            pending = (int(heads[-1][0]), int(heads[-1][1] or 1))
-        if label == "feedback" and pending:
-            items.append(Item(*pending, content))
+    items = _items_in(parts)
     plain = "".join(before for before, _, _ in parts)
     history = re.search(r"tried before, and what became of them:\n((?:- .*\n?)+)", plain)
     problem = re.search(r"Your last proposal could not be used: (.*)", plain)

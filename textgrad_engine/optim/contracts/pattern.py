@@ -15,7 +15,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True)
 class Matches:
-    """The text must match a regular expression.
+    """The text must match a regular expression; for one of several prompts see `Requires`.
 
     Args:
         pattern: as for `re`; flags such as ``(?im)`` stand in it.

@@ -15,6 +15,9 @@ __all__ = ["Forbids", "Requires"]
 class Requires:
     r"""Each of these phrases must be in the text, as whole words.
 
+    What only one of several prompts is to have goes into its own group of the optimizer, ``{"params": [prompt],
+    "constraints": [Requires([...])]}``: asked of all, nothing new is kept in the others that does not say it.
+
     Args:
         phrases: the phrases; white space in them stands for any, so that a line may end within one.
         match_case: whether capital letters have to agree.

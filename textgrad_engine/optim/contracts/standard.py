@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from textgrad_engine.optim.contracts.base import Contract, Wish
 from textgrad_engine.optim.contracts.length import MaxTokens, NotEmpty
+from textgrad_engine.optim.contracts.pattern import Matches
+from textgrad_engine.optim.contracts.phrases import Requires
 from textgrad_engine.optim.contracts.placeholders import Placeholders
 
-__all__ = ["contracts_for"]
+__all__ = ["contracts_for", "kept_by_some"]
 
 
 def contracts_for(constraints: Iterable[Contract | str], max_tokens: int) -> tuple[Contract, ...]:
@@ -24,3 +26,36 @@ def contracts_for(constraints: Iterable[Contract | str], max_tokens: int) -> tup
             hint = f"; write {name}(...)" if isinstance(contract, type) and isinstance(contract, Contract) else ""
             raise TypeError(f"a constraint is a text or has describe() and problem(), got {name}{hint}")
     return (NotEmpty(), Placeholders(), MaxTokens(max_tokens), *own)
+
+
+def kept_by_some(
+    contracts: Iterable[Contract | str], texts: Sequence[str]
+) -> tuple[Requires | Matches, int, int] | None:
+    """A phrase or a pattern that is asked of several texts, and that only some of them have as they are.
+
+    Asked of the others, it has nothing new kept in them that does not say it, too; mostly it was meant for the first.
+
+    Args:
+        contracts: what is asked of all of the texts.
+        texts: the texts.
+
+    Returns:
+        The first such contract, for one phrase where it has several; the position of a text that keeps it, and of one
+        that does not. None where there is none.
+
+    Example:
+        >>> contract, keeps, lacks = kept_by_some([Requires(["code", "JSON"])], ["Name a code.", "Read a code: JSON."])
+        >>> contract.phrases, keeps, lacks
+        (('JSON',), 1, 0)
+    """
+    for contract in contracts:
+        asked: list[Requires | Matches] = []
+        if isinstance(contract, Requires):
+            asked += [Requires([phrase], contract.match_case) for phrase in contract.phrases]
+        elif isinstance(contract, Matches):
+            asked.append(contract)
+        for each in asked:
+            kept = [each.problem(text, text) is None for text in texts]
+            if any(kept) and not all(kept):
+                return each, kept.index(True), kept.index(False)
+    return None

@@ -19,6 +19,7 @@ class ByScores:
 
     Args:
         max_tokens: at most so many tokens of texts that were tried; those with the lowest scores are left out first.
+        limits: the worst and the best score that there can be; None where nobody knows.
 
     Raises:
         ValueError: `max_tokens` is less than 1.
@@ -27,6 +28,7 @@ class ByScores:
     """
 
     max_tokens: int = 8000
+    limits: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
@@ -38,23 +40,34 @@ class ByScores:
         ranked = sorted(known, key=lambda each: each[1])
         while len(ranked) > 1 and sum(tokens.count(text) for text, _ in ranked) > self.max_tokens:
             del ranked[0]
-        scores = shown_scores([score for _, score in ranked])
+        scores = shown_scores([score for _, score in ranked], self.limits)
         shared = shared_slots(brief, problem)
         slots = {
-            "tried": [{"text": text, "score": score} for (text, _), score in zip(ranked, scores)],
+            "tried": [{"text": text, "score": score, "of": of} for (text, _), (score, of) in zip(ranked, scores)],
             "demos": [asdict(demo) for demo in brief.demos],
             **{name: shared[name] for name in ("role", "constraints", "problem", "refused")},
         }
         return await ask_for_text(model, "optimizer_scores", slots, brief)
 
 
-def shown_scores(scores: Sequence[float]) -> list[str]:
-    """Scores as the model sees them: whole percents where all are between 0 and 1, as in the paper, else three digits.
+def shown_scores(scores: Sequence[float], limits: tuple[float, float] | None = None) -> list[tuple[str, str]]:
+    """Scores as the model sees them, each with the best that there can be, "" where nobody knows that.
+
+    Those with limits are whole percents of the way from the worst to the best, as accuracies are in the paper, and so
+    are those that are all between 0 and 1; what was paid for tokens and seconds may bring them below 0. Others have
+    three digits.
+
+    Args:
+        scores: the scores.
+        limits: the worst and the best score that there can be; None where nobody knows.
 
     Example:
-        >>> shown_scores([0.5, 0.614]), shown_scores([2.5, 3.14159])
-        (['50', '61'], ['2.5', '3.14'])
+        >>> shown_scores([0.5, 0.614]), shown_scores([0.5], (0.0, 10.0)), shown_scores([2.5, 3.14159])
+        ([('50', '100'), ('61', '100')], [('5', '100')], [('2.5', ''), ('3.14', '')])
     """
-    if all(0 <= score <= 1 for score in scores):
-        return [f"{100 * score:.0f}" for score in scores]
-    return [f"{score:.3g}" for score in scores]
+    if limits is None and all(0 <= score <= 1 for score in scores):
+        limits = 0.0, 1.0
+    if limits is None:
+        return [(f"{score:.3g}", "") for score in scores]
+    worst, best = limits
+    return [(f"{100 * (score - worst) / (best - worst):.0f}", "100") for score in scores]

@@ -155,6 +155,24 @@ class PopulationSearcher(Searcher):
         self._begun += 1
         return self._begun
 
+    def _leader(self, objective: Objective, ranked: Iterable[int]) -> tuple[int | None, dict[int, str]]:
+        """The candidate that is to be the best one of now, as far as guards let it.
+
+        Args:
+            objective: has the guards.
+            ranked: candidates, first the one that would be.
+
+        Returns:
+            The first that is not refused, None where there is none; and why those before it are.
+        """
+        now, refused = self.texts(), dict[int, str]()
+        for number in ranked:
+            refusal = objective.refusal(now, self.population.candidates[number].texts)
+            if not refusal:
+                return number, refused
+            refused[number] = f"refused: {refusal}"
+        return None, refused
+
     # What all of them do.
 
     def _begin(self, objective: Objective) -> None:
@@ -184,9 +202,8 @@ class PopulationSearcher(Searcher):
         draft, before = outcome.draft, self.texts()
         changes = self._desk.changes(draft)
         if outcome.leads is not None:
-            leader = self.population.candidates[outcome.leads].texts
-            if refusal := objective.refusal(before, leader):
-                outcome = replace(outcome, leads=None, why=f"refused: {refusal}")
+            leader, refused = self._leader(objective, [outcome.leads])
+            outcome = replace(outcome, leads=leader, why=refused.get(outcome.leads, outcome.why))
         if outcome.leads is not None:
             self._best = outcome.leads
             best = self.population.candidates[self._best]

@@ -154,11 +154,6 @@ class Searcher(Optimizer):
         """Tokens of feedback that are shown at once at most."""
         return max([float(group.get("max_feedback_tokens", 0)) for group in self.param_groups], default=0.0)
 
-    def most_asked_by_transforms(self) -> int:
-        """Requests to the optimizer that it takes at most to transform the feedback on one parameter."""
-        given = (group.get("transforms") for group in self.param_groups)
-        return max([0 if each is None else each.most_requests for each in given], default=0)
-
     def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """As every optimizer's, and feedback transforms that remember nothing."""
         own = super()._checked(settings)
