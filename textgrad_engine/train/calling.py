@@ -13,6 +13,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
+from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.train.prediction import as_prediction, said_in
 
@@ -316,6 +317,9 @@ def run_on(
     A program that waits for an answer, to decide what to do next, meets it here when that is not to be had. It costs
     this example alone, as in a program that does not wait: both Variables raise the error where they are read.
 
+    Where a program asks the same twice of one example (to vote on several answers), each time is a sample of its own, also
+    where answers are kept on disk.
+
     Args:
         name: the example's id. An error in the user's own code gets a note with it.
         program: the program.
@@ -324,7 +328,8 @@ def run_on(
         wanted: the example's target.
     """
     try:
-        prediction = as_prediction(program(**fields))
+        with repeat():
+            prediction = as_prediction(program(**fields))
         return prediction, score(prediction, wanted, fields)
     except UNANSWERED as error:
         return not_to_be_had(error)
