@@ -317,8 +317,8 @@ def run_on(
     A program that waits for an answer, to decide what to do next, meets it here when that is not to be had. It costs
     this example alone, as in a program that does not wait: both Variables raise the error where they are read.
 
-    Where a program asks the same twice of one example (to vote on several answers), each time is a sample of its own, also
-    where answers are kept on disk.
+    Where a program asks the same twice of one example (to vote on several answers), each time is a sample of its own,
+    also where answers are kept on disk.
 
     Args:
         name: the example's id. An error in the user's own code gets a note with it.

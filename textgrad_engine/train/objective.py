@@ -21,7 +21,7 @@ from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.autograd.hooks import call_hooks_of
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.data import examples_of, ids_of
-from textgrad_engine.errors import UNANSWERED, AutogradError, DataError
+from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cache import repeat as sampling
 from textgrad_engine.nn import Module
@@ -42,6 +42,7 @@ from textgrad_engine.train.grid import is_uniform, run_grid, same_shape, same_sl
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.nearness import Nearness
+from textgrad_engine.train.reach import Reach
 from textgrad_engine.train.splits import clusters_of_equals
 
 __all__ = ["Objective", "Phases"]
@@ -147,7 +148,7 @@ class Objective:
         self._shared: dict[_Key, Future[Scored]] = {}
         self._own: dict[tuple[int, _Key], Future[Scored]] = {}
         self._adopted: dict[Texts, tuple[int, int]] = {}  # the phase, and how many were before it
-        self._leads_back = False  # whether any loss so far has led back to a text
+        self._reach = Reach()
 
     def scores(
         self, texts: Texts, positions: Sequence[int], split: Split = "val", *, repeat: int = 0
@@ -273,16 +274,14 @@ class Objective:
                 return (prediction, watch), loss
 
         results = run_scored(start, len(rows), self._concurrency, room=self._room)
-        if roots := [loss for _, loss in results if loss.requires_grad]:
+        if roots := self._reach.look([loss for _, loss in results], leaves):
             with forgiving(functools.partial(note_lost, problems)):
                 backward(roots)
         every = [
             self._scored("train", position, prediction, loss, watch)
             for position, ((prediction, watch), loss) in zip(positions, results)
         ]
-        self._leads_back = self._leads_back or bool(roots)
-        if not self._leads_back:
-            refuse_if_cut_off([found.score for found in every])
+        self._reach.refuse_if_cut_off([found.score for found in every])
         for position, found in zip(positions, every):
             self._remember((texts, "train", position, 0), found)
         gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())
@@ -541,24 +540,6 @@ def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str
     if not found:
         raise ValueError("the program has no parameter that requires grad, so there is nothing to train")
     return found
-
-
-def refuse_if_cut_off(scores: Sequence[float | None]) -> None:
-    """Refuse to go on when no loss leads back to a text: nothing would ever be heard about it.
-
-    Args:
-        scores: of a minibatch of which no loss requires grad, nor did any before; None where there is none.
-
-    Raises:
-        AutogradError: some example has a score.
-    """
-    known = [score for score in scores if score is not None]
-    if known:
-        raise AutogradError(
-            f"none of the {len(known)} losses of this minibatch requires grad, so no feedback would reach the texts. "
-            "The program must return the Variable that it computes from its parameters, not its .data, a new Variable "
-            "or what .detach() gives, and not under no_grad(); the loss must use it."
-        )
 
 
 def note_lost(problems: list[str], node: Node, error: BaseException) -> bool:

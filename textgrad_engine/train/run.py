@@ -49,8 +49,9 @@ from textgrad_engine.train.events import (
 )
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
-from textgrad_engine.train.objective import Objective, Phases, note_lost, refuse_if_cut_off
+from textgrad_engine.train.objective import Objective, Phases, note_lost
 from textgrad_engine.train.proving import prove, wins
+from textgrad_engine.train.reach import Reach
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
 from textgrad_engine.train.splits import warn_of_overlaps
@@ -111,7 +112,7 @@ class Run:
         self.proposals: dict[int, int] = {}
         self.lost_rounds = 0
         self.round: dict[str, list[str]] = {}  # why steps were lost since a round began ("": not), by kind
-        self.leads_back = False  # whether any loss so far has led back to a text
+        self.reach = Reach()
         self.shortage = ""
         self.left_out: list[LeftOut] = []
         self.earlier: Earlier | None = next(filter(None, [getattr(each, "earlier", None) for each in callbacks]), None)
@@ -398,8 +399,9 @@ class Run:
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
-            roots, stepped = [loss for loss in losses if loss.requires_grad], self.stepped()
-            if roots and stepped and self.optimizer.reads_feedback:
+            stepped = self.stepped() if self.optimizer.reads_feedback else []
+            roots = self.reach.look(losses, {n: each for n, each in self.trained.items() if each in stepped})
+            if roots and stepped:
                 with self.phase("backward", number, 0), forgiving(functools.partial(note_lost, problems)):
                     backward(roots, inputs=stepped)
             scores: list[float | None] = []
@@ -410,9 +412,7 @@ class Run:
                 except UNANSWERED as error:
                     scores.append(None)
                     lost.append(f"{name}: {type(error).__name__}: {error}")
-        self.leads_back = self.leads_back or bool(roots)
-        if not self.leads_back:
-            refuse_if_cut_off(scores)
+        self.reach.refuse_if_cut_off(scores)
         return scores, problems, lost
 
     def refusal(self, found: Found) -> str:
