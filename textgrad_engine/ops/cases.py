@@ -12,7 +12,7 @@ from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
-from textgrad_engine.ops.parts import place_in_words, without_repeat
+from textgrad_engine.ops.parts import QUOTED, place_in_words, without_repeat
 
 __all__ = ["Case", "Part", "Questions", "Shown", "case_of", "view_of"]
 
@@ -225,7 +225,7 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> 
                     continue
                 told.append(once)
                 shown = place_in_words(item) + shown
-            said.append(without_repeat(shown, str(answer), "answer"))
+            said.append(without_repeat(shown, str(answer), "answer") if f"<{QUOTED}-" in shown else shown)
             scores.append(None if source is None else source.score)
     if marks := case.questions.marks:
         values = values.copy()

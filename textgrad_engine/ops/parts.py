@@ -14,7 +14,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.gradient import Items, entered, is_start
 
-__all__ = ["MOST_PLACES", "place_in_words", "said_to_part", "without_repeat"]
+__all__ = ["MOST_PLACES", "QUOTED", "place_in_words", "said_to_part", "without_repeat"]
 
 MOST_PLACES = 16
 """Levels of a place that are kept, the outer ones: a text that grew by thousands of additions has as many."""
@@ -63,10 +63,8 @@ def without_repeat(feedback: str, shown: str, what: str) -> str:
         shown: the text that is shown above it.
         what: what that is called there.
     """
-    if f"<{_QUOTED}-" not in feedback:
-        return feedback
-    return feedback.replace(templates.fence(shown, _QUOTED), templates.load("as_above").render(what=what))
+    return feedback.replace(templates.fence(shown, QUOTED), templates.load("as_above").render(what=what))
 
 
-_QUOTED = "got"
+QUOTED = "got"
 """The label of the fence that evaluators put around what they looked at."""
