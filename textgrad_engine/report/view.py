@@ -375,8 +375,8 @@ def _all_alike(result: TrainResult) -> Iterator[str]:
     if len(scores) > 1 and len(found) == 1 and scores[0] < marks_of(result.seed_val.limits, scores).top:
         yield (
             f"Every validation example scored {score(scores[0])} with all texts that were raced there, so a change "
-            "that repairs one of several faults of an answer could not show. A metric that gives part of the score for what "
-            "is right already would tell, and so would a seed prompt that gets some examples right."
+            "that repairs one of several faults of an answer could not show. A metric that gives part of the score for "
+            "what is right already would tell, and so would a seed prompt that gets some examples right."
         )
 
 
