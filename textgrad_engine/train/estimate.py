@@ -100,7 +100,8 @@ def estimate(
         return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)
     plan = _Plan.of(trainer, optimizer, loader, val, test)
     sample = min(SAMPLE, len(rows))
-    used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, lowest_score)
+    placeholder = Placeholder(lowest_score)
+    used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, placeholder)
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
     target = mean_tokens([row.get(trainer.target) for row in list(examples_of(rows))[:SAMPLE]])
     share = trainer.feedback_batch_size
@@ -131,7 +132,8 @@ def estimate(
     if trainer.controls:
         add_controls(calls, inputs, outputs, used, seen, len(val), 0 if test is None else len(test))
     dollars = None if models is None else dollars_of(models, inputs, outputs)
-    return Estimate(calls, inputs, outputs, dollars, round(plan.steps.high), tokens.method())
+    steps, assumed = round(plan.steps.high), placeholder.assuming()
+    return Estimate(calls, inputs, outputs, dollars, steps, tokens.method(), assumed=assumed)
 
 
 @dataclass(frozen=True)
@@ -233,12 +235,11 @@ def _rehearsal(
     train: Sequence[dict[str, Any]],
     val: Sequence[dict[str, Any]],
     sample: int,
-    lowest_score: float,
+    placeholder: Placeholder,
 ) -> dict[str, Usage]:
     """Usage by purpose of one step on a few examples, with nobody asked."""
     held = optimizer.state_dict()
     rehearsal = Trainer(1, batch_size=sample, max_steps=1, target=trainer.target, concurrency=trainer.concurrency)
-    placeholder = Placeholder(lowest_score)
     try:
         with use_models(placeholder, placeholder, placeholder, placeholder), meter() as used:
             rehearsal.fit(program, loss, optimizer, list(examples_of(train))[:sample], list(examples_of(val))[:SAMPLE])

@@ -73,7 +73,8 @@ def estimate_search(
     sizes = Sizes(len(train), len(val), guarded, len(variables), trainer.max_steps, trainer.patience)
     volume = optimizer.volume(sizes)
     seen = min(SAMPLE, len(train))
-    used = _rehearsal(trainer, program, loss, optimizer, train, val, lowest_score)
+    placeholder = Placeholder(lowest_score)
+    used = _rehearsal(trainer, program, loss, optimizer, train, val, placeholder)
     tests = 0 if test is None else len(test)
     examples = volume.examples + Span(len(val) + tests, 1.25 * len(val) + 2 * tests, 2 * len(val) + 2 * tests)
     now = sum(tokens.count(str(variable.data)) for variable in variables)
@@ -112,7 +113,9 @@ def estimate_search(
         waits = None
     dollars = None if models is None else dollars_of(models, inputs, outputs)
     steps = round(volume.decisions.high)
-    return Estimate(calls, inputs, outputs, dollars, steps, tokens.method(), waits, volume.assumed)
+    return Estimate(
+        calls, inputs, outputs, dollars, steps, tokens.method(), waits, placeholder.assuming(volume.assumed)
+    )
 
 
 @dataclass(frozen=True)
@@ -167,13 +170,12 @@ def _rehearsal(
     optimizer: Searcher,
     train: Sequence[dict[str, Any]],
     val: Sequence[dict[str, Any]],
-    lowest_score: float,
+    placeholder: Placeholder,
 ) -> dict[str, Usage]:
     """Usage by purpose: of some examples that go forward and backward by themselves, and of one step's requests."""
     held = optimizer.state_dict()
     variables = optimizer.variables()
     before = [variable.data for variable in variables]
-    placeholder = Placeholder(lowest_score)
 
     def objective() -> Objective:
         # A new one each time: what was scored once is not asked for again.

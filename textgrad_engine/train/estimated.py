@@ -76,7 +76,8 @@ class Estimate:
         counted: how tokens were counted.
         waits: for a search, how many answers are waited for one after the other when the endpoint takes all requests at
             once; times the seconds of an answer it is the time of the run. None for other optimizers.
-        assumed: what the most rests on, in words, where nothing limits a search; "" where it is a bound.
+        assumed: what the most rests on, in words, where nothing limits a search or a model may call tools; "" where it
+            is a bound.
     """
 
     calls: dict[str, Range]
@@ -97,10 +98,17 @@ class Placeholder:
 
     def __init__(self, score: float) -> None:
         self._score = score
+        self._offered_tools = False
+
+    def assuming(self, also: str = "") -> str:
+        """What an estimate from its answers assumes, in words, and what else is assumed."""
+        tools = "no answer calls a tool, as each turn that does is a request more" if self._offered_tools else ""
+        return "; ".join([part for part in (tools, also) if part])
 
     async def complete(self, request: Request) -> Completion:
         """The least that the request allows."""
         wanted = request.config.response_format
+        self._offered_tools |= bool(request.config.tools)
         filler = ""
         if request.purpose == "backward":
             filler = "?"  # feedback that says something, so that the optimizer is asked too
