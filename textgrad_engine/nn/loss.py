@@ -9,7 +9,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator, exact_match_evaluator
-from textgrad_engine.ops.judges import judge, text_loss
+from textgrad_engine.ops.judges import judge_settings, judged_by, text_loss
 
 __all__ = ["ExactMatch", "Judge", "Metric", "TextLoss"]
 
@@ -88,21 +88,15 @@ class Judge(OneVariable):
         check_scale(scale)
         self.instructions, self.scale, self.success_fn, self.model = instructions, scale, success_fn, model
         self.eval_mode = eval_mode
+        self._settings = judge_settings(model, scale)
 
     def forward(
         self, prediction: Variable, target: Variable | str | None = None, inputs: Mapping[str, Any] | None = None
     ) -> Variable:
         """Score a prediction."""
-        return judge(
-            prediction,
-            self.instructions,
-            target=target,
-            inputs=inputs,
-            scale=self.scale,
-            success_fn=self.success_fn,
-            eval_mode=self.eval_mode,
-            model=self.model,
-        )[0]
+        settings = self._settings = judge_settings(self.model, self.scale, self._settings)
+        given = self.instructions, target, inputs, self.scale, self.success_fn
+        return judged_by(settings, prediction, *given, reduction_fn=sum, eval_mode=self.eval_mode)[0]
 
 
 class TextLoss(OneVariable):
