@@ -120,6 +120,13 @@ def test_the_model_is_asked_so_often_at_most() -> None:
     assert model.left == 0
 
 
+def test_a_tool_that_must_be_called_must_be_called_once() -> None:
+    """Else no turn could be the answer."""
+    model = ScriptedModel([call(item="hat"), "7"])
+    assert ask(model, tool_choice="required").data == "7"
+    assert [request.config.tool_choice for request in model.requests] == ["required", None]
+
+
 def test_descriptions_of_tools_are_the_users_to_run() -> None:
     """As ever: what the model calls is its answer."""
     described = {"type": "function", "function": {"name": "price", "parameters": {"type": "object"}}}
@@ -211,6 +218,7 @@ def spread(*items: str) -> str:
         ([untyped], TypeError, "the tool 'untyped' does not say of what type 'item' is"),
         ([spread], TypeError, r"the tool 'spread' takes \*items"),
         ([lambda item: item], TypeError, "give a function made with def"),
+        (price, TypeError, r"tools is a list of functions, tools=\[function, …\]"),
         ([price, price], ValueError, "two tools are called 'price'"),
         ([price, {"type": "function"}], TypeError, "Write a function for each"),
     ],

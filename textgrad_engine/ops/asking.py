@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.autograd.examples import EXAMPLE
@@ -52,6 +52,8 @@ async def conversation(settings: ChatSettings, plan: Plan, data: list[Any]) -> t
     assert tools is not None
     turns: list[Message] = []
     completion = await completion_of(settings, plan, data)
+    if settings.config.tool_choice is not None:  # who must call a tool in every turn never answers
+        settings = replace(settings, config=settings.config.model_copy(update={"tool_choice": None}))
     for _ in range(tools.max_turns - 1):
         if not completion.tool_calls:
             break

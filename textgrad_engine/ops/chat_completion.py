@@ -217,6 +217,7 @@ def chat_completion(
         tools: functions whose arguments have types and whose docstring says what they do, `async` or not; or
             descriptions of tools as in OpenAI's API, whose calls are the answer.
         max_turns: with functions as tools, how often the model is asked at most; calls in the last turn are the answer.
+            A `tool_choice` then holds for the first turn alone.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic
             model, a JSON schema, or a `ResponseFormat`.
 

@@ -104,6 +104,8 @@ def tools_of(
         raise ValueError(f"{call}: max_turns is how often the model is asked at most, at least 1; got {max_turns}")
     if tools is None:
         return None, None
+    if callable(tools) or isinstance(tools, str | Mapping):
+        raise TypeError(f"{call}: tools is a list of functions, tools=[function, …]; got {tools!r:.60}")
     functions = [tool for tool in tools if callable(tool)]
     if not functions:
         return tuple(tools), None
