@@ -15,6 +15,7 @@ from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
+from textgrad_engine.nn.loss import names_inputs
 from textgrad_engine.train.prediction import as_prediction, said_in
 
 __all__ = [
@@ -296,11 +297,7 @@ def with_fields(loss: Callable[..., Any]) -> Score:
         >>> score(Variable("Rome"), None, {"land": "Italy", "hint": None})
         {'land': 'Italy'}
     """
-    try:
-        named = "inputs" in inspect.signature(getattr(loss, "forward", loss)).parameters
-    except (TypeError, ValueError):  # a callable that does not say how it is called
-        named = False
-    if not named:
+    if not names_inputs(getattr(loss, "forward", loss)):
         return lambda prediction, wanted, fields: loss(prediction, wanted)
 
     def score(prediction: Any, wanted: Any, fields: Mapping[str, Any]) -> Any:
@@ -350,12 +347,13 @@ def not_to_be_had(error: Exception) -> tuple[Variable, Variable]:
 
 
 def _needs_two(function: Callable[..., Any]) -> bool:
-    """Whether a function cannot be called with one argument alone."""
+    """Whether a function cannot be called with a prediction alone, and the fields where it names ``inputs``."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # some builtins do not say
         return False
-    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    places = [parameter for parameter in parameters if parameter.kind in kinds and parameter.name != "inputs"]
     return len(places) > 1 and places[1].default is inspect.Parameter.empty
 
 
