@@ -127,10 +127,12 @@ def test_a_tool_that_must_be_called_must_be_called_once() -> None:
     assert [request.config.tool_choice for request in model.requests] == ["required", None]
 
 
-def test_descriptions_of_tools_are_the_users_to_run() -> None:
-    """As ever: what the model calls is its answer."""
+@pytest.mark.parametrize("beside", ["", "Let me look."])
+def test_descriptions_of_tools_are_the_users_to_run(beside: str) -> None:
+    """What the model calls is its answer, whatever it says beside."""
     described = {"type": "function", "function": {"name": "price", "parameters": {"type": "object"}}}
-    assert ask(ScriptedModel([call(item="hat")]), tools=[described]).data.startswith('[{"name": "price"')
+    answer = ask(ScriptedModel([call(item="hat", text=beside)]), tools=[described])
+    assert answer.data == '[{"name": "price", "arguments": {"item": "hat"}}]'
 
 
 def critic(request: Request) -> Any:

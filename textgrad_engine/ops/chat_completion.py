@@ -45,7 +45,8 @@ class ChatCompletion(Function):
         """Send the messages and wait for the answer."""
         data = [value.data if isinstance(value, Variable) else value for value in values]
         completion = await completion_of(settings, plan, data)
-        return Variable(completion.text or completion.calls_as_text(), role=settings.role)
+        said = completion.calls_as_text() if completion.tool_calls else completion.text
+        return Variable(said, role=settings.role)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -148,7 +149,8 @@ class ToolLoop(ChatCompletion):
         """Send the messages, run the tools that are called, and wait for the answer."""
         data = [value.data if isinstance(value, Variable) else value for value in values]
         completion, turns = await conversation(settings, plan, data)
-        answer = Variable(completion.text or completion.calls_as_text(), role=settings.role)
+        said = completion.calls_as_text() if completion.tool_calls else completion.text
+        answer = Variable(said, role=settings.role)
         return answer, Variable(shown(turns), role="turns before the answer")
 
     @staticmethod
@@ -202,8 +204,9 @@ def chat_completion(
     until it answers: all of it is this one operation, of which the critic is shown every turn. What a tool raises is
     told to the model. A tool that asks models for something of its own gets no feedback.
 
-    An answer that is nothing but tool calls has these as its text: a JSON list of objects with ``name`` and
-    ``arguments``. So losses can look at them, and feedback can speak of them; the critic is shown the tools.
+    An answer that calls tools has the calls as its text: a JSON list of objects with ``name`` and ``arguments``. So
+    losses can look at them, and feedback can speak of them; the critic is shown the tools. What a model says beside its
+    calls is no part of that.
 
     Args:
         model: a Model or a name such as ``"openai/gpt-5-mini"``; None stands for the one of `use_models`.
@@ -362,7 +365,7 @@ class _TextsOf:
     async def __call__(self) -> tuple[str, ...]:
         texts = self._texts
         completion = await completion_of(texts.settings, _SYSTEM_AND_USER, [self._told, self._user])
-        answer = completion.text or completion.calls_as_text()
+        answer = completion.text
         found: tuple[str, ...] = ()
         for text, role in zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles):
             found += (text, role)
