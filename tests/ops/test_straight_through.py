@@ -124,3 +124,12 @@ def test_a_prompt_behind_a_search_gets_feedback() -> None:
         nn.ExactMatch()(answer, "2.7 million").backward()
     assert [item.data for item in prompt.grad] == ["Use lower case."]
     assert [request.purpose for request in model.requests].count("backward") == 2
+
+
+def test_an_edit_of_the_result_goes_through_and_one_of_a_cause_is_refused() -> None:
+    """Nobody knows what code would make of an edited text, so nothing is made up."""
+    cause = variable("q", "cause")
+    _, change = func.jvp(lambda found: ops.straight_through(found, cause), ("found",), ("shorter",))
+    assert change.data == "shorter"
+    with pytest.raises(tg.errors.AutogradError, match=r"give cause\.detach\(\)"):
+        func.jvp(lambda text: ops.straight_through("found", text), ("q",), ("shorter",))

@@ -9,6 +9,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import Items, inherited, is_start
+from textgrad_engine.errors import AutogradError
 from textgrad_engine.ops.parts import place_in_words, without_repeat
 from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.roles import joined_role
@@ -52,6 +53,16 @@ class StraightThrough(Function):
         items = starts if not said else [*starts, _told(said, output)]
         to_result, to_causes, _ = ctx.needs_input_grad
         return grad_out if to_result else None, [items] * ctx.count if to_causes else None, None
+
+    @staticmethod
+    def jvp(ctx: Any, result: Variable | None, causes: list[Variable | None] | None, role: None) -> Variable | None:
+        """An edit of the result passes as it is."""
+        if any(edit is not None for edit in causes or ()):
+            raise AutogradError(
+                "straight_through: what code would come to from an edited text is known only when it is run with that "
+                "text, so func.jvp stops here; give cause.detach(), or run the program with the text as edited"
+            )
+        return result
 
 
 def _role_of(result: Any, causes: list[Variable], role: str) -> str:
