@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pydantic_core import PydanticSerializationError
+
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.layers import is_observed
@@ -94,7 +96,7 @@ class ChatCompletion(Function):
             return ()  # nobody shares a call, so there is nothing to tell apart
         # Results (the answer of an earlier call in a chain) differ from example to example and may still share a call.
         wanted = [number for number, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
-        return (ctx.settings.of or ctx.settings, ctx.leaf_ids(wanted))
+        return (_place(ctx.settings.of or ctx.settings, ctx.plan), ctx.leaf_ids(wanted))
 
     @staticmethod
     def backward_many(ctxs: list[Any], grad_outputs: list[list[Variable | None]]) -> list[Any]:
@@ -171,6 +173,24 @@ class ToolLoop(ChatCompletion):
         plan_of_turns, saved, _ = _with_turns(ctx, list(ctx.saved_variables))
         *values, answer = saved
         return what_if(plan_of_turns, values, [*edits, *[None] * (len(values) - len(edits))], answer, ask), None
+
+
+def _place(settings: ChatSettings, plan: Plan) -> Any:
+    """What calls of one place in a program have in common.
+
+    Those of a module have its settings. Each call of `chat_completion` has its own: of these, such calls are taken to
+    be of one place as ask the same model in the same way, with messages of the same shape.
+    """
+    if not settings.strict:
+        return settings
+    model = settings.model if isinstance(settings.model, str | None) else id(settings.model)
+    tools = None if settings.tools is None else (settings.tools.functions, settings.tools.max_turns)
+    place = (model, settings.purpose, settings.role, tools, plan.messages, plan.inputs)
+    try:
+        hash(place)  # content parts are dicts, and settings of one endpoint may be anything
+        return (*place, settings.config.model_dump_json())
+    except (TypeError, PydanticSerializationError):
+        return settings
 
 
 def _with_turns(ctx: Any, saved: Sequence[Any]) -> tuple[Plan, list[Any], Callable[[int], Any]]:
