@@ -163,6 +163,21 @@ def test_the_critic_is_shown_every_turn_and_asked_once() -> None:
     assert "tool message:" in shown
 
 
+def echo(item: str) -> str:
+    """The item, between braces."""
+    return f"{{item}} is {item}"
+
+
+def test_what_a_tool_gave_is_not_scanned_for_slots() -> None:
+    """The critic is shown what the model was told."""
+    model = FunctionModel(lambda request: call("echo", item="x") if told(request) == "hat" else critic(request))
+    chat = nn.ChatCompletion("{item}", system=nn.Parameter("Use the tools.", role="system prompt"), tools=[echo])
+    with tg.use_models(forward=model):
+        nn.ExactMatch()(chat("hat"), "7").backward()
+    assert told(model.requests[1]) == "{item} is x"
+    assert "\n{item} is x\n" in told(model.requests[-1])
+
+
 @pytest.mark.parametrize("size", [1, 4])
 def test_it_goes_with_batches_transforms_and_shared_feedback_calls(size: int) -> None:
     """A loop, a batch and `vmap` give the same feedback."""

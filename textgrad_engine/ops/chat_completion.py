@@ -20,7 +20,7 @@ from textgrad_engine.ops.asking import SHARED, SharedSamples, completion_of, con
 from textgrad_engine.ops.cases import case_of
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, feedback_on, texts_at
-from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
+from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.tools import shown, tools_of
 from textgrad_engine.ops.what_if import what_if
@@ -175,6 +175,10 @@ class ToolLoop(ChatCompletion):
         return what_if(plan_of_turns, values, [*edits, *[None] * (len(values) - len(edits))], answer, ask), None
 
 
+def _as_said(texts: list[Any]) -> str:
+    return str(texts[0])
+
+
 def _place(settings: ChatSettings, plan: Plan) -> Any:
     """What calls of one place in a program have in common.
 
@@ -198,7 +202,10 @@ def _with_turns(ctx: Any, saved: Sequence[Any]) -> tuple[Plan, list[Any], Callab
     *values, turns, answer = saved
     said = json.loads(str(turns.data if isinstance(turns, Variable) else turns))
     first, count = len(values), len(said)
-    messages = tuple([(role, (Hole(first + number),)) for number, (role, _) in enumerate(said)])
+    # Not holes: what a tool gave may have slots in it, and is not scanned for them.
+    messages = tuple(
+        [(role, (Rendered(_as_said, (("turn", first + number),)),)) for number, (role, _) in enumerate(said)]
+    )
     plan = replace(ctx.plan, messages=(*ctx.plan.messages, *messages))
     return plan, [*values, *[text for _, text in said], answer], lambda number: ctx.edge(number + count)
 
