@@ -73,7 +73,7 @@ def simulated(request: tg.llm.Request) -> object:
     form = request.config.response_format
     assert form is not None
     lacking = [rule for word, (_, rule) in RULES.items() if word in user and rule not in user]
-    said = f"Add: {lacking[0]}" if lacking else ""
+    said = "\n".join([f"Add: {rule}" for rule in lacking])
     return {case: {"instructions": said} for case in form.json_schema["properties"]}
 
 
