@@ -26,8 +26,8 @@ class Redact(Layer):
         self.pattern, self.instead = pattern, instead
 
     def process(self, function: type[tg.Function], args: tuple[Any, ...]) -> Any:
-        """Clean the arguments of a chat completion, and pass every call on."""
-        if function.__name__ == "ChatCompletion":
+        """Clean the arguments of a chat completion, with tools or without, and pass every call on."""
+        if function.__name__ in ("ChatCompletion", "ToolLoop"):
             args = tuple([self.cleaned(value) for value in args])
         return function.apply(*args)
 

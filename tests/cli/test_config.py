@@ -555,6 +555,12 @@ def test_a_metric_function_is_imported(tmp_path: Path) -> None:
     assert function is not None
     assert function("a", "b") == 0.5
     assert load_config(project(tmp_path, text.replace("score:near", "math:dist"))).metric.kind == "function"
+    reads_inputs = "def near(a, b, *, inputs): return len(inputs)"
+    function = load_config(
+        project(tmp_path, text.replace("score:", "fields:"), fields__py=reads_inputs)
+    ).metric_function()
+    assert function is not None
+    assert function("a", "b", inputs={"ticket": "x"}) == 1
 
 
 def test_a_system_prompt_can_be_a_file(tmp_path: Path) -> None:

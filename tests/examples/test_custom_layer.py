@@ -86,3 +86,16 @@ def test_it_is_thirty_lines() -> None:
     first = lines.index("class Redact(Layer):")
     last = lines.index("def main() -> None:")
     assert last - first <= 30
+
+
+def test_a_chat_completion_with_tools_is_one_too(redact: Any) -> None:
+    """Its texts pass the layer as those of any other."""
+
+    def look_up(word: str) -> str:
+        """A word."""
+        return word
+
+    model = FunctionModel(lambda request: "fine")
+    with redact():
+        assert nn.ChatCompletion("{mail}", model=model, tools=[look_up])(MAIL).data == "fine"
+    assert model.requests[0].messages[0].text == "From [address]: hello"

@@ -6,7 +6,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn
-from textgrad_engine.testing import ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
 def wanting(data: str) -> Variable:
@@ -93,3 +93,24 @@ def test_a_metric_with_a_scale_is_right_at_its_end_only() -> None:
         loss(tg.Variable("12")).data  # noqa: B018
     with pytest.raises(ValueError, match="from the lowest to the highest score"):
         nn.Metric(int, "a mark", scale=(5, 1))
+
+
+def test_the_calls_of_a_judge_that_is_trained_share_a_feedback_call() -> None:
+    """As those of a ChatCompletion do: they are of one place in a program, also when it is asked otherwise later."""
+
+    def answers(request: tg.llm.Request) -> dict[str, object]:
+        if request.purpose == "judge":
+            return {"score": 1, "explanation": "poor"}
+        asked = request.config.response_format
+        assert asked is not None
+        return {case: {"instructions": "Be kind."} for case in asked.json_schema["properties"]}
+
+    judge = nn.Judge(nn.Parameter("Rate it.", role="rubric"), scale=(1, 5), eval_mode=False)
+    model = FunctionModel(answers)
+    agrees = nn.Metric(lambda score, people: score == people, "whether people agree")
+    with tg.use_models(forward=model), tg.ops.feedback_batch_size(8):
+        tg.backward([agrees(judge(tg.Variable(f"answer {n}", role="answer")), 5) for n in range(8)])
+        assert [item.data for item in judge.instructions.grad] == ["Be kind."] * 8
+        judge.scale = (0, 1)
+        assert judge(tg.Variable("answer", role="answer")).data == 1
+    assert [request.purpose for request in model.requests].count("backward") == 1

@@ -342,6 +342,47 @@ def test_calls_deeper_in_a_chain_share_a_call_too() -> None:
         assert f"draft of case_{number}" in second
 
 
+def test_the_turns_of_conversations_share_a_call_each() -> None:
+    """A program that writes its messages itself pays no more than one of modules: turn by turn, for all examples."""
+    model = FunctionModel(answering)
+    system = nn.Parameter("Be right.", role="prompt")
+
+    def talk(name: str) -> Variable:
+        messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
+        for turn in ("hello", "goodbye"):
+            messages.append({"role": "user", "content": f"{turn} from {name}"})
+            messages.append({"role": "assistant", "content": ops.chat_completion(None, messages)})
+        answer: Variable = messages[-1]["content"]
+        return answer
+
+    with tg.use_models(forward=model), ops.feedback_batch_size(8):
+        tg.backward([nn.ExactMatch()(talk(name), "right") for name in ("a", "b", "c")])
+    last, first = [user_of(request) for request in asked(model)]
+    assert (last.count("## Case"), first.count("## Case")) == (3, 3)
+    assert "goodbye from c" in last
+    assert "goodbye" not in first
+    assert len(system.grad) == 6
+
+
+def test_calls_that_ask_in_another_way_share_none() -> None:
+    """Another temperature, other tools, another shape of the messages, content parts: nobody knows their place."""
+    model = FunctionModel(answering)
+    system = nn.Parameter("Be right.", role="prompt")
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    told = [{"role": "system", "content": system}, {"role": "user", "content": "a"}]
+    seen = [{"role": "system", "content": system}, {"role": "user", "content": ["a", image]}]
+    with tg.use_models(forward=model), ops.feedback_batch_size(8):
+        answers = [
+            ops.chat_completion(None, told),
+            ops.chat_completion(None, told, temperature=0.5),
+            ops.chat_completion(None, [*told, {"role": "user", "content": "b"}]),
+            ops.chat_completion(None, seen),
+            ops.chat_completion(None, seen),
+        ]
+        tg.backward([nn.ExactMatch()(answer, "right") for answer in answers])
+    assert len(asked(model)) == 5
+
+
 def test_two_places_of_a_program_do_not_share_a_call() -> None:
     """Only calls with one prompt have messages to share."""
     model = FunctionModel(answering)

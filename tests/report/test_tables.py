@@ -81,6 +81,22 @@ def test_too_few_failures_to_win_on_are_named(
     assert "validation examples, and a change" not in render(changed(best=result.seed, seed_val=val, steps=()))
 
 
+@pytest.mark.parametrize(
+    ("seed", "after", "said"),
+    [((0.0, 0.0), (0.0, 0.0), True), ((0.0, 0.0), (0.0, 0.5), False), ((0.0, 1.0), (0.0, 0.0), False)],
+)
+def test_scores_that_are_all_alike_are_named(
+    result: TrainResult, changed: Any, seed: tuple[float, ...], after: tuple[float, ...], said: bool
+) -> None:
+    """An answer with two faults scores nothing until both are repaired: "no change did better" is then no news."""
+    race = RaceRecord("no difference", ("a", "b"), seed, after, 0.5, 0.0)
+    val = Evaluation(("a", "b"), seed, ("", ""), {})
+    same = changed(best=result.seed, seed_val=val, best_val=val, steps=(replace(result.steps[0], race=race),))
+    text = " ".join(render(same).split())
+    assert ("Every validation example scored 0.000 with all texts that were raced there" in text) == said
+    assert "scored 0.000 with all" not in " ".join(render(changed(seed_val=val)).split())
+
+
 def test_without_a_test_set_it_says_what_validation_is_worth(changed: Any) -> None:
     """A score on the set that chose the prompt is no proof, and is not called one."""
     text = render(changed(seed_test=None, best_test=None, compared_on="val"))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, nn, use_models
+import textgrad_engine as tg
+from textgrad_engine import Variable, nn, optim, use_models
 from textgrad_engine.data import DataLoader
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm import Request, record
@@ -200,3 +201,39 @@ def test_a_cassette_does_not_tell_which_examples_were_run_in_threads(tmp_path: P
         assert run_together(lambda n: chat(n=n).data, range(3)) == ["x", "x", "x"]
     assert recording.answers == 3
     assert "item" not in (tmp_path / "c.jsonl").read_text()
+
+
+@pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch])
+def test_a_metric_that_names_inputs_is_given_the_fields_of_its_example(make: Any) -> None:
+    """In steps, searches and evaluations, each as plain texts; so a score may depend on more than the answer."""
+    seen: list[dict[str, Any]] = []
+
+    def shouted(prediction: str, target: str, inputs: dict[str, Any]) -> float:
+        seen.append(inputs)
+        return float(prediction == inputs["word"].upper() == target)
+
+    def model(request: tg.llm.Request) -> Any:
+        if request.purpose == "backward":
+            asked = request.config.response_format
+            assert asked is not None
+            return {case: {"system": "Say to shout."} for case in asked.json_schema["properties"]}
+        if request.purpose == "optimizer":
+            return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
+        text = request.messages[-1].text
+        return text.upper() if "Shout" in request.messages[0].text else text
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    rows = [{"word": f"word {n}", "kind": "x", "target": f"WORD {n}"} for n in range(12)]
+    with tg.use_models(forward=FunctionModel(model)):
+        metric = nn.Metric(shouted, "whether it is shouted")
+        result = tg.Trainer().fit(program, metric, make(program.parameters()), rows[:6], rows[6:])
+        assert tg.evaluate(program, rows, metric).mean == 1
+    assert result.best_val.mean == 1
+    assert all(list(inputs) == ["word"] and isinstance(inputs["word"], str) for inputs in seen)
+
+
+def test_a_metric_of_inputs_alone_needs_no_target() -> None:
+    """What it looks at is in the example."""
+    program = nn.ChatCompletion("{word}", model=FunctionModel(lambda request: request.messages[-1].text))
+    metric = nn.Metric(lambda prediction, inputs: float(prediction == inputs["word"]), "whether it is repeated")
+    assert tg.evaluate(program, [{"word": "a"}, {"word": "b"}], metric).mean == 1

@@ -58,6 +58,20 @@ def test_a_loader_is_taken_as_in_fit(make: Any) -> None:
     assert loader.state_dict() == data.DataLoader(ROWS, batch_size=5, shuffle=True, seed=1).state_dict()
 
 
+def look_up(word: str) -> str:
+    """A word."""
+    raise AssertionError(word)
+
+
+@pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch])
+def test_of_a_program_with_tools_it_says_what_it_rests_on(make: Any) -> None:
+    """Nobody knows how many turns a model will take; no tool is run to find out."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Say yes.", role="system prompt"), tools=[look_up])
+    for trainer in (tg.Trainer(max_steps=2), tg.Trainer()):
+        found = estimate(trainer, program, nn.ExactMatch(), make(program.parameters()), ROWS, ROWS)
+        assert found.assumed.startswith("no answer calls a tool, as each turn that does is a request more")
+
+
 def test_a_loader_that_leaves_out_examples_is_cheaper() -> None:
     """What it never gives is not trained on, and what it gives twice is."""
     program, loss, optimizer = parts()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, nn, optim
+from textgrad_engine import Variable, nn, ops, optim
 from textgrad_engine.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -394,6 +394,26 @@ def test_more_than_half_of_the_samples_lost_says_nothing() -> None:
     with pytest.raises(ContentFiltered) as caught:
         scores(echo({"0": ContentFiltered("a"), "1": ContentFiltered("b")}), 3, repeats=2)
     assert "4 of 6 samples went unanswered" in "".join(caught.value.__notes__)
+
+
+def test_a_program_that_asks_the_same_again_takes_another_sample_from_the_cache(tmp_path: Path) -> None:
+    """A vote over three answers has three answers, and its second run is served from the disk."""
+
+    class Vote(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chat = nn.ChatCompletion("{word}", temperature=1.0, model=resolve(model, cache=tmp_path))
+
+        def forward(self, word: str) -> tg.Variable:
+            return ops.join([self.chat(word) for _ in range(3)], ",")
+
+    model = FunctionModel(lambda request: str(len(model.requests)))
+    model.cache_key = "voting"  # type: ignore[attr-defined]
+    rows = [{"word": word, "target": ""} for word in ("a", "b")]
+    found = [evaluate(Vote(), rows, nn.ExactMatch()).predictions for _ in range(2)]
+    assert len(model.requests) == 6
+    assert all(len(set(str(votes).split(","))) == 3 for votes in found[0])
+    assert found[1] == found[0]
 
 
 def test_samples_are_samples_in_the_cache_too(tmp_path: Path) -> None:

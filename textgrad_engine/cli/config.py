@@ -133,7 +133,7 @@ class Config(Section):
         except ValueError:  # what is written in C may not tell what it takes
             return function
         try:
-            signature.bind("", "")
+            signature.bind("", "", **({"inputs": {}} if "inputs" in signature.parameters else {}))
         except TypeError as error:
             self.fail(
                 f"[metric] function = {self.metric.function!r} is called with the answer and the target, and takes "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine import templates
@@ -12,6 +12,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.chat_completion import complete, config_from
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
+from textgrad_engine.ops.tools import tools_of
 
 __all__ = ["ChatCompletion"]
 
@@ -27,6 +28,8 @@ class ChatCompletion(OneVariable):
         model: asks this model; None stands for the one of `use_models`.
         role: the role of the answer.
         response_format: a pydantic class or a ResponseFormat; the answer is then JSON.
+        tools: functions that the model may call, which are run for it; see `ops.chat_completion`.
+        max_turns: with these, how often the model is asked at most.
         config: sampling settings (temperature, max_tokens, …).
 
     Raises:
@@ -50,13 +53,21 @@ class ChatCompletion(OneVariable):
         model: str | Model | None = None,
         role: str = "",
         response_format: Any = None,
+        tools: Sequence[Any] | None = None,
+        max_turns: int = 5,
         **config: Any,
     ) -> None:
         super().__init__()
         self.system = system
         self.user = user
+        described, functions = tools_of(tools, max_turns, "ChatCompletion")
+        if described is not None:
+            config["tools"] = described
         self.settings = ChatSettings(
-            model=model, config=config_from({**config, "response_format": response_format}), role=role
+            model=model,
+            config=config_from({**config, "response_format": response_format}),
+            role=role,
+            tools=functions,
         )
 
     @property

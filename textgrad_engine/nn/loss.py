@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,9 +11,22 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator, exact_match_evaluator
-from textgrad_engine.ops.judges import judge, text_loss
+from textgrad_engine.ops.judges import judge_settings, judged_by, text_loss
 
-__all__ = ["ExactMatch", "Judge", "Metric", "TextLoss"]
+__all__ = ["ExactMatch", "Judge", "Metric", "TextLoss", "names_inputs"]
+
+
+def names_inputs(function: Callable[..., Any]) -> bool:
+    """Whether a function has an argument called ``inputs``.
+
+    Example:
+        >>> names_inputs(lambda prediction, target, inputs: 1), names_inputs(len)
+        (True, False)
+    """
+    try:
+        return "inputs" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a callable that does not say how it is called
+        return False
 
 
 class ExactMatch(OneVariable):
@@ -33,7 +48,8 @@ class Metric(OneVariable):
 
     Args:
         fn: ``fn(prediction, target)`` gives a number (1 is full marks, or the highest score of the scale), or (number,
-            what is wrong in words).
+            what is wrong in words). One that names ``inputs`` is given, by that name, a dict of the fields that the
+            program was called with, as the Trainer and `evaluate` know them.
         purpose: what it checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
@@ -56,9 +72,15 @@ class Metric(OneVariable):
         check_scale(scale)
         self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
 
-    def forward(self, prediction: Variable, target: Any = None) -> Variable:
+    @property
+    def reads_inputs(self) -> bool:
+        """Whether the function names ``inputs``."""
+        return names_inputs(self.fn)
+
+    def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
         """Score a prediction."""
-        return deterministic_evaluator(prediction, target, self.fn, self.purpose, self.success_fn, scale=self.scale)[0]
+        fn = functools.partial(self.fn, inputs=inputs) if inputs is not None and self.reads_inputs else self.fn
+        return deterministic_evaluator(prediction, target, fn, self.purpose, self.success_fn, scale=self.scale)[0]
 
 
 class Judge(OneVariable):
@@ -88,21 +110,15 @@ class Judge(OneVariable):
         check_scale(scale)
         self.instructions, self.scale, self.success_fn, self.model = instructions, scale, success_fn, model
         self.eval_mode = eval_mode
+        self._settings = judge_settings(model, scale)
 
     def forward(
         self, prediction: Variable, target: Variable | str | None = None, inputs: Mapping[str, Any] | None = None
     ) -> Variable:
         """Score a prediction."""
-        return judge(
-            prediction,
-            self.instructions,
-            target=target,
-            inputs=inputs,
-            scale=self.scale,
-            success_fn=self.success_fn,
-            eval_mode=self.eval_mode,
-            model=self.model,
-        )[0]
+        settings = self._settings = judge_settings(self.model, self.scale, self._settings)
+        given = self.instructions, target, inputs, self.scale, self.success_fn
+        return judged_by(settings, prediction, *given, reduction_fn=sum, eval_mode=self.eval_mode)[0]
 
 
 class TextLoss(OneVariable):

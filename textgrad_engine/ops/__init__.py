@@ -5,6 +5,7 @@ from textgrad_engine.ops.evaluators import deterministic_evaluator, exact_match_
 from textgrad_engine.ops.feedback import critic, feedback_batch_size
 from textgrad_engine.ops.judges import judge, lm_judge_evaluator, text_loss
 from textgrad_engine.ops.reduce import reduce
+from textgrad_engine.ops.straight_through import straight_through
 from textgrad_engine.ops.text import add, format, join, split, sum  # noqa: A004  the field's names
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "lm_judge_evaluator",
     "reduce",
     "split",
+    "straight_through",
     "sum",
     "text_loss",
 ]

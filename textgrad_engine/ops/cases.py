@@ -12,7 +12,7 @@ from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
-from textgrad_engine.ops.parts import place_in_words
+from textgrad_engine.ops.parts import QUOTED, place_in_words, without_repeat
 
 __all__ = ["Case", "Part", "Questions", "Shown", "case_of", "view_of"]
 
@@ -225,23 +225,10 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> 
                     continue
                 told.append(once)
                 shown = place_in_words(item) + shown
-            said.append(_without_repeat(shown, str(answer)) if f"<{_QUOTED}-" in shown else shown)
+            said.append(without_repeat(shown, str(answer), "answer") if f"<{QUOTED}-" in shown else shown)
             scores.append(None if source is None else source.score)
     if marks := case.questions.marks:
         values = values.copy()
         for at, key in marks:
             values[at] = templates.mark(str(values[at]), key)
     return View(case.questions.heads, case.plan.texts(values), str(answer), said, scores)
-
-
-def _without_repeat(feedback: str, answer: str) -> str:
-    """Feedback that does not quote the answer once more, which is shown beside it and may be long.
-
-    An evaluator quotes what it looked at, as that may be something else than the answer of a model: what a program
-    made of it.
-    """
-    return feedback.replace(templates.fence(answer, _QUOTED), templates.load("as_above").user)
-
-
-_QUOTED = "got"
-"""The label of the fence that evaluators put around what they looked at."""

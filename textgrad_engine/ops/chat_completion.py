@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import json
 import math
-from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+from pydantic_core import PydanticSerializationError
 
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Variable
-from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import AutogradError, NoModelError, UnknownModelError
-from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.model import Model, defaults_of
-from textgrad_engine.llm.request import GenerateConfig, Purpose, Request, unknown_setting
+from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.llm.roles import model_for
-from textgrad_engine.llm.usage import call_key
+from textgrad_engine.ops.asking import SHARED, SharedSamples, completion_of, conversation
 from textgrad_engine.ops.cases import case_of
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, feedback_on, texts_at
-from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, plan_of
+from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
+from textgrad_engine.ops.tools import shown, tools_of
 from textgrad_engine.ops.what_if import what_if
 
 __all__ = [
@@ -48,7 +47,9 @@ class ChatCompletion(Function):
     async def forward(settings: ChatSettings, plan: Plan, *values: Any) -> Variable:
         """Send the messages and wait for the answer."""
         data = [value.data if isinstance(value, Variable) else value for value in values]
-        return Variable(await _answer(settings, plan, data), role=settings.role)
+        completion = await completion_of(settings, plan, data)
+        said = completion.calls_as_text() if completion.tool_calls else completion.text
+        return Variable(said, role=settings.role)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -96,15 +97,15 @@ class ChatCompletion(Function):
             return ()  # nobody shares a call, so there is nothing to tell apart
         # Results (the answer of an earlier call in a chain) differ from example to example and may still share a call.
         wanted = [number for number, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
-        return (ctx.settings.of or ctx.settings, ctx.leaf_ids(wanted))
+        return (_place(ctx.settings.of or ctx.settings, ctx.plan), ctx.leaf_ids(wanted))
 
     @staticmethod
     def backward_many(ctxs: list[Any], grad_outputs: list[list[Variable | None]]) -> list[Any]:
         """Ask the critic for all inputs of all these calls, about as many at once as `feedback_batch_size` says."""
         cases = []
         observed = is_observed()
-        for ctx, (grad_out,) in zip(ctxs, grad_outputs):
-            *values, answer = ctx.saved_variables if observed else ctx.saved_for_reading()
+        for ctx, (grad_out, *_) in zip(ctxs, grad_outputs):
+            saved = ctx.saved_variables if observed else ctx.saved_for_reading()
             assert grad_out is not None
             if not (grad_out._data if grad_out._call is None else grad_out.data):
                 role = ctx.saved_variables[-1].role
@@ -115,12 +116,16 @@ class ChatCompletion(Function):
                 )
             needs = ctx.needs_input_grad[2:]
             config = ctx.settings.config
-            cases.append(case_of(ctx.plan, values, needs, answer, grad_out.grad, ctx.edge, ctx.example, config))
+            plan, edge = ctx.plan, ctx.edge
+            if ctx.settings.tools is not None:
+                plan, saved, edge = _with_turns(ctx, saved)
+            *values, answer = saved
+            cases.append(case_of(plan, values, needs, answer, grad_out.grad, edge, ctx.example, config))
         gradients = []
         size = FEEDBACK_BATCH_SIZE.get()
         shares = [cases[start : start + size] for start in range(0, len(cases), size)]
-        for case, by_position in zip(cases, feedback_on(shares, ask_texts)):
-            found: list[Variable | None] = [None] * (2 + len(case.values))
+        for ctx, by_position in zip(ctxs, feedback_on(shares, ask_texts)):
+            found: list[Variable | None] = [None] * len(ctx.needs_input_grad)
             for position, feedback in by_position.items():
                 found[2 + position] = feedback
             gradients.append(tuple(found))
@@ -133,6 +138,79 @@ class ChatCompletion(Function):
         return what_if(ctx.plan, values, edits, answer, ask)
 
 
+class ToolLoop(ChatCompletion):
+    """A chat completion with functions as tools; see NOTE [Tools] in ``tools.py``.
+
+    Its second output is what was said between the messages and the answer (`tools.shown`), for the rules alone.
+    """
+
+    num_outputs = 2
+    only_saves = True
+
+    @staticmethod
+    async def forward(settings: ChatSettings, plan: Plan, *values: Any) -> Any:
+        """Send the messages, run the tools that are called, and wait for the answer."""
+        data = [value.data if isinstance(value, Variable) else value for value in values]
+        completion, turns = await conversation(settings, plan, data)
+        said = completion.calls_as_text() if completion.tool_calls else completion.text
+        answer = Variable(said, role=settings.role)
+        return answer, Variable(shown(turns), role="turns before the answer")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save the values, the turns and the answer."""
+        ctx.settings, ctx.plan, *values = inputs
+        answer, turns = output
+        ctx.save_for_backward(*values, turns, answer)
+
+    @staticmethod
+    def output_role(settings: ChatSettings, plan: Plan, *values: Any) -> Any:
+        """That of the answer, and one for the turns."""
+        return ChatCompletion.output_role(settings, plan, *values), "turns before the answer"
+
+    @staticmethod
+    def jvp(ctx: Any, settings: None, plan: None, *edits: Variable | None) -> Any:
+        """Ask what would change in the answer if the inputs were edited, and the tools gave what they gave."""
+        plan_of_turns, saved, _ = _with_turns(ctx, list(ctx.saved_variables))
+        *values, answer = saved
+        return what_if(plan_of_turns, values, [*edits, *[None] * (len(values) - len(edits))], answer, ask), None
+
+
+def _as_said(texts: list[Any]) -> str:
+    return str(texts[0])
+
+
+def _place(settings: ChatSettings, plan: Plan) -> Any:
+    """What calls of one place in a program have in common.
+
+    Those of a module have its settings. Each call of `chat_completion` has its own: of these, such calls are taken to
+    be of one place as ask the same model in the same way, with messages of the same shape.
+    """
+    if not settings.strict:
+        return settings
+    model = settings.model if isinstance(settings.model, str | None) else id(settings.model)
+    tools = None if settings.tools is None else (settings.tools.functions, settings.tools.max_turns)
+    place = (model, settings.purpose, settings.role, tools, plan.messages, plan.inputs)
+    try:
+        hash(place)  # content parts are dicts, and settings of one endpoint may be anything
+        return (*place, settings.config.model_dump_json())
+    except (TypeError, PydanticSerializationError):
+        return settings
+
+
+def _with_turns(ctx: Any, saved: Sequence[Any]) -> tuple[Plan, list[Any], Callable[[int], Any]]:
+    """A call with tools as one whose messages hold all of its turns: its plan, values and answer, and their edges."""
+    *values, turns, answer = saved
+    said = json.loads(str(turns.data if isinstance(turns, Variable) else turns))
+    first, count = len(values), len(said)
+    # Not holes: what a tool gave may have slots in it, and is not scanned for them.
+    messages = tuple(
+        [(role, (Rendered(_as_said, (("turn", first + number),)),)) for number, (role, _) in enumerate(said)]
+    )
+    plan = replace(ctx.plan, messages=(*ctx.plan.messages, *messages))
+    return plan, [*values, *[text for _, text in said], answer], lambda number: ctx.edge(number + count)
+
+
 def chat_completion(
     model: str | Model | None,
     messages: Sequence[Mapping[str, Any]],
@@ -140,6 +218,8 @@ def chat_completion(
     *,
     role: str = "",
     purpose: Purpose = "forward",
+    tools: Sequence[Any] | None = None,
+    max_turns: int = 5,
     **config: Any,
 ) -> Variable:
     """A model's answer, as a pending Variable; feedback on it becomes feedback on the Variables in the messages.
@@ -148,8 +228,13 @@ def chat_completion(
     The answer is then a batch, feedback on it is a list with one text for each entry, and an empty text costs no call;
     what is no batch is the same for all entries, and a prompt collects one feedback for each, in order.
 
-    An answer that is nothing but tool calls has these as its text: a JSON list of objects with ``name`` and
-    ``arguments``. So losses can look at them, and feedback can speak of them; the critic is shown the tools.
+    Where `tools` are Python functions, those that the model calls are run, it is told what they gave, and asked again
+    until it answers: all of it is this one operation, of which the critic is shown every turn. What a tool raises is
+    told to the model. A tool that asks models for something of its own gets no feedback.
+
+    An answer that calls tools has the calls as its text: a JSON list of objects with ``name`` and ``arguments``. So
+    losses can look at them, and feedback can speak of them; the critic is shown the tools. What a model says beside its
+    calls is no part of that.
 
     Args:
         model: a Model or a name such as ``"openai/gpt-5-mini"``; None stands for the one of `use_models`.
@@ -160,11 +245,15 @@ def chat_completion(
             Variable in it.
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
+        tools: functions whose arguments have types and whose docstring says what they do, `async` or not; or
+            descriptions of tools as in OpenAI's API, whose calls are the answer.
+        max_turns: with functions as tools, how often the model is asked at most; calls in the last turn are the answer.
+            A `tool_choice` then holds for the first turn alone.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic
             model, a JSON schema, or a `ResponseFormat`.
 
     Raises:
-        TypeError: a sampling setting is unknown, or an input is None.
+        TypeError: a sampling setting is unknown, an input is None, or a tool does not say what its arguments are.
         ValueError: a message is malformed; an input is not a number (NaN); batches differ in size; raised where the
             answer is read: no message has a slot for an input.
         NoModelError: raised where the answer is read, when no model is given and none is set.
@@ -180,7 +269,15 @@ def chat_completion(
         >>> answer.data
         'Bonjour'
     """
-    settings = ChatSettings(model=model, config=config_from(config), purpose=purpose, role=role, strict=True)
+    described, functions = tools_of(tools, max_turns, "chat_completion")
+    settings = ChatSettings(
+        model=model,
+        config=config_from(config if described is None else {**config, "tools": described}),
+        purpose=purpose,
+        role=role,
+        strict=True,
+        tools=functions,
+    )
     plan, values = plan_of(messages, inputs or {})
     return complete(settings, plan, values, "chat_completion")
 
@@ -199,11 +296,19 @@ def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: st
         if type(value) is not str and size_of(value) is not None:
             break
     else:
-        result: Variable = ChatCompletion.apply(settings, plan, *values)
-        return result
+        return _asked(settings, plan, values)
     size = common_size([(name, values[index]) for name, index in plan.named_values()], call)
     assert size is not None
-    return stacked(each_entry(size, values, lambda given: ChatCompletion.apply(settings, plan, *given), call))
+    return stacked(each_entry(size, values, lambda given: _asked(settings, plan, given), call))
+
+
+def _asked(settings: ChatSettings, plan: Plan, values: Sequence[Any]) -> Variable:
+    answer: Variable
+    if settings.tools is None:
+        answer = ChatCompletion.apply(settings, plan, *values)
+    else:
+        answer, _ = ToolLoop.apply(settings, plan, *values)
+    return answer
 
 
 def _refuse_nothing(name: str, value: Any, call: str) -> None:
@@ -287,29 +392,12 @@ class _TextsOf:
 
     async def __call__(self) -> tuple[str, ...]:
         texts = self._texts
-        answer = await _answer(texts.settings, _SYSTEM_AND_USER, [self._told, self._user])
+        completion = await completion_of(texts.settings, _SYSTEM_AND_USER, [self._told, self._user])
+        answer = completion.text
         found: tuple[str, ...] = ()
         for text, role in zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles):
             found += (text, role)
         return found
-
-
-async def _answer(settings: ChatSettings, plan: Plan, data: list[Any]) -> str:
-    """Send the messages of a plan with these values, and wait for what is answered."""
-    if plan.gate is not None and not data[plan.gate]:
-        return settings.silence
-    request = plan.request(data, settings)
-    model = model_for(settings.purpose, settings.model)
-    example = EXAMPLE.get()
-    token = None if example == call_key.get() else call_key.set(example)
-    try:
-        if settings.sample or SHARED.get() is not None:
-            return await _sampled(settings, model, request)
-        completion = await model.complete(request)
-    finally:
-        if token is not None:
-            call_key.reset(token)
-    return completion.text or completion.calls_as_text()
 
 
 def _in_effect(settings: ChatSettings) -> GenerateConfig:
@@ -320,39 +408,6 @@ def _in_effect(settings: ChatSettings) -> GenerateConfig:
         return settings.config
     return settings.config.over(defaults_of(model))
 
-
-async def _sampled(settings: ChatSettings, model: Model, request: Request) -> str:
-    """An answer of which each example takes one of its own, or all the same one."""
-
-    async def ask() -> str:
-        with repeat(settings.sample) if settings.sample else contextlib.nullcontext():
-            completion = await model.complete(request)
-            return completion.text or completion.calls_as_text()
-
-    if (shared := SHARED.get()) is None:
-        return await ask()
-    # Whoever asks first asks for all; one who is no longer waited for takes nothing away from the others.
-    key = (shared.call, id(model), settings.sample, request.model_dump_json())
-    if key not in shared.answers:
-        shared.answers[key] = asyncio.ensure_future(ask())
-    return await asyncio.shield(shared.answers[key])
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class SharedSamples:
-    """What the calls share that one place of a program makes for the examples of a batch.
-
-    Attributes:
-        answers: those to the requests of all places, so far.
-        call: which of the program's calls it is: an example that asks the same twice takes two samples.
-    """
-
-    answers: dict[Any, asyncio.Future[str]]
-    call: int
-
-
-SHARED: ContextVar[SharedSamples | None] = ContextVar("textgrad_engine_shared_samples", default=None)
-"""Where calls that sample find the answers to equal requests, if they are to share them."""
 
 _SYSTEM_AND_USER = Plan((("system", (Hole(0),)), ("user", (Hole(1),))), ())
 

@@ -36,7 +36,7 @@ from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, ans
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
 from textgrad_engine.ops.sizes import common_size
 
-__all__ = ["judge", "lm_judge_evaluator", "text_loss"]
+__all__ = ["judge", "judge_settings", "judged_by", "lm_judge_evaluator", "text_loss"]
 
 Success = Callable[[float], bool]
 
@@ -202,11 +202,43 @@ def judge(
         TypeError: the prediction is several outputs.
         ValueError: batches differ in size, or the scale does not run from a lower to a higher score.
     """
+    settings = judge_settings(model, scale)
+    given = prediction, instructions, target, inputs, scale
+    return judged_by(settings, *given, success_fn, reduction_fn, eval_mode)
+
+
+def judge_settings(
+    model: str | Model | None, scale: tuple[float, float], known: ChatSettings | None = None
+) -> ChatSettings:
+    """How a judge is asked; calls with the same settings may share a feedback call.
+
+    Args:
+        model: asks this model.
+        scale: the lowest and the highest score.
+        known: those of earlier calls, which are given back where they are the same.
+    """
+    form = _verdict_form(*scale)
+    if known is not None and known.model is model and known.config is form:
+        return known
+    return ChatSettings(model=model, config=form, purpose="judge", role="answer of the judge")
+
+
+def judged_by(
+    settings: ChatSettings,
+    prediction: Variable,
+    instructions: Variable | str,
+    target: Variable | str | list[str] | None,
+    inputs: Mapping[str, Any] | None,
+    scale: tuple[float, float],
+    success_fn: Success | None,
+    reduction_fn: Reduction,
+    eval_mode: bool,
+) -> tuple[Variable, Variable]:
+    """As `judge`, with settings of `judge_settings`."""
     refuse_several_outputs(prediction)
     names = list(inputs or {})
     prompt = templates.load("judge")
     plan = _judge_plan(prompt, tuple(names), *scale)
-    settings = ChatSettings(model=model, config=_verdict_form(*scale), purpose="judge", role="answer of the judge")
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
         given = [_as_text(name, value) for name, value in zip(("target", *names), values[2:])]

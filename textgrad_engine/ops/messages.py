@@ -10,6 +10,7 @@ from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
+from textgrad_engine.ops.tools import Tools
 
 __all__ = ["ChatSettings", "Hole", "Plan", "Rendered", "answer_form", "plan_of", "text_of"]
 
@@ -33,6 +34,7 @@ class ChatSettings:
         silence: the answer when the gate of a call is empty, without asking anybody.
         sample: which sample of equal requests is wanted; see `llm.repeat`.
         of: the settings that these are another sample of; None for the first one.
+        tools: the functions that the model may call; None where there are none.
         no_variables_inside: says that it need not be searched for Variables; the same of a `Plan`.
     """
 
@@ -46,6 +48,7 @@ class ChatSettings:
     silence: str = ""
     sample: int = 0
     of: ChatSettings | None = None
+    tools: Tools | None = None
 
     no_variables_inside: ClassVar[bool] = True
 
@@ -244,6 +247,9 @@ def _put(part: Mapping[str, Any], data: Sequence[Any], filled: dict[str, str]) -
     return put
 
 
+_ABOUT_TOOLS = "; tools=[function, …] has the tools run that a model calls, and tells it what they gave"
+
+
 def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
     """The plan of some messages, and the values for its holes.
 
@@ -288,7 +294,10 @@ def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) ->
                 f"a message is a dict with 'role' and 'content', got {type(message).__name__} {message!r:.60}"
             )
         if set(message) != {"role", "content"}:
-            raise ValueError(f"a message has 'role' and 'content', got {sorted(message)}")
+            raise ValueError(
+                f"a message has 'role' and 'content', got {sorted(message)}"
+                + (_ABOUT_TOOLS if "tool_calls" in message or "tool_call_id" in message else "")
+            )
         content = message["content"]
         if content is None:
             raise ValueError(

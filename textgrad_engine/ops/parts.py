@@ -14,7 +14,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.gradient import Items, entered, is_start
 
-__all__ = ["MOST_PLACES", "place_in_words", "said_to_part"]
+__all__ = ["MOST_PLACES", "QUOTED", "place_in_words", "said_to_part", "without_repeat"]
 
 MOST_PLACES = 16
 """Levels of a place that are kept, the outer ones: a text that grew by thousands of additions has as many."""
@@ -50,3 +50,21 @@ def place_in_words(feedback: Variable) -> str:
 @functools.lru_cache(maxsize=256)
 def _words(prompt: templates.Prompt, place: str) -> str:
     return f"{prompt.render(place=place)} "
+
+
+def without_repeat(feedback: str, shown: str, what: str) -> str:
+    """Feedback that does not quote once more what is shown beside it, which may be long.
+
+    An evaluator quotes what it looked at, as that may be something else than the answer of a model: what a program
+    made of it.
+
+    Args:
+        feedback: what an evaluator said, or something made of it.
+        shown: the text that is shown above it.
+        what: what that is called there.
+    """
+    return feedback.replace(templates.fence(shown, QUOTED), templates.load("as_above").render(what=what))
+
+
+QUOTED = "got"
+"""The label of the fence that evaluators put around what they looked at."""

@@ -311,6 +311,7 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
             "with the seed prompt, so its score there flatters it."
         )
     notes += _too_few(result)
+    notes += _all_alike(result)
     looked = result.openings
     before = looked - 1 - _controls_looked(result)  # for what was the best prompt before the run was resumed
     if looked == openings > 1 and before < 1:
@@ -364,6 +365,20 @@ def _too_few(result: TrainResult) -> Iterator[str]:
             f"The seed prompt fails {failed} of {plural(len(scores), 'validation example')}, and a change is kept only "
             f"if it does better on {FEWEST} at least, so only a shorter text could be kept; add validation examples "
             "that it fails."
+        )
+
+
+def _all_alike(result: TrainResult) -> Iterator[str]:
+    """Where no example ever scored anything but the same, so that no change could show what it repaired."""
+    if result.seed != result.best or result.seed_val is None or not any(step.changes for step in result.steps):
+        return
+    scores = result.seed_val.answered
+    found = {*scores, *(each for step in result.steps if step.race is not None for each in step.race.after)}
+    if len(scores) > 1 and len(found) == 1 and scores[0] < marks_of(result.seed_val.limits, scores).top:
+        yield (
+            f"Every validation example scored {score(scores[0])} with all texts that were raced there, so a change "
+            "that repairs one of several faults of an answer could not show. A metric that gives part of the score for "
+            "what is right already would tell, and so would a seed prompt that gets some examples right."
         )
 
 

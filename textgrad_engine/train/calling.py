@@ -13,7 +13,9 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import in_threads
+from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
+from textgrad_engine.nn.loss import names_inputs
 from textgrad_engine.train.prediction import as_prediction, said_in
 
 __all__ = [
@@ -295,11 +297,7 @@ def with_fields(loss: Callable[..., Any]) -> Score:
         >>> score(Variable("Rome"), None, {"land": "Italy", "hint": None})
         {'land': 'Italy'}
     """
-    try:
-        named = "inputs" in inspect.signature(getattr(loss, "forward", loss)).parameters
-    except (TypeError, ValueError):  # a callable that does not say how it is called
-        named = False
-    if not named:
+    if not names_inputs(getattr(loss, "forward", loss)):
         return lambda prediction, wanted, fields: loss(prediction, wanted)
 
     def score(prediction: Any, wanted: Any, fields: Mapping[str, Any]) -> Any:
@@ -316,6 +314,9 @@ def run_on(
     A program that waits for an answer, to decide what to do next, meets it here when that is not to be had. It costs
     this example alone, as in a program that does not wait: both Variables raise the error where they are read.
 
+    Where a program asks the same twice of one example (to vote on several answers), each time is a sample of its own,
+    also where answers are kept on disk.
+
     Args:
         name: the example's id. An error in the user's own code gets a note with it.
         program: the program.
@@ -324,7 +325,8 @@ def run_on(
         wanted: the example's target.
     """
     try:
-        prediction = as_prediction(program(**fields))
+        with repeat():
+            prediction = as_prediction(program(**fields))
         return prediction, score(prediction, wanted, fields)
     except UNANSWERED as error:
         return not_to_be_had(error)
@@ -345,12 +347,13 @@ def not_to_be_had(error: Exception) -> tuple[Variable, Variable]:
 
 
 def _needs_two(function: Callable[..., Any]) -> bool:
-    """Whether a function cannot be called with one argument alone."""
+    """Whether a function cannot be called with a prediction alone, and the fields where it names ``inputs``."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # some builtins do not say
         return False
-    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    places = [parameter for parameter in parameters if parameter.kind in kinds and parameter.name != "inputs"]
     return len(places) > 1 and places[1].default is inspect.Parameter.empty
 
 

@@ -35,11 +35,11 @@ from textgrad_engine.train.estimated import (
     SHRINK,
     WRONG_SHARE,
     Estimate,
+    Placeholder,
     Range,
     add_controls,
     dollars_of,
     mean_tokens,
-    placeholder,
     scaled,
 )
 from textgrad_engine.train.proving import MOST_EDITS
@@ -101,7 +101,8 @@ def estimate(
         return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)
     plan = _Plan.of(trainer, optimizer, loader, val, test)
     sample = min(SAMPLE, len(rows))
-    used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, lowest_score)
+    nobody = Placeholder(lowest_score)
+    used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, nobody)
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
     target = mean_tokens([row.get(trainer.target) for row in list(examples_of(rows))[:SAMPLE]])
     share = trainer.feedback_batch_size
@@ -136,7 +137,8 @@ def estimate(
     if trainer.controls:
         add_controls(calls, inputs, outputs, used, seen, len(val), 0 if test is None else len(test))
     dollars = None if models is None else dollars_of(models, inputs, outputs)
-    return Estimate(calls, inputs, outputs, dollars, round(plan.steps.high), tokens.method())
+    steps, assumed = round(plan.steps.high), nobody.assuming()
+    return Estimate(calls, inputs, outputs, dollars, steps, tokens.method(), assumed=assumed)
 
 
 @dataclass(frozen=True)
@@ -249,18 +251,17 @@ def _rehearsal(
     train: Sequence[dict[str, Any]],
     val: Sequence[dict[str, Any]],
     sample: int,
-    lowest_score: float,
+    nobody: Placeholder,
 ) -> dict[str, Usage]:
     """Usage by purpose of one step on a few examples, with nobody asked."""
     held = optimizer.state_dict()
     rehearsal = Trainer(1, batch_size=sample, max_steps=1, target=trainer.target, concurrency=trainer.concurrency)
-    nobody = placeholder(lowest_score)
     try:
         optimizer.state = {}  # what other transforms remember is theirs
         for group in optimizer.param_groups:
             if "transforms" in group:
                 group["transforms"] = None  # what they ask is counted by `_merging`
-        with use_models(nobody, nobody, nobody, nobody), meter() as used:
+        with use_models(*[nobody.unchecked()] * 4), meter() as used:
             rehearsal.fit(program, loss, optimizer, list(examples_of(train))[:sample], list(examples_of(val))[:SAMPLE])
     finally:
         optimizer.load_state_dict(held)

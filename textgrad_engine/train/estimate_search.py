@@ -27,11 +27,11 @@ from textgrad_engine.train.estimated import (
     SHRINK,
     WRONG_SHARE,
     Estimate,
+    Placeholder,
     Range,
     add_controls,
     dollars_of,
     mean_tokens,
-    placeholder,
 )
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.trainer import Trainer
@@ -73,7 +73,8 @@ def estimate_search(
     sizes = Sizes(len(train), len(val), guarded, len(variables), trainer.max_steps, trainer.patience)
     volume = optimizer.volume(sizes)
     seen = min(SAMPLE, len(train))
-    used = _rehearsal(trainer, program, loss, optimizer, train, val, lowest_score)
+    nobody = Placeholder(lowest_score)
+    used = _rehearsal(trainer, program, loss, optimizer, train, val, nobody)
     tests = 0 if test is None else len(test)
     examples = volume.examples + Span(len(val) + tests, 1.25 * len(val) + 2 * tests, 2 * len(val) + 2 * tests)
     now = sum(tokens.count(str(variable.data)) for variable in variables)
@@ -112,7 +113,7 @@ def estimate_search(
         waits = None
     dollars = None if models is None else dollars_of(models, inputs, outputs)
     steps = round(volume.decisions.high)
-    return Estimate(calls, inputs, outputs, dollars, steps, tokens.method(), waits, volume.assumed)
+    return Estimate(calls, inputs, outputs, dollars, steps, tokens.method(), waits, nobody.assuming(volume.assumed))
 
 
 @dataclass(frozen=True)
@@ -167,13 +168,12 @@ def _rehearsal(
     optimizer: Searcher,
     train: Sequence[dict[str, Any]],
     val: Sequence[dict[str, Any]],
-    lowest_score: float,
+    nobody: Placeholder,
 ) -> dict[str, Usage]:
     """Usage by purpose: of some examples that go forward and backward by themselves, and of one step's requests."""
     held = optimizer.state_dict()
     variables = optimizer.variables()
     before = [variable.data for variable in variables]
-    nobody = placeholder(lowest_score)
 
     def objective() -> Objective:
         # A new one each time: what was scored once is not asked for again.
@@ -182,7 +182,7 @@ def _rehearsal(
 
     found: dict[str, Usage] = {}
     try:
-        with use_models(nobody, nobody, nobody, nobody):
+        with use_models(*[nobody.unchecked()] * 4):
             with meter() as used, ops.feedback_batch_size(1):
                 objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose

@@ -27,7 +27,6 @@ __all__ = [
     "add_controls",
     "dollars_of",
     "mean_tokens",
-    "placeholder",
     "scaled",
 ]
 
@@ -79,7 +78,8 @@ class Estimate:
         counted: how tokens were counted.
         waits: for a search, how many answers are waited for one after the other when the endpoint takes all requests at
             once; times the seconds of an answer it is the time of the run. None for other optimizers.
-        assumed: what the most rests on, in words, where nothing limits a search; "" where it is a bound.
+        assumed: what the most rests on, in words, where nothing limits a search or a model may call tools; "" where it
+            is a bound.
     """
 
     calls: dict[str, Range]
@@ -100,10 +100,21 @@ class Placeholder:
 
     def __init__(self, score: float) -> None:
         self._score = score
+        self._offered_tools = False
+
+    def assuming(self, also: str = "") -> str:
+        """What an estimate from its answers assumes, in words, and what else is assumed."""
+        tools = "no answer calls a tool, as each turn that does is a request more" if self._offered_tools else ""
+        return "; ".join([part for part in (tools, also) if part])
+
+    def unchecked(self) -> Model:
+        """This model as one whose answers nobody checks: no schema tells what a pattern or a pydantic model wants."""
+        return Metered(self)
 
     async def complete(self, request: Request) -> Completion:
         """The least that the request allows."""
         wanted = request.config.response_format
+        self._offered_tools |= bool(request.config.tools)
         filler = ""
         if request.purpose == "backward":
             filler = "?"  # feedback that says something, so that the optimizer is asked too
@@ -116,15 +127,6 @@ class Placeholder:
             text = "?" if wanted is None else json.dumps(least(wanted.json_schema, filler, self._score))
         used = Usage(calls=1, input_tokens=tokens.count_request(request), output_tokens=1)
         return Completion(text=text, usage=used, model=self.name)
-
-
-def placeholder(score: float) -> Model:
-    """A `Placeholder` that nobody checks: no schema tells what a pattern wants, or a rule of a pydantic model.
-
-    Args:
-        score: what it gives as a score.
-    """
-    return Metered(Placeholder(score))
 
 
 def add_controls(

@@ -42,6 +42,8 @@ def is_uniform(program: Module, loss: Callable[..., Any]) -> bool:
         >>> is_uniform(Sequential(chat), ExactMatch()), is_uniform(chat, lambda prediction, target: 1)
         (True, False)
     """
+    if isinstance(loss, Metric) and loss.reads_inputs:  # which are to be those of one example
+        return False
     return all(_is_one_of((ChatCompletion, Sequential), module) for module in program.modules()) and _is_one_of(
         (ExactMatch, Metric, Judge), loss
     )

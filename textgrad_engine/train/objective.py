@@ -30,7 +30,8 @@ from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.leaves import leaves_of, named_in
 from textgrad_engine.train.nearness import Nearness
-from textgrad_engine.train.passes import BackwardPasses
+from textgrad_engine.train.passes import go_backward
+from textgrad_engine.train.reach import Reach
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.trials import Trials
 
@@ -121,7 +122,7 @@ class Objective:
         self._trials = Trials(
             program, loss, self._rows, self._named, self._known, concurrency=concurrency, timed=self.timed
         )
-        self._passes = BackwardPasses()
+        self._reach = Reach()
 
     def scores(
         self, texts: Texts, positions: Sequence[int], split: Split = "val", *, repeat: int = 0
@@ -228,10 +229,9 @@ class Objective:
         leaves = leaves_of(self._named, texts)
         call_hooks_of([*zip(self.parameters, leaves.values())])
         begun = self._trials.begin_recorded(leaves, positions)
-        losses = [loss for _, loss, _ in begun]
-        problems = self._passes.through(losses)
+        problems = go_backward(self._reach.look([loss for _, loss, _ in begun], leaves))
         every = [self._trials.read("train", position, *each) for position, each in zip(positions, begun)]
-        self._passes.check(losses, [found.score for found in every])
+        self._reach.refuse_if_cut_off([found.score for found in every])
         for position, found in zip(positions, every):
             self._known.note((texts, "train", position, 0), found)
         gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())

@@ -14,8 +14,9 @@ from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.train.calling import inputs_and_target, run_on, run_scored, with_fields
 from textgrad_engine.train.evaluator import as_score
 from textgrad_engine.train.events import StepEnded
-from textgrad_engine.train.passes import BackwardPasses, roots_of
+from textgrad_engine.train.passes import go_backward
 from textgrad_engine.train.proving import prove, wins
+from textgrad_engine.train.reach import Reach
 from textgrad_engine.train.run import Run
 
 __all__ = ["StepRun"]
@@ -29,7 +30,7 @@ class StepRun(Run):
         self.score = with_fields(self.loss)
         self.read = inputs_and_target(self.program, self.loss, self.trainer.target)
         self.train_ids = ids_of(self.loader.dataset)
-        self.passes = BackwardPasses()
+        self.reach = Reach()
         self.noise: float | None = None  # of the scores by themselves, once it is measured
 
     def most_steps(self) -> int | None:
@@ -139,10 +140,11 @@ class StepRun(Run):
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
-            stepped = self.stepped()
-            if roots_of(losses) and stepped and self.optimizer.reads_feedback:
+            stepped = self.stepped() if self.optimizer.reads_feedback else []
+            roots = self.reach.look(losses, {n: each for n, each in self.trained.items() if each in stepped})
+            if roots and stepped:
                 with self.phases.phase("backward", number, 0):
-                    problems = self.passes.through(losses, stepped)
+                    problems = go_backward(roots, stepped)
             scores: list[float | None] = []
             lost: list[str] = []
             for name, loss in zip(names, losses):
@@ -151,7 +153,7 @@ class StepRun(Run):
                 except UNANSWERED as error:
                     scores.append(None)
                     lost.append(f"{name}: {type(error).__name__}: {error}")
-        self.passes.check(losses, scores)
+        self.reach.refuse_if_cut_off(scores)
         return scores, problems, lost
 
     def refusal(self, found: Found) -> str:

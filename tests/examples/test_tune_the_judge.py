@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn, optim
+from textgrad_engine.testing import FunctionModel
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "tune_the_judge.py"
+
+
+@pytest.fixture
+def example() -> dict[str, Any]:
+    """What the script defines."""
+    return runpy.run_path(str(SCRIPT))
+
+
+def test_the_criteria_become_peoples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run as a user runs it: each rule that people go by is stated, once, and that it is simulated."""
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    shown = capsys.readouterr().out
+    for rule in ("names a day", "says sorry", "blames the customer"):
+        assert shown.count(rule) == 1
+    assert "val 0.676 -> 1.000" in shown
+    assert "A simulated model answered" in shown
+
+
+def test_the_tuned_criteria_judge_another_program(example: dict[str, Any]) -> None:
+    """That is what they were tuned for: there, what the judge says goes to the answer."""
+    program, marked = example["Marks"](), example["rows"]()
+    with tg.use_models(forward=FunctionModel(example["simulated"])):
+        metric = nn.Metric(example["agreement"], "how near it is")
+        search = optim.PatchSearch(program.parameters())
+        result = tg.Trainer().fit(program, metric, search, marked[0::3], marked[1::3])
+        judge = nn.Judge(program.judge.instructions.data, scale=(1, 5))
+        answer = tg.Variable("It comes on Friday; we are sorry.", role="answer", requires_grad=True)
+        mark = judge(answer)
+        kind = judge(tg.Variable("It is your own fault.", role="answer"))
+    assert result.best_val.mean == 1
+    assert (mark.data, kind.data) == (5, 1)
+
+
+def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flag for a live model is used, not ignored."""
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
+    with pytest.raises(tg.errors.UnknownModelError, match="nobody/nothing"):
+        runpy.run_path(str(SCRIPT), run_name="__main__")

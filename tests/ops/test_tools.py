@@ -1,0 +1,260 @@
+"""Python functions as tools: a chat completion runs what the model calls, and its critic is shown every turn."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import pickle
+from typing import Any, Literal
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import func, nn, ops
+from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.llm import Completion, Request
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+PRICES = {"hat": 7, "sock": 2}
+
+
+def price(item: str, currency: Literal["euro", "dollar"] = "euro") -> dict[str, Any]:
+    """What an item costs."""
+    return {"item": item, "price": PRICES[item], "currency": currency}
+
+
+def call(name: str = "price", text: str = "", number: int = 1, **arguments: Any) -> Completion:
+    """An answer with one tool call."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    called = ({"id": f"call_{number}", "type": "function", "function": function},)
+    return Completion(text=text, finish_reason="tool_calls", tool_calls=called)
+
+
+def ask(model: Any, **more: Any) -> tg.Variable:
+    prompt = tg.Variable("Use the tools.", role="system prompt", requires_grad=True)
+    messages = [{"role": "system", "content": prompt}, {"role": "user", "content": "What is a hat?"}]
+    return ops.chat_completion(model, messages, tools=more.pop("tools", [price]), **more)
+
+
+def told(request: Request) -> str:
+    return request.messages[-1].text
+
+
+def test_what_the_model_calls_is_run_and_told_to_it() -> None:
+    """It is described by its signature and docstring; its result is JSON, and the call that it answers is named."""
+    model = ScriptedModel([call(item="hat", text="Let me look."), "7 euro"])
+    assert ask(model).data == "7 euro"
+    first, second = model.requests
+    (described,) = first.config.tools or ()
+    assert described["function"]["description"] == "What an item costs."
+    assert described["function"]["parameters"]["required"] == ["item"]
+    assert described["function"]["parameters"]["properties"]["currency"]["enum"] == ["euro", "dollar"]
+    assert [message.role for message in second.messages] == ["system", "user", "assistant", "tool"]
+    assert second.messages[2].text == "Let me look."
+    assert second.messages[3].tool_call_id == "call_1"
+    assert json.loads(told(second)) == {"item": "hat", "price": 7, "currency": "euro"}
+
+
+def test_several_calls_of_a_turn_are_answered_in_order() -> None:
+    """Each by its id."""
+    both = call(item="hat").tool_calls + call(item="sock", number=2).tool_calls
+    model = ScriptedModel([Completion(text="", finish_reason="tool_calls", tool_calls=both), "9"])
+    assert ask(model).data == "9"
+    assert [message.tool_call_id for message in model.requests[1].messages[-2:]] == ["call_1", "call_2"]
+    assert '"price":2' in told(model.requests[1])
+
+
+async def later(item: str) -> str:
+    """What an item costs, asked elsewhere."""
+    return f"{PRICES[item]} euro"
+
+
+def test_an_async_function_is_a_tool_too() -> None:
+    """It is awaited; a text is told as it is."""
+    model = ScriptedModel([call("later", item="sock"), "2"])
+    assert ask(model, tools=[later]).data == "2"
+    assert told(model.requests[1]) == "2 euro"
+
+
+@pytest.mark.parametrize(
+    ("called", "problem"),
+    [
+        (call(item="shoe"), "KeyError: 'shoe'"),
+        (call(item="hat", currency="mark"), "currency: Input should be 'euro' or 'dollar'"),
+        (call(item="hat", colour="red"), "colour: Extra inputs are not permitted"),
+        (call("weather"), "there is no tool 'weather', there are ['price']"),
+    ],
+)
+def test_a_call_that_comes_to_nothing_is_told_to_the_model(called: Completion, problem: str) -> None:
+    """So that it can call otherwise; the run goes on."""
+    model = ScriptedModel([called, call(item="hat"), "7"])
+    assert ask(model).data == "7"
+    assert told(model.requests[1]).startswith("The call came to nothing: ")
+    assert problem in told(model.requests[1])
+
+
+def test_the_first_failure_of_each_kind_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """It may be a mistake in the tool, which would else be seen in a low score only."""
+    with caplog.at_level(logging.WARNING):
+        ask(ScriptedModel([call(item="shoe"), call(item="boot"), "none"])).data  # noqa: B018
+    assert [record.getMessage() for record in caplog.records] == [
+        "the tool price raised KeyError: 'shoe'; the model is told, each time"
+    ]
+
+
+def test_what_ends_a_run_ends_it_in_a_tool_too() -> None:
+    """A budget that is spent is not a problem of the model's."""
+
+    def broke(item: str) -> str:
+        raise BudgetExceeded("spent")
+
+    with pytest.raises(BudgetExceeded):
+        ask(ScriptedModel([call("broke", item="hat")]), tools=[broke]).data  # noqa: B018
+
+
+def test_the_model_is_asked_so_often_at_most() -> None:
+    """The calls of its last turn are its answer, and are not run."""
+    model = ScriptedModel([call(item="hat")] * 3)
+    assert ask(model, max_turns=3).data == '[{"name": "price", "arguments": {"item": "hat"}}]'
+    assert model.left == 0
+
+
+def test_a_tool_that_must_be_called_must_be_called_once() -> None:
+    """Else no turn could be the answer."""
+    model = ScriptedModel([call(item="hat"), "7"])
+    assert ask(model, tool_choice="required").data == "7"
+    assert [request.config.tool_choice for request in model.requests] == ["required", None]
+
+
+@pytest.mark.parametrize("beside", ["", "Let me look."])
+def test_descriptions_of_tools_are_the_users_to_run(beside: str) -> None:
+    """What the model calls is its answer, whatever it says beside."""
+    described = {"type": "function", "function": {"name": "price", "parameters": {"type": "object"}}}
+    answer = ask(ScriptedModel([call(item="hat", text=beside)]), tools=[described])
+    assert answer.data == '[{"name": "price", "arguments": {"item": "hat"}}]'
+
+
+def critic(request: Request) -> Any:
+    if request.purpose != "forward":
+        asked = request.config.response_format
+        assert asked is not None
+        cases = asked.json_schema["properties"]
+        return {case: dict.fromkeys(fields["properties"], "Use lower case.") for case, fields in cases.items()}
+    if request.messages[-1].role == "tool":
+        return "not found"
+    return call(item=told(request).upper())
+
+
+def test_the_critic_is_shown_every_turn_and_asked_once() -> None:
+    """What was called and what came of it is what a person would look at."""
+    model = FunctionModel(critic)
+    prompt = nn.Parameter("Use the tools.", role="system prompt")
+    chat = nn.ChatCompletion("{item}", system=prompt, tools=[price])
+    with tg.use_models(forward=model):
+        nn.ExactMatch()(chat("hat"), "7").backward()
+    assert [item.data for item in prompt.grad] == ["Use lower case."]
+    assert prompt.grad[0].source is not None
+    assert prompt.grad[0].source.output == "not found"
+    (request,) = [each for each in model.requests if each.purpose == "backward"]
+    shown = told(request)
+    assert shown.index('price({"item": "HAT"})') < shown.index("KeyError: 'HAT'") < shown.index("not found")
+    assert "assistant message:" in shown
+    assert "tool message:" in shown
+
+
+def echo(item: str) -> str:
+    """The item, between braces."""
+    return f"{{item}} is {item}"
+
+
+def test_what_a_tool_gave_is_not_scanned_for_slots() -> None:
+    """The critic is shown what the model was told."""
+    model = FunctionModel(lambda request: call("echo", item="x") if told(request) == "hat" else critic(request))
+    chat = nn.ChatCompletion("{item}", system=nn.Parameter("Use the tools.", role="system prompt"), tools=[echo])
+    with tg.use_models(forward=model):
+        nn.ExactMatch()(chat("hat"), "7").backward()
+    assert told(model.requests[1]) == "{item} is x"
+    assert "\n{item} is x\n" in told(model.requests[-1])
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_it_goes_with_batches_transforms_and_shared_feedback_calls(size: int) -> None:
+    """A loop, a batch and `vmap` give the same feedback."""
+    prompt = nn.Parameter("Use the tools.", role="system prompt")
+    chat = nn.ChatCompletion("{item}", system=prompt, tools=[price])
+    items = ["hat", "sock"]
+
+    def loss(item: Any) -> tg.Variable:
+        return nn.ExactMatch()(chat(item), "7")
+
+    found = []
+    for way in (lambda: [loss(item) for item in items], lambda: loss(items), lambda: func.vmap(loss)(items)):
+        prompt.grad = None
+        with tg.use_models(forward=FunctionModel(critic)), ops.feedback_batch_size(size):
+            tg.backward(way())
+        found.append([item.data for item in prompt.grad])
+    assert found == [["Use lower case."] * 2] * 3
+
+
+def test_an_edit_goes_forward_through_it() -> None:
+    """The model is shown the turns, and asked what would change in the answer."""
+
+    def model(request: Request) -> Any:
+        return {"change": "shorter"} if request.purpose == "backward" else critic(request)
+
+    chat = nn.ChatCompletion("{item}", system="Use the tools.", tools=[price])
+    asked = FunctionModel(model)
+    with tg.use_models(forward=asked):
+        _, change = func.jvp(chat, ("hat",), ("becomes sock",))
+        assert change.data == "shorter"
+    assert "KeyError: 'HAT'" in told(asked.requests[-1])
+
+
+def test_a_program_with_tools_is_copied_and_pickled() -> None:
+    """As any other: functions go by their names."""
+    chat = nn.ChatCompletion("{item}", tools=[price])
+    for other in (copy.deepcopy(chat), pickle.loads(pickle.dumps(chat))):
+        with tg.use_models(forward=ScriptedModel([call(item="hat"), "7"])):
+            assert other("hat").data == "7"
+
+
+def untyped(item) -> str:  # type: ignore[no-untyped-def]
+    """An item."""
+    return str(item)
+
+
+def spread(*items: str) -> str:
+    """Items."""
+    return str(items)
+
+
+@pytest.mark.parametrize(
+    ("tools", "error", "message"),
+    [
+        ([untyped], TypeError, "the tool 'untyped' does not say of what type 'item' is"),
+        ([spread], TypeError, r"the tool 'spread' takes \*items"),
+        ([lambda item: item], TypeError, "give a function made with def"),
+        (price, TypeError, r"tools is a list of functions, tools=\[function, …\]"),
+        ([price, price], ValueError, "two tools are called 'price'"),
+        ([price, {"type": "function"}], TypeError, "Write a function for each"),
+    ],
+)
+def test_what_no_model_could_call_is_refused_before_anything_is_asked(tools: Any, error: Any, message: str) -> None:
+    """Also by the module, when it is made."""
+    with pytest.raises(error, match=message):
+        ask(ScriptedModel([]), tools=tools)
+    with pytest.raises(error, match=message):
+        nn.ChatCompletion("{item}", tools=tools)
+
+
+def test_a_number_of_turns_that_is_none_is_refused() -> None:
+    """At least one."""
+    with pytest.raises(ValueError, match="max_turns is how often the model is asked at most"):
+        ask(ScriptedModel([]), max_turns=0)
+
+
+def test_messages_of_tools_name_what_is_used_instead() -> None:
+    """Who writes the loop by hand is told that there is one."""
+    with pytest.raises(ValueError, match=r"tools=\[function, …\] has the tools run"):
+        ops.chat_completion(None, [{"role": "tool", "content": "7", "tool_call_id": "1"}])

@@ -1,0 +1,95 @@
+"""Sending the messages of a plan to a model, as often as its tools want it to be asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.llm.cachekey import repeat
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.request import Message, Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.roles import model_for
+from textgrad_engine.llm.usage import call_key
+from textgrad_engine.ops.messages import ChatSettings, Plan
+
+__all__ = ["SHARED", "SharedSamples", "completion_of", "conversation"]
+
+
+async def completion_of(
+    settings: ChatSettings, plan: Plan, data: list[Any], turns: Sequence[Message] = ()
+) -> Completion:
+    """Send the messages of a plan with these values, and the turns that came after them; wait for what is answered."""
+    if plan.gate is not None and not data[plan.gate]:
+        return Completion(text=settings.silence)
+    request = plan.request(data, settings)
+    if turns:
+        request = request.model_copy(update={"messages": (*request.messages, *turns)})
+    model = model_for(settings.purpose, settings.model)
+    example = EXAMPLE.get()
+    token = None if example == call_key.get() else call_key.set(example)
+    try:
+        if settings.sample or SHARED.get() is not None:
+            return await _sampled(settings, model, request)
+        return await model.complete(request)
+    finally:
+        if token is not None:
+            call_key.reset(token)
+
+
+async def conversation(settings: ChatSettings, plan: Plan, data: list[Any]) -> tuple[Completion, list[Message]]:
+    """Ask, run the tools that are called, and ask again, until there is an answer; see NOTE [Tools] in `ops.tools`.
+
+    Returns:
+        The last answer, and the turns before it.
+    """
+    tools = settings.tools
+    assert tools is not None
+    turns: list[Message] = []
+    completion = await completion_of(settings, plan, data)
+    if settings.config.tool_choice is not None:  # who must call a tool in every turn never answers
+        settings = replace(settings, config=settings.config.model_copy(update={"tool_choice": None}))
+    for _ in range(tools.max_turns - 1):
+        if not completion.tool_calls:
+            break
+        turns += [completion.as_message(), *await tools.answers(completion.tool_calls)]
+        completion = await completion_of(settings, plan, data, turns)
+    return completion, turns
+
+
+async def _sampled(settings: ChatSettings, model: Model, request: Request) -> Completion:
+    """An answer of which each example takes one of its own, or all the same one."""
+
+    async def ask() -> Completion:
+        with repeat(settings.sample) if settings.sample else contextlib.nullcontext():
+            return await model.complete(request)
+
+    if (shared := SHARED.get()) is None:
+        return await ask()
+    # Whoever asks first asks for all; one who is no longer waited for takes nothing away from the others.
+    key = (shared.call, id(model), settings.sample, request.model_dump_json())
+    if key not in shared.answers:
+        shared.answers[key] = asyncio.ensure_future(ask())
+    return await asyncio.shield(shared.answers[key])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SharedSamples:
+    """What the calls share that one place of a program makes for the examples of a batch.
+
+    Attributes:
+        answers: those to the requests of all places, so far.
+        call: which of the program's calls it is: an example that asks the same twice takes two samples.
+    """
+
+    answers: dict[Any, asyncio.Future[Completion]]
+    call: int
+
+
+SHARED: ContextVar[SharedSamples | None] = ContextVar("textgrad_engine_shared_samples", default=None)
+"""Where calls that sample find the answers to equal requests, if they are to share them."""

@@ -1,0 +1,127 @@
+"""What Python code came to from a text, joined to that text in the graph; ``prompts/made_of_text.md`` has the words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from textgrad_engine import templates
+from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd.gradient import Items, inherited, is_start
+from textgrad_engine.errors import AutogradError
+from textgrad_engine.ops.parts import place_in_words, without_repeat
+from textgrad_engine.ops.pass_on import Compute, data_of
+from textgrad_engine.ops.roles import joined_role
+
+__all__ = ["straight_through"]
+
+
+class StraightThrough(Function):
+    """`StraightThrough.apply(result, causes, role)`; see `straight_through`."""
+
+    deferrable = True
+
+    @staticmethod
+    def forward(result: Any, causes: list[Variable], role: str) -> Variable:
+        """The result, as it is."""
+        data = data_of(result)
+        if isinstance(data, list):
+            raise TypeError(
+                f"straight_through: the result is a batch of {len(data)} entries, and it is not plain which of the "
+                "causes each is from; call it for each entry, with the texts that this one was made of"
+            )
+        return Variable(data, role=_role_of(result, causes, role))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save the result, which the causes are shown."""
+        ctx.count = len(inputs[1])
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def output_role(result: Any, causes: list[Variable], role: str) -> str:
+        """The role that was given, or that of the result, or one made of those of the causes."""
+        return _role_of(result, causes, role)
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        """To the result what is said of it; to each cause the same, with the result and how it came about."""
+        (output,) = ctx.saved_variables
+        starts = [item for item in grad_out.grad if is_start(item)]
+        said = [item for item in grad_out.grad if not is_start(item)]
+        items = starts if not said else [*starts, _told(said, output)]
+        to_result, to_causes, _ = ctx.needs_input_grad
+        return grad_out if to_result else None, [items] * ctx.count if to_causes else None, None
+
+    @staticmethod
+    def jvp(ctx: Any, result: Variable | None, causes: list[Variable | None] | None, role: None) -> Variable | None:
+        """An edit of the result passes as it is."""
+        if any(edit is not None for edit in causes or ()):
+            raise AutogradError(
+                "straight_through: what code would come to from an edited text is known only when it is run with that "
+                "text, so func.jvp stops here; give cause.detach(), or run the program with the text as edited"
+            )
+        return result
+
+
+def _role_of(result: Any, causes: list[Variable], role: str) -> str:
+    own = result.role if isinstance(result, Variable) else ""
+    return role or own or f"result of code with the {joined_role(causes) or 'text'}"
+
+
+def _told(said: Items, output: Variable) -> Variable:
+    words = [place_in_words(item) for item in said]
+    about: Variable = Compute.apply(
+        lambda data: _in_words(words, data[0], str(data[1]), output.role), [said, output], "feedback"
+    )
+    source = inherited(said)
+    about.source = source and replace(source, places=())
+    return about
+
+
+def _in_words(places: Sequence[str], said: Sequence[Any], outcome: str, role: str) -> str:
+    feedback = [place + without_repeat(str(text), outcome, "outcome") for place, text in zip(places, said) if text]
+    prompt = templates.load("made_of_text")
+    return prompt.render(role=role, outcome=outcome, feedback=feedback) if feedback else ""
+
+
+def straight_through(result: Variable | str | float, *causes: Variable, role: str = "") -> Variable:
+    """`result`, joined in the graph to the texts that Python code came to it from, so that feedback reaches them.
+
+    Code that reads ``.data`` cuts the graph: a search with the query that a model wrote, a branch that its answer
+    decides on, a vote. The prompt behind it would hear nothing. With this operation, whoever wrote the query is told
+    what was found with it, and what was said about that. (A straight-through estimator does the same for numbers:
+    arXiv 1308.3432.)
+
+    Args:
+        result: what the code came to: a text, a number, or a Variable, which then hears its feedback as ever.
+        causes: the Variables whose ``.data`` the code read.
+        role: what the result is for; by default its own role.
+
+    Raises:
+        TypeError: a cause is no Variable, there is none, or the result is a batch or no text.
+
+    Example:
+        >>> from textgrad_engine import ops
+        >>> query = Variable("rome", role="search query", requires_grad=True)
+        >>> found = {"rome": "Rome has 2.7 million people."}.get(query.data, "nothing")
+        >>> passage = ops.straight_through(found, query, role="passage that was found")
+        >>> passage.backward("It does not name the river.")
+        >>> print(query.grad[0].data.split("<")[0].strip())
+        Code of the program came from this text to the passage that was found:
+    """
+    if not isinstance(result, Variable | str | int | float):
+        raise TypeError(
+            f"straight_through: the result is a text, a number or a Variable, got {type(result).__name__} "
+            f"{result!r:.60}; make one text of it, such as with json.dumps, as a model is to read it"
+        )
+    if wrong := [cause for cause in causes if not isinstance(cause, Variable)]:
+        raise TypeError(
+            f"straight_through: {type(wrong[0]).__name__} {wrong[0]!r:.60} is no Variable, so no feedback can reach "
+            "what it came from; give the Variable whose .data it is"
+        )
+    if not causes:
+        raise TypeError("straight_through: there is no cause; name the Variables that the result was made of behind it")
+    joined: Variable = StraightThrough.apply(result, list(dict.fromkeys(causes)), role)
+    return joined
