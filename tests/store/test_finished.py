@@ -89,10 +89,10 @@ def test_the_same_cell_with_the_program_of_before_is_told_what_to_do(tmp_path: P
     run(tmp_path / "run")
     before = files(tmp_path / "run")
     with pytest.raises(
-        RunError, match=r"(?s)begins with the texts .*Shout.* instead of the texts .*Repeat\.'"
+        RunError, match=r"begins with the text system = 'Repeat\.\\nShout\.' instead of the text system = 'Repeat\.'"
     ) as caught:
         run(tmp_path / "run")
-    assert "or name another run_dir, for a new run" in str(caught.value)
+    assert "make it anew, if it was trained here already" in str(caught.value)
     assert files(tmp_path / "run") == before
 
 
@@ -182,7 +182,10 @@ def test_a_budget_that_has_no_room_for_it_is_told(tmp_path: Path, fit: Any) -> N
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"prompt": "Repeat it."}, r"begins with the texts .*Repeat it\."),
+        (
+            {"prompt": "Repeat it."},
+            r"begins with the text system = 'Repeat it\.' instead of the text system = 'Repeat\.'",
+        ),
         ({"max_steps": 2}, "begins with 2 steps at most instead of 1 steps at most"),
         ({"batch_size": 1}, "steps at most|asks for something that is not on record|comes to another result"),
         ({"feedback_batch_size": 2}, "asks for something that is not on record: a backward request"),

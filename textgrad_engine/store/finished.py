@@ -26,16 +26,18 @@ from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_p
 __all__ = ["FinishedRun"]
 
 _TIMES = frozenset({"time", "latency", "seconds"})
+_SHOWN = 200
+"""So many characters of a text are shown, from its beginning."""
 _BEGINNINGS = {
-    "parameters": "the texts {}",
+    "parameters": "the text {}",
     "train": "{} training examples",
     "val": "{} validation examples",
     "test": "{} test examples",
     "steps": "{} steps at most",
 }
 _PUT_BACK = (
-    "Put back what was changed since: the program, the data, the metric, the settings, the prompts, or the version of "
-    "textgrad_engine; or name another run_dir, for a new run"
+    "Put back what was changed since: the program (make it anew, if it was trained here already), the data, the metric, "
+    "the settings, the prompts, or the version of textgrad_engine; or name another run_dir, for a new run"
 )
 
 
@@ -94,12 +96,11 @@ class FinishedRun:
         if isinstance(event, CallEnded):
             self._keys.update(event.record.keys)
         elif isinstance(event, RunStarted) and self._started is not None:
-            for name, before in self._comparable(asdict(self._started)).items():
-                now = self._comparable(asdict(event))[name]
-                if now != before and name in _BEGINNINGS:
-                    raise self._other(
-                        f"begins with {_BEGINNINGS[name].format(now)} instead of {_BEGINNINGS[name].format(before)}"
-                    )
+            now, before = self._comparable(asdict(event)), self._comparable(asdict(self._started))
+            for name, words in _BEGINNINGS.items():
+                if now[name] != before[name]:
+                    is_now, was = _shown(now[name], before[name]), _shown(before[name], now[name])
+                    raise self._other(f"begins with {words.format(is_now)} instead of {words.format(was)}")
 
     def confirmed(self, result: TrainResult) -> TrainResult:
         """The result of before; what was interrupted meanwhile gives what there is so far.
@@ -137,3 +138,11 @@ def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _timeless(inside) for name, inside in value.items() if name not in _TIMES}
     return [_timeless(inside) for inside in value] if isinstance(value, list) else value
+
+
+def _shown(value: Any, other: Any) -> str:
+    """A value in short; of texts by name, what those begin with that are other ones."""
+    if not isinstance(value, dict):
+        return str(value)
+    texts = {name: text for name, text in value.items() if other.get(name) != text}
+    return "; ".join(f"{name} = {text[:_SHOWN]!r}" for name, text in texts.items()) or "none of that name"
