@@ -273,6 +273,32 @@ def test_secrets_that_were_taken_out_make_no_other_run(tmp_path: Path, fit: Any,
     assert fit(None, run_dir=tmp_path / "run", resume=True, prompt="Repeat, by swordfish-42.", model=unasked) == first
 
 
+def test_what_looks_otherwise_in_each_process_makes_no_other_run(tmp_path: Path) -> None:
+    """A program may give objects beside its answer."""
+
+    class Program(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+
+        def forward(self, word: str) -> Any:
+            return {"answer": self.chat(word=word), "beside": object()}
+
+    class Exact(nn.Module):
+        def forward(self, prediction: Any, target: str) -> Any:
+            return nn.ExactMatch()(prediction["answer"], target)
+
+    results = []
+    for model in (answer, unasked):
+        program = Program()
+        with tg.use_models(forward=FunctionModel(model)):
+            trainer = tg.Trainer(max_steps=1, batch_size=2, run_dir=tmp_path / "run", resume=True)
+            optimizer = optim.TGD(program.parameters())
+            results.append(trainer.fit(program, Exact(), optimizer, ROWS[:3], ROWS[3:5], ROWS[5:]))
+    assert results[1].best == results[0].best
+    assert "<object object at 0x" in (tmp_path / "run" / "result.json").read_text(encoding="utf-8")
+
+
 def test_looks_of_before_stay_counted(tmp_path: Path, fit: Any) -> None:
     """A run that opened the test set for other texts before it was resumed."""
     path = tmp_path / "run"
