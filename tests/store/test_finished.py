@@ -89,10 +89,10 @@ def test_the_same_cell_with_the_program_of_before_is_told_what_to_do(tmp_path: P
     run(tmp_path / "run")
     before = files(tmp_path / "run")
     with pytest.raises(
-        RunError, match=r"(?s)begins with the texts .*Shout.* instead of the texts .*Repeat\.'"
+        RunError, match=r"begins with the text system = 'Repeat\.\\nShout\.' instead of the text system = 'Repeat\.'"
     ) as caught:
         run(tmp_path / "run")
-    assert "or name another run_dir, for a new run" in str(caught.value)
+    assert "make it anew, if it was trained here already" in str(caught.value)
     assert files(tmp_path / "run") == before
 
 
@@ -182,7 +182,10 @@ def test_a_budget_that_has_no_room_for_it_is_told(tmp_path: Path, fit: Any) -> N
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"prompt": "Repeat it."}, r"begins with the texts .*Repeat it\."),
+        (
+            {"prompt": "Repeat it."},
+            r"begins with the text system = 'Repeat it\.' instead of the text system = 'Repeat\.'",
+        ),
         ({"max_steps": 2}, "begins with 2 steps at most instead of 1 steps at most"),
         ({"batch_size": 1}, "steps at most|asks for something that is not on record|comes to another result"),
         ({"feedback_batch_size": 2}, "asks for something that is not on record: a backward request"),
@@ -268,6 +271,32 @@ def test_secrets_that_were_taken_out_make_no_other_run(tmp_path: Path, fit: Any,
     monkeypatch.setenv("SOME_API_KEY", "swordfish-42")
     first = fit(None, run_dir=tmp_path / "run", resume=True, prompt="Repeat, by swordfish-42.")
     assert fit(None, run_dir=tmp_path / "run", resume=True, prompt="Repeat, by swordfish-42.", model=unasked) == first
+
+
+def test_what_looks_otherwise_in_each_process_makes_no_other_run(tmp_path: Path) -> None:
+    """A program may give objects beside its answer."""
+
+    class Program(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+
+        def forward(self, word: str) -> Any:
+            return {"answer": self.chat(word=word), "beside": object()}
+
+    class Exact(nn.Module):
+        def forward(self, prediction: Any, target: str) -> Any:
+            return nn.ExactMatch()(prediction["answer"], target)
+
+    results = []
+    for model in (answer, unasked):
+        program = Program()
+        with tg.use_models(forward=FunctionModel(model)):
+            trainer = tg.Trainer(max_steps=1, batch_size=2, run_dir=tmp_path / "run", resume=True)
+            optimizer = optim.TGD(program.parameters())
+            results.append(trainer.fit(program, Exact(), optimizer, ROWS[:3], ROWS[3:5], ROWS[5:]))
+    assert results[1].best == results[0].best
+    assert "<object object at 0x" in (tmp_path / "run" / "result.json").read_text(encoding="utf-8")
 
 
 def test_looks_of_before_stay_counted(tmp_path: Path, fit: Any) -> None:

@@ -358,10 +358,12 @@ def left_in(path: Path) -> str:
 
 def goes_on(run: Run) -> str:
     """What goes on with a run that has not come to its end, in a sentence."""
-    way = _way_on(run)
-    if run.config is None or run.result is None or run.result.status != "budget":
-        return f"{way}."
-    nearest, *others = _raising(run.config["config"]["budget"], run.result.total)
+    raising: list[str] = []
+    if run.config is not None and run.result is not None and run.result.status == "budget":
+        raising = _raising(run.config["config"]["budget"], run.result.total)
+    if not raising:
+        return f"{_way_on(run)}."
+    nearest, *others = raising
     also = f" Where it is another limit that has no room: {', '.join(others)}." if others else ""
     return f"`textgrad-engine resume {run.path} {nearest}` goes on with a larger budget.{also}"
 

@@ -25,17 +25,20 @@ from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_p
 
 __all__ = ["FinishedRun"]
 
-_TIMES = frozenset({"time", "latency", "seconds"})
+_NOT_COMPARED = frozenset({"time", "latency", "seconds", "predictions"})
+"""Times, and what a program said: objects in it may look otherwise in each process. What was made of it is compared."""
+_SHOWN = 200
+"""So many characters of a text are shown, from its beginning."""
 _BEGINNINGS = {
-    "parameters": "the texts {}",
+    "parameters": "the text {}",
     "train": "{} training examples",
     "val": "{} validation examples",
     "test": "{} test examples",
     "steps": "{} steps at most",
 }
 _PUT_BACK = (
-    "Put back what was changed since: the program, the data, the metric, the settings, the prompts, or the version of "
-    "textgrad_engine; or name another run_dir, for a new run"
+    "Put back what was changed since: the program (make it anew, if it was trained here already), the data, the "
+    "metric, the settings, the prompts, or the version of textgrad_engine; or name another run_dir, for a new run"
 )
 
 
@@ -94,12 +97,11 @@ class FinishedRun:
         if isinstance(event, CallEnded):
             self._keys.update(event.record.keys)
         elif isinstance(event, RunStarted) and self._started is not None:
-            for name, before in self._comparable(asdict(self._started)).items():
-                now = self._comparable(asdict(event))[name]
-                if now != before and name in _BEGINNINGS:
-                    raise self._other(
-                        f"begins with {_BEGINNINGS[name].format(now)} instead of {_BEGINNINGS[name].format(before)}"
-                    )
+            now, before = self._comparable(asdict(event)), self._comparable(asdict(self._started))
+            for name, words in _BEGINNINGS.items():
+                if now[name] != before[name]:
+                    is_now, was = _shown(now[name], before[name]), _shown(before[name], now[name])
+                    raise self._other(f"begins with {words.format(is_now)} instead of {words.format(was)}")
 
     def confirmed(self, result: TrainResult) -> TrainResult:
         """The result of before; what was interrupted meanwhile gives what there is so far.
@@ -110,7 +112,8 @@ class FinishedRun:
         if result.status == "interrupted":
             return result
         now, before = (self._comparable(result_to_json(each)) for each in (result, self._result))
-        if now == before:
+        names = [name for name in now if _text(now[name]) != _text(before.get(name))]
+        if not names:
             return replace(result, seconds=self._result.seconds)
         if self._player.problem:
             raise self._other(f"asks for something that is not on record: {self._player.problem}")
@@ -119,7 +122,6 @@ class FinishedRun:
                 f"{self._path}: the run is finished, and the budget around it now has no room for what it took "
                 f"({self._result.total.calls} calls, {self._result.total.total_tokens} tokens); raise it"
             )
-        names = [name for name in now if now[name] != before.get(name)]
         raise self._other(f"comes to another result: {', '.join(names)} differ")
 
     def _other(self, what: str) -> RunError:
@@ -128,12 +130,24 @@ class FinishedRun:
         )
 
     def _comparable(self, body: Mapping[str, Any]) -> Any:
-        """Plain JSON without times and secrets, which the run folder has not either."""
+        """What is compared, as plain JSON without secrets, which the run folder has not either."""
         secrets = secrets_named(key.get_secret_value() for key in self._keys)
-        return redacted(_timeless(json.loads(json.dumps(body))), secrets)
+        return redacted(_compared(json.loads(json.dumps(body))), secrets)
 
 
-def _timeless(value: Any) -> Any:
+def _compared(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _timeless(inside) for name, inside in value.items() if name not in _TIMES}
-    return [_timeless(inside) for inside in value] if isinstance(value, list) else value
+        return {name: _compared(inside) for name, inside in value.items() if name not in _NOT_COMPARED}
+    return [_compared(inside) for inside in value] if isinstance(value, list) else value
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)  # a text is the same as itself, which a NaN is not
+
+
+def _shown(value: Any, other: Any) -> str:
+    """A value in short; of texts by name, what those begin with that are other ones."""
+    if not isinstance(value, dict):
+        return str(value)
+    texts = {name: text for name, text in value.items() if other.get(name) != text}
+    return "; ".join(f"{name} = {text[:_SHOWN]!r}" for name, text in texts.items()) or "none of that name"

@@ -236,7 +236,7 @@ class RunFolder:
         write_atomically(self._home / "result.json", found + b"\n")
         with self._write:  # last, as it takes the space of a second file of them
             self._completions.sort()
-        if self.earlier is not None:
+        if self.earlier is not None and not self._is_behind(event.status):
             self.earlier.settle()
 
     def _undo(self, earlier: Earlier) -> None:
@@ -247,13 +247,17 @@ class RunFolder:
             self._completions.close()
             earlier.undo()
 
-    def _write_best(self, status: Status | None = None) -> None:
-        """Write what has changed of the best texts, unless what the folder has of them is from farther on.
+    def _is_behind(self, status: Status | None) -> bool:
+        """Whether what was put aside tells more than what this run has come to.
 
         Args:
             status: how the run ended; None where it goes on.
         """
-        if self.earlier is not None and self._reach < self.earlier.reach and status in (None, "interrupted"):
+        return self.earlier is not None and self._reach < self.earlier.reach and status in (None, "interrupted")
+
+    def _write_best(self, status: Status | None = None) -> None:
+        """Write what has changed of the best texts, unless those that the folder has are from farther on."""
+        if self._is_behind(status):
             return
         changed = {name: text for name, text in self._best.items() if self._written.get(name) != text}
         self._write_texts("best", changed)
