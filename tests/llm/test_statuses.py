@@ -1,8 +1,16 @@
+import json
 from email.utils import formatdate
 
 import pytest
 
-from textgrad_engine.errors import ContextOverflow, QuotaExhausted, RateLimited, ServerFailed
+from textgrad_engine.errors import (
+    AuthenticationFailed,
+    BadRequest,
+    ContextOverflow,
+    QuotaExhausted,
+    RateLimited,
+    ServerFailed,
+)
 from textgrad_engine.llm.statuses import error_of, reported, retry_after
 
 
@@ -47,7 +55,8 @@ def test_whatever_a_refusal_says_it_is_an_error_of_ours(text):
         ({"code": 402}, QuotaExhausted),
         ({"code": 400, "message": "maximum context length is 9"}, ContextOverflow),
         ({"code": 401}, type(None)),
-        ({"code": 403, "message": "your input was flagged"}, type(None)),
+        ({"code": 403, "message": "no rights"}, type(None)),
+        ({"code": 403, "message": "your input was flagged"}, BadRequest),
         ({"code": 200}, type(None)),
         ({"code": True}, type(None)),
         ({"message": "429"}, type(None)),
@@ -60,6 +69,16 @@ def test_an_error_in_a_body_of_status_200_is_what_its_own_status_says(error, kin
     found = reported(error, "m")
     assert type(found) is kind
     assert found is None or found.sent is True
+
+
+def test_a_request_that_is_flagged_says_nothing_about_the_key():
+    """Both come as 403; a wrong key ends the run, and one text of many that a moderation refuses does not."""
+    for said in (
+        {"message": "m requires moderation. Your input was flagged for x"},
+        {"code": "content_policy_violation"},
+    ):
+        assert type(error_of(403, json.dumps({"error": said}), {}, "m", "w")) is BadRequest
+    assert type(error_of(403, '{"error": {"message": "Country not supported"}}', {}, "m", "w")) is AuthenticationFailed
 
 
 def test_an_empty_account_is_told_from_a_busy_endpoint_by_its_code_or_its_words():

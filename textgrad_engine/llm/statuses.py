@@ -38,6 +38,9 @@ _OVERFLOW = (
     "prompt is too long",
 )
 
+_FLAGGED = ("flagged", "content_policy", "content policy")
+"""What a 403 says that is about the text of one request, and not about the key (OpenRouter's moderation)."""
+
 _INSIDE = "the endpoint, in a body of status 200,"
 
 _KEY_REFUSED = (  # by servers that answer 400 where others answer 401
@@ -63,7 +66,9 @@ def error_of(status: int, text: str, headers: Mapping[str, str], model: str, whe
     low = f"{code} {said}".lower()
     about = f"{where} refused a request to {model!r} with status {status}: {said or 'no reason given'}"
     kind: type[APIError]
-    if status in (401, 403) or (status == 400 and any(sign in low for sign in _KEY_REFUSED)):
+    if status == 403 and any(sign in low for sign in _FLAGGED):
+        kind, repair = BadRequest, "the key is right; what was asked is refused"
+    elif status in (401, 403) or (status == 400 and any(sign in low for sign in _KEY_REFUSED)):
         kind, repair = AuthenticationFailed, "check the API key (OPENAI_API_KEY, or api_key=...) and its rights"
     elif status == 402 or "insufficient_quota" in low or "billing_hard_limit" in low:
         kind, repair = QuotaExhausted, "the account has no money left; waiting does not help"
@@ -95,8 +100,8 @@ def reported(error: Any, model: str) -> APIError | None:
         model: the name that was sent.
 
     Returns:
-        None where it names no status that tells what to do. 401 and 403 do not: they are of the model behind, or of
-        this one request, for our own key was taken.
+        None where it names no status that tells what to do. One that refuses a key does not: it is that of the model
+        behind, for our own was taken.
 
     Example:
         >>> reported({"code": 429, "message": "slow down"}, "m")
@@ -106,9 +111,10 @@ def reported(error: Any, model: str) -> APIError | None:
     given = error if isinstance(error, dict) else {}
     for key in ("code", "status"):
         named = str(given.get(key))
-        if re.fullmatch("[45][0-9][0-9]", named) and named not in ("401", "403"):
+        if re.fullmatch("[45][0-9][0-9]", named):
             found = error_of(int(named), json.dumps({"error": given}), {}, model, _INSIDE)
-            return mark(found, sent=True)
+            if not isinstance(found, AuthenticationFailed):
+                return mark(found, sent=True)
     return None
 
 
