@@ -219,6 +219,40 @@ def test_a_program_with_tools_is_copied_and_pickled() -> None:
             assert other("hat").data == "7"
 
 
+class Expert(nn.Module):
+    """A program one of whose prompts is a tool of the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.ChatCompletion("{text}", system=nn.Parameter("Inner.", role="inner prompt"))
+        self.outer = nn.ChatCompletion("{item}", tools=[self.expert])
+
+    def expert(self, question: str) -> str:
+        """What the expert says."""
+        return str(self.inner(question))
+
+    def forward(self, item: str) -> tg.Variable:
+        return self.outer(item)
+
+
+def test_a_method_as_a_tool_belongs_to_the_copy_of_its_program() -> None:
+    """A copy with other texts asks with these, and the original with its own; so do the candidates of a search."""
+
+    def answer(request: Request) -> Any:
+        if request.messages[0].role == "system":
+            return request.messages[0].text
+        return told(request) if request.messages[-1].role == "tool" else call("expert", question="x")
+
+    program = Expert()
+    other = copy.deepcopy(program)
+    with tg.no_grad():
+        other.inner.system.data = "Copied."
+    with tg.use_models(forward=FunctionModel(answer)):
+        assert (other("hat").data, program("hat").data) == ("Copied.", "Inner.")
+        tried = func.functional_call(program, {"inner.system": tg.Variable("Tried.")}, "hat")
+        assert tried.data == "Tried."
+
+
 def untyped(item) -> str:  # type: ignore[no-untyped-def]
     """An item."""
     return str(item)

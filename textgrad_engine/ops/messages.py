@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from textgrad_engine import pytree, templates
@@ -53,7 +53,10 @@ class ChatSettings:
     no_variables_inside: ClassVar[bool] = True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ChatSettings:
-        return self  # nothing in it changes, and a copy of a program asks the same model
+        tools = None if self.tools is None else self.tools.of_copy(memo)
+        if tools is self.tools:
+            return self  # nothing in it changes, and a copy of a program asks the same model
+        return replace(self, tools=tools)
 
 
 def answer_form(name: str, schema: Mapping[str, Any]) -> GenerateConfig:

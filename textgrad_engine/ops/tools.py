@@ -20,6 +20,7 @@ import logging
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
@@ -48,6 +49,15 @@ class Tools:
     functions: tuple[Callable[..., Any], ...]
     max_turns: int
     told: set[tuple[str, str]] = field(default_factory=set, repr=False)
+
+    def of_copy(self, memo: Mapping[int, Any]) -> Tools:
+        """These tools in a copy of a program: methods of what is copied belong to the copy; all else is the same.
+
+        Args:
+            memo: of `copy.deepcopy`: what was copied so far.
+        """
+        functions = tuple([_of_copy(function, memo) for function in self.functions])
+        return self if functions == self.functions else Tools(functions, self.max_turns)
 
     async def answers(self, calls: Sequence[Mapping[str, Any]]) -> list[Message]:
         """What calls give, as messages for the model; they run at the same time."""
@@ -128,6 +138,12 @@ def as_text(result: Any) -> str:
     if isinstance(result, Variable):
         result = result.data
     return result if isinstance(result, str) else to_json(result, fallback=str).decode()
+
+
+def _of_copy(function: Callable[..., Any], memo: Mapping[int, Any]) -> Callable[..., Any]:
+    if not isinstance(function, MethodType) or id(function.__self__) not in memo:
+        return function
+    return MethodType(function.__func__, memo[id(function.__self__)])
 
 
 def _failed(problem: str) -> str:
