@@ -281,11 +281,12 @@ class Module:
             for name, value in values.items()
         }
 
-    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]], strict: bool = True) -> IncompatibleKeys:
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any] | str], strict: bool = True) -> IncompatibleKeys:
         """Take over the values of a `state_dict`; nothing changes when it does not fit.
 
         Args:
-            state: what `state_dict` gave.
+            state: what `state_dict` gave. Where an entry is a text, as in ``store.read_run(path).best``, role and
+                requires_grad stay as they are.
             strict: False ignores names that only one side has.
 
         Returns:
@@ -311,7 +312,7 @@ class Module:
             )
         checked: dict[int, tuple[str, tuple[Any, str, bool]]] = {}
         for name in [name for name in state if name in own]:
-            entry = _entry(name, state[name])
+            entry = _entry(name, state[name], own[name])
             other, same = checked.setdefault(id(own[name]), (name, entry))
             if entry != same:
                 raise KeyError(
@@ -552,12 +553,14 @@ def _computed(result: Any) -> Any:
     return result
 
 
-def _entry(name: str, entry: Any) -> tuple[Any, str, bool]:
-    """Data, role and requires_grad of an entry of a state."""
+def _entry(name: str, entry: Any, own: Variable) -> tuple[Any, str, bool]:
+    """Data, role and requires_grad of an entry of a state; a text leaves the last two as the program has them."""
+    if isinstance(entry, str):
+        return entry, own.role, own.requires_grad
     if not isinstance(entry, Mapping) or not {"data", "role", "requires_grad"} <= set(entry):
         raise TypeError(
             f"load_state_dict: {name!r} has the entry {entry!r:.60}; expected {{'data': ..., 'role': ..., "
-            "'requires_grad': ...}, as state_dict gives it"
+            "'requires_grad': ...}, as state_dict gives it, or a text"
         )
     for key, kind in (("role", str), ("requires_grad", bool)):
         if not isinstance(entry[key], kind):
