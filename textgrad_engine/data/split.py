@@ -41,13 +41,14 @@ def random_split(
         [[1, 3], [0, 2]]
     """
     if clusters is not None:
-        whole: Subset[Any] = Subset(dataset, range(len(dataset)))
+        rows: Sequence[Any] = dataset
+        whole = Subset(rows, range(len(rows)))
         whole.require(clusters)
         members: dict[str, list[int]] = {}
         for index, row in enumerate(whole):
             members.setdefault(str(row[clusters]), []).append(index)
-        parts = random_split(list(members.values()), fractions, seed)
-        return [Subset(dataset, sorted(index for own in part for index in own)) for part in parts]
+        drawn = random_split(list(members.values()), fractions, seed)
+        return [Subset(dataset, sorted(index for own in part for index in own)) for part in drawn]
     sizes = _sizes(len(dataset), fractions)
     order = list(RandomSampler(dataset, seed=seed))
     parts = []
