@@ -95,8 +95,6 @@ def hardly_wrong(folder: Path) -> Result:
     configure(folder, "", ("and office.", f"and office.{rules}"))
     for split in ("train", "val", "test"):
         keep(folder, split, lambda number, line: "th of" not in line)
-    parking = [n for n, line in enumerate((folder / "val.jsonl").read_text("utf-8").splitlines()) if "parking" in line]
-    keep(folder, "val", lambda number, line: number not in parking[1:])
     return train(folder)
 
 
