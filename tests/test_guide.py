@@ -165,3 +165,22 @@ def test_every_row_of_the_table_is_tried() -> None:
     """And the page is as long as somebody reads."""
     assert SAYS[1:] == list(TROUBLES)
     assert len(GUIDE.splitlines()) <= 350
+
+
+def test_what_is_said_of_the_optimizers_was_measured() -> None:
+    """Each way with its interval is in a row of the same optimizer in docs/proving-ground.md."""
+    measured = (ROOT / "docs" / "proving-ground.md").read_text(encoding="utf-8").splitlines()
+    found = 0
+    for name, row in re.findall(r"^\| `(\w+)` \| (.*)$", GUIDE, re.MULTILINE):
+        own = name if name != "RandomSearch" else "rewrites, no feedback"
+        rows = [line for line in measured if re.match(rf"\| {own}[ ,]", line)]
+        for way, low, high in re.findall(r"(\d+)% \[(\d+), (\d+)\]", row):
+            found += 1
+            assert any(f"| {way} [{low}, {high}] |" in line for line in rows), (name, way)
+        for thousands in re.findall(r"(\d+)k tokens", row):
+            assert any(f"{tokens / 1000:.0f}" == thousands for tokens in _tokens(rows)), (name, thousands)
+    assert found > 10
+
+
+def _tokens(rows: list[str]) -> list[int]:
+    return [int(tokens.replace(",", "")) for row in rows for tokens in re.findall(r"\| ([\d,]+) \[", row)]
