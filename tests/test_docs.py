@@ -6,29 +6,47 @@ import inspect
 import operator
 import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import textgrad_engine as tg
 
+from .pages import Reader, reading
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(ROOT)
-    yield {}
-    tg.set_models()
+def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Reader]:
+    """Somebody with an empty folder."""
+    with reading(tmp_path, monkeypatch) as found:
+        yield found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_examples_of_a_page_run_in_order(page: Path, session: dict[str, object]) -> None:
-    """What a reader pastes, block after block into one session, works."""
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(compile(block, page.name, "exec"), session)
-    assert session or "```python" not in page.read_text()
+def test_the_examples_of_a_page_run_in_order(page: Path, reader: Reader) -> None:
+    """What a reader pastes, block after block into one session, works, and prints what the page shows."""
+    reader.read(page.read_text(encoding="utf-8"))
+    assert reader.session or "```python" not in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("page", "what"),
+    [
+        ("```python\nprint(1)\n```\n\n```text\n2\n```\n", "and the page shows"),
+        ("```python\nprint(1)\n1 / 0\n```\n", "division by zero"),
+        ("```console\n$ textgrad-engine show none\n```\n", "does not say so"),
+        ("```console\n$ textgrad-engine show none\n$ echo $?\n0\n```\n", "and the page shows"),
+        ("```console\n$ textgrad-engine --version\ntextgrad-engine 9\n```\n", "and the page shows"),
+    ],
+)
+def test_a_page_that_does_not_hold_is_found(page: str, what: str, reader: Reader) -> None:
+    """Else outputs could be made up, and a command fail."""
+    with pytest.raises((AssertionError, ZeroDivisionError, pytest.fail.Exception), match=re.escape(what)):
+        reader.read(page)
 
 
 def test_every_test_that_a_page_names_exists() -> None:

@@ -13,7 +13,7 @@ from textgrad_engine.cli import evaluate
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import write_shrunk
-from textgrad_engine.testing import LoopbackServer
+from textgrad_engine.testing import Fault, LoopbackServer
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
 
@@ -67,6 +67,37 @@ def test_a_damaged_config_is_named(cli: Any, run: Path) -> None:
     result = cli("eval", run)
     assert result.exit_code == 2
     assert "config.json: was damaged" in result.stderr
+
+
+@pytest.mark.parametrize("least", ["nan", "1.5", "-0.1"])
+def test_a_least_score_that_there_cannot_be(cli: Any, run: Path, least: str) -> None:
+    """Exit code 2 before anything is asked: percent are no scores from 0 to 1, and nan is below nothing."""
+    result = cli("eval", run, f"--at-least={least}")
+    assert result.exit_code == 2
+    assert "give a score from 0 to 1" in result.stderr
+    assert not (run / "evals.jsonl").exists()
+
+
+def test_a_score_below_the_least_has_an_exit_code_of_its_own(cli: Any, run: Path, figures: Any) -> None:
+    """A check that runs every night tells a bad prompt from a run that failed."""
+    measured = figures(run)["best_test"]
+    low = cli("eval", run, "--at-least", str(measured + 0.01))
+    assert low.exit_code == 4
+    assert f"the score {measured:.3f} is below --at-least" in low.stderr
+    assert "score" in low.stdout
+    assert cli("eval", run, "--at-least", str(measured)).exit_code == 0
+    assert json.loads(cli("eval", run, "--at-least", "1", "--json").stdout)["mean"] == measured
+
+
+def test_answers_that_are_missing_do_not_help_to_reach_the_least_score(cli: Any, run: Path) -> None:
+    """Else a check would pass because the hard examples were refused."""
+    body = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    with LoopbackServer(TicketsModel(seed=0), faults=lambda n: Fault(400) if n % 4 == 0 else None) as server:
+        body["config"]["models"] = {"forward": "tickets", "base_url": server.base_url}
+        (run / "config.json").write_text(json.dumps(body), encoding="utf-8")
+        result = cli("eval", run, "--at-least", "0.9")
+    assert result.exit_code == 4
+    assert "with the lowest score for 28 missing answers" in result.stderr
 
 
 def test_the_test_split_gives_the_number_that_was_printed(cli: Any, run: Path, figures: Any) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.data import Dataset, random_split
+from textgrad_engine.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,32 @@ def test_fractions_that_make_no_split_are_refused(n: int, fractions: list[float]
     """A validation split is never silently empty or short."""
     with pytest.raises(ValueError, match=message):
         random_split(range(n), fractions, seed=0)
+
+
+def test_an_example_of_no_cluster_is_named() -> None:
+    """Before anything is drawn; so is a field that no example has."""
+    rows = [{"page": 1}, {"page": None}]
+    with pytest.raises(DataError, match="no value in column 'page'"):
+        random_split(rows, [0.5, 0.5], seed=0, clusters="page")
+    with pytest.raises(DataError, match=r"no value in column 'pag'.*page"):
+        random_split(rows, [0.5, 0.5], seed=0, clusters="pag")
+
+
+def test_more_parts_than_clusters_are_refused() -> None:
+    """A part without a cluster would be empty."""
+    with pytest.raises(ValueError, match="is less than one"):
+        random_split([{"page": 1}] * 10, [0.5, 0.5], seed=0, clusters="page")
+
+
+@given(pages=st.lists(st.integers(0, 9), min_size=20, max_size=60), seed=st.integers())
+def test_clusters_stay_together_and_nothing_is_lost(pages: list[int], seed: int) -> None:
+    """Questions about one document are on one side, or the test set is no news."""
+    rows = [{"page": page if page % 2 else str(page), "n": n} for n, page in enumerate([*pages, 0, 1, 2, 3])]
+    first, second = random_split(rows, [0.5, 0.5], seed, clusters="page")
+    assert sorted(row["n"] for part in (first, second) for row in part) == list(range(len(rows)))
+    sides = [{str(row["page"]) for row in part} for part in (first, second)]
+    assert not sides[0] & sides[1]
+    assert 0 <= len(sides[0]) - len(sides[1]) <= 1
 
 
 @given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=4), seed=st.integers())

@@ -26,7 +26,7 @@ def test_load_state_dict_names_every_key_that_does_not_fit() -> None:
     assert tree.load_state_dict(tree.state_dict()) == ([], [])
 
 
-@pytest.mark.parametrize("broken", [{"data": object(), "role": "", "requires_grad": True}, {"data": "x"}, "x", None])
+@pytest.mark.parametrize("broken", [{"data": object(), "role": "", "requires_grad": True}, {"data": "x"}, 5, None])
 def test_a_broken_state_changes_nothing(broken: Any) -> None:
     """All entries are read before the first is used; one of another form is named."""
     tree = Tree()
@@ -71,6 +71,20 @@ def test_state_dict_round_trip_does_not_freeze() -> None:
     assert other.left.prompt is parameter
     assert other.state_dict() == state
     assert [p.requires_grad for p in other.parameters()] == [True, True, False]
+
+
+def test_texts_by_name_leave_role_and_requires_grad_as_they_are() -> None:
+    """What a run folder keeps of a program (`store.read_run(path).best`) loads as it is, checked like a state."""
+    tree = Tree()
+    tree.left.prompt.requires_grad = False
+    before = tree.state_dict()
+    with pytest.raises(KeyError, match=r"missing .*'head'"):
+        tree.load_state_dict({"left.prompt": "found"})
+    with pytest.raises(TypeError, match="'head' has the entry None"):
+        tree.load_state_dict({"left.prompt": "found", "head": None}, strict=False)  # type: ignore[dict-item]
+    assert tree.state_dict() == before
+    tree.load_state_dict({"left.prompt": "found"}, strict=False)
+    assert tree.state_dict() == {**before, "left.prompt": {**before["left.prompt"], "data": "found"}}
 
 
 def test_a_state_does_not_follow_later_changes() -> None:

@@ -151,6 +151,27 @@ def test_a_run_that_ended_before_a_change_was_tried_does_not_blame_the_changes(
     assert one_line(none).endswith("; the run ended before its first step")
 
 
+@pytest.mark.parametrize(
+    ("step", "calls", "said"),
+    [
+        ({"train_mean": 0.25}, 90, "the critic was asked 90 times and found nothing to change"),
+        ({"train_mean": 0.25, "problems": ("no feedback: cut off",)}, 90, "no change did better"),
+        ({"train_mean": 0.25, "feedback": 2}, 90, "no change did better"),
+        ({"train_mean": 0.25}, 0, "no change did better"),
+        ({"train_mean": 1.0}, 0, "all training answers were right, so there was nothing to learn"),
+        ({"train_mean": None}, 0, "no change did better"),
+    ],
+)
+def test_a_run_in_which_nothing_was_proposed_says_why(
+    result: TrainResult, changed: Any, step: dict[str, Any], calls: int, said: str
+) -> None:
+    """A silent critic is paid for at every step, and "no change did better" would blame the optimizer."""
+    quiet = replace(result.steps[0], kept=False, val_mean=None, **{"feedback": 0, "changes": (), **step})
+    same = changed(best=result.seed, steps=(quiet,) * 9, usage={"backward": Usage(calls=calls)})
+    assert f"the best prompt is the seed prompt: {said}" in " ".join(render(same).split())
+    assert one_line(same).endswith(f"; {said}")
+
+
 @pytest.mark.parametrize(("times", "said"), [(1, "1 change did better and was"), (2, "2 changes did better and were")])
 def test_changes_that_did_better_and_were_refused_are_told(
     result: TrainResult, changed: Any, times: int, said: str

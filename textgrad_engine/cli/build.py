@@ -162,7 +162,7 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
         needs_key: whether the models will be asked.
 
     Raises:
-        ConfigError: nothing answers to a name, or its endpoint has no key.
+        ConfigError: nothing answers to a name, its endpoint has no key, or it is no model that it names.
     """
     settings = {**config.models.config.given(), **config.models.rates(), "context": config.models.context}
     sampling_seed = settings.pop("seed", None)  # of [models.config]: sent to any endpoint that it names
@@ -175,8 +175,9 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
             seed = config.seed if embedded and sampling_seed is None else sampling_seed
             api = None if embedded else config.models.api
             try:
-                made[name] = resolve(name, base_url=config.models.base_url, api=api, seed=seed, **settings)
-            except (ModelError, TypeError, ValueError) as error:  # an address that is none, a setting the API lacks
+                model = config.model(name)
+                made[name] = resolve(model, base_url=config.models.base_url, api=api, seed=seed, **settings)
+            except (ImportError, ModelError, TypeError, ValueError) as error:  # also a setting that the API lacks
                 _fail(config, option, role, name, f": {error}")
         roles[role] = made[name]
         inside = innermost(roles[role])

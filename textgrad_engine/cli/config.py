@@ -143,6 +143,29 @@ class Config(Section):
             )
         return function
 
+    def model(self, name: str) -> Any:
+        """The model object that ``"module:name"`` names, imported; any other name, and one with an address, as it is.
+
+        Raises:
+            ImportError: it is not there, or its module fails.
+            TypeError: what is there is no model.
+        """
+        if self.models.base_url is not None or not user_code.is_spec(name):
+            return name
+        try:
+            found = self._imported(name)
+        except ImportError as error:
+            raise ImportError(
+                f"{error}. This names a model of your own, as module:name; a server's model of that name needs the "
+                "address: base_url in [models], or --base-url http://localhost:11434/v1"
+            ) from None
+        if inspect.isclass(found) or not (hasattr(found, "name") and hasattr(found, "complete")):
+            raise TypeError(
+                f"that is no model but {found!r}; a model has a name and `async def complete(self, request)`, such as "
+                "testing.FunctionModel(function)"
+            )
+        return found
+
     def input_columns(self) -> tuple[str, ...]:
         """The columns that the program wants: the slots of ``user``, or what the class's `forward` names."""
         return self._columns()[0]
@@ -213,13 +236,24 @@ class Config(Section):
 
     def _import(self, spec: str, *keys: str) -> Any:
         try:
+            return self._imported(spec)
+        except ImportError as error:
+            self.fail(f"[{keys[0]}] {keys[1]} = {spec!r}: {error}", *keys)
+
+    def _imported(self, spec: str) -> Any:
+        """What ``"module:name"`` names.
+
+        Raises:
+            ImportError: it is not there, or its module fails; said in words, with the line in the user's code.
+        """
+        try:
             return user_code.import_beside(spec, self.folder)
         except Exception as error:  # the module is the user's own code, and may raise anything
             last = traceback.extract_tb(error.__traceback__)[-1]
             what = str(error) if type(error) is ImportError else f"{type(error).__name__}: {error}"
             if last.filename != user_code.__file__ and not last.filename.startswith("<frozen"):
                 what += f" ({last.filename}:{last.lineno})"
-            self.fail(f"[{keys[0]}] {keys[1]} = {spec!r}: {what}", *keys)
+            raise ImportError(what) from None
 
 
 def load_config(path: str | Path) -> Config:

@@ -26,7 +26,7 @@ from textgrad_engine.cli.options import (
     TokensLimit,
     limits_of,
 )
-from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, checking, command, complain, width, write
+from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, checking, command, complain, width, write
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.data import Dataset, load
 from textgrad_engine.errors import BudgetExceeded, RunError
@@ -37,7 +37,7 @@ from textgrad_engine.report.view import lost, size
 from textgrad_engine.report.words import cost, count, duration, interval, plural, score
 from textgrad_engine.store import Run, append_evaluation, read_run
 from textgrad_engine.train import Evaluation
-from textgrad_engine.train.evaluator import attempt
+from textgrad_engine.train.evaluator import attempt, scale_of
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 
 __all__ = ["evaluate"]
@@ -68,6 +68,14 @@ def evaluate(
             "--clusters", metavar="COLUMN", help="The column that says which examples belong together, if any do."
         ),
     ] = None,
+    at_least: Annotated[
+        float | None,
+        typer.Option(
+            "--at-least",
+            metavar="SCORE",
+            help="End with exit code 4 where the mean score is less. What was not answered counts as the lowest score.",
+        ),
+    ] = None,
     model: ModelName = None,
     base_url: BaseUrl = None,
     budget: BudgetLimit = None,
@@ -95,6 +103,8 @@ def evaluate(
         program = build.make_program(config)
         runs.load_texts(program, texts, found.path)
         metric = build.make_metric(config)
+        if at_least is not None:
+            _check_least(at_least, (0.0, 1.0) if config.metric.kind == "exact_match" else scale_of(metric))
         models = build.make_models(config, model)
         build.check_prices(config, models, budget)
         with build.prompts_of(config):
@@ -139,6 +149,9 @@ def evaluate(
         if evaluation is not None:
             _print(found, entry, evaluation, used.total, openings, quiet=quiet, as_json=as_json)
     if ended is None:
+        if at_least is not None and evaluation is not None and (fell := _short_of(evaluation, at_least)):
+            complain(fell)
+            raise typer.Exit(TOO_LOW)
         return
     if spent and evaluation is None:
         raise ended
@@ -204,6 +217,29 @@ def _print(
             *_remarks(entry, evaluation, openings),
         ]
         write("\n".join(lines))
+
+
+def _check_least(least: float, scale: tuple[float, float] | None) -> None:
+    """Refuse a least score that no score can tell anything about.
+
+    Raises:
+        RunError: it is no number, or not among the scores that there can be.
+    """
+    low, high = scale or (-math.inf, math.inf)
+    if not math.isfinite(least) or not low <= least <= high:
+        raise RunError(f"--at-least {least:g}: give a score from {low:g} to {high:g}, as the run's metric has them")
+
+
+def _short_of(evaluation: Evaluation, least: float) -> str:
+    """What is said of a score that is too low; "" of one that is not."""
+    lost = evaluation.unanswered
+    at_worst = evaluation.mean if not lost else -math.inf if evaluation.bounds is None else evaluation.bounds[0]
+    if at_worst >= least:
+        return ""
+    if math.isinf(at_worst):
+        return f"{plural(lost, 'answer')} missing, so the score may be below --at-least {least:g}"
+    counted = f", with the lowest score for {plural(lost, 'missing answer')}" if lost else ""
+    return f"the score {score(at_worst)} is below --at-least {least:g}{counted}"
 
 
 def _shared(entry: Mapping[str, Any], splits: Collection[str], whose: str) -> str:

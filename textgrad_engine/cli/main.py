@@ -28,6 +28,7 @@ app.command(
     epilog=epilog(
         "the score of what was answered was printed",
         "the score of what was answered was printed, unless Ctrl-C was pressed twice",
+        "4 the score is below --at-least; ",
     ),
 )(evaluate.evaluate)
 app.command("estimate", epilog=epilog())(estimate.estimate)

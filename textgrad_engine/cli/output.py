@@ -24,6 +24,7 @@ __all__ = [
     "INTERRUPTED",
     "OK",
     "STOPPING",
+    "TOO_LOW",
     "WRONG",
     "CommandFailed",
     "at_terminal",
@@ -44,6 +45,7 @@ OK = 0
 FAILED = 1
 WRONG = 2
 BUDGET_SPENT = 3
+TOO_LOW = 4
 INTERRUPTED = 130
 _TERMINATED = 143
 """What `INTERRUPTED` becomes where it was SIGTERM, so that whoever sent that sees it obeyed."""
@@ -52,16 +54,18 @@ _TERMINATED = 143
 def epilog(
     spent: str = "the result so far was printed",
     interrupted: str = "the result so far was printed, unless Ctrl-C was pressed twice",
+    also: str = "",
 ) -> str:
     """What the help of a command says of its exit codes.
 
     Args:
         spent: what there is when the budget was spent.
         interrupted: what there is after Ctrl-C.
+        also: codes that only this command has.
     """
     return (
         "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data, or a budget "
-        f"without room for one call (nothing was paid for); 3 the budget was spent ({spent}); 130 interrupted "
+        f"without room for one call (nothing was paid for); 3 the budget was spent ({spent}); {also}130 interrupted "
         f"({interrupted}); 143 the same, by SIGTERM."
     )
 

@@ -98,6 +98,8 @@ class Sampling(Section):
 class Models(Section):
     """Which model does what; a role that is not named falls back to `forward`.
 
+    A name is that of an endpoint's model, or ``"module:name"`` for a model object of the user's own.
+
     What may pass in a minute is per name: roles of one name share one limit, another name has its own. `api` says which
     of OpenAI's two APIs the endpoint is asked by. `context` is how many tokens these models read and write at most in
     one call, where that is not known by their names: what a critic is shown is fitted to it.

@@ -17,7 +17,7 @@ from typing import Any
 
 from textgrad_engine.data.dataset import suggest
 
-__all__ = ["import_beside", "line_of_user", "path_restored"]
+__all__ = ["import_beside", "is_spec", "line_of_user", "path_restored"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OTHERS = tuple([os.path.join(folder, "") for folder in (_PACKAGE, *map(sysconfig.get_path, ("stdlib", "platstdlib")))])
@@ -28,9 +28,14 @@ _folders: set[str] = set()
 """The modules that configs have named in this process, and the folders in which they were looked for first."""
 
 
+def is_spec(text: str) -> bool:
+    """Whether a text has the form ``"module:name"``."""
+    return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", text) is not None
+
+
 def import_beside(spec: str, folder: Path) -> Any:
     """What ``"module:name"`` stands for; a module in `folder` comes before an installed one of that name."""
-    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", spec):
+    if not is_spec(spec):
         raise ImportError('expected "module:name", such as "program:Triage"')
     name, _, attribute = spec.partition(":")
     top, _, rest = name.partition(".")

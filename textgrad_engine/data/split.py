@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from textgrad_engine.data.dataset import Dataset, Subset
 from textgrad_engine.data.sampler import RandomSampler
@@ -15,7 +15,9 @@ __all__ = ["examples_in_both", "random_split"]
 T = TypeVar("T")
 
 
-def random_split(dataset: Sequence[T], fractions: Sequence[float], seed: int) -> list[Subset[T]]:
+def random_split(
+    dataset: Sequence[T], fractions: Sequence[float], seed: int, *, clusters: str | None = None
+) -> list[Subset[T]]:
     """Cut a dataset at random into parts that do not overlap and together are the whole.
 
     Args:
@@ -23,15 +25,30 @@ def random_split(dataset: Sequence[T], fractions: Sequence[float], seed: int) ->
         fractions: the share of each part, summing to 1, or the number of examples in each, summing to ``len(dataset)``.
             With fractions, sizes are rounded down and the examples left over go one each to the first parts.
         seed: equal seeds give equal parts.
+        clusters: the field of the examples that says which belong together, such as the document that several questions
+            are about. These stay in one part; fractions and lengths are then of clusters, not of examples.
 
     Raises:
         ValueError: the fractions sum to something else, or one is negative or so small that its part would be empty.
+        DataError: an example does not say what cluster it belongs to.
 
     Example:
         >>> train, val = random_split(range(10), [0.8, 0.2], seed=0)
         >>> len(train), len(val), sorted([*train, *val]) == list(range(10))
         (8, 2, True)
+        >>> rows = [{"page": number // 5} for number in range(20)]
+        >>> [sorted({row["page"] for row in part}) for part in random_split(rows, [0.5, 0.5], seed=0, clusters="page")]
+        [[1, 3], [0, 2]]
     """
+    if clusters is not None:
+        rows: Sequence[Any] = dataset
+        whole = Subset(rows, range(len(rows)))
+        whole.require(clusters)
+        members: dict[str, list[int]] = {}
+        for index, row in enumerate(whole):
+            members.setdefault(str(row[clusters]), []).append(index)
+        drawn = random_split(list(members.values()), fractions, seed)
+        return [Subset(dataset, sorted(index for own in part for index in own)) for part in drawn]
     sizes = _sizes(len(dataset), fractions)
     order = list(RandomSampler(dataset, seed=seed))
     parts = []

@@ -28,6 +28,11 @@ _TOO_LONG = (
     "the context where it is known: state it with context=... (llm.resolve, OpenAIModel, or the config's [models])"
 )
 
+_TOO_OFTEN = (
+    "calls are made more slowly by themselves; state what the account allows with requests_per_minute or "
+    "tokens_per_minute (llm.resolve, or the config's [models]), and fewer are refused"
+)
+
 _OVERFLOW = (
     "context_length_exceeded",
     "maximum context length",
@@ -77,7 +82,7 @@ def error_of(status: int, text: str, headers: Mapping[str, str], model: str, whe
     elif status in (400, 413, 422) and any(sign in low for sign in _OVERFLOW):
         kind, repair = ContextOverflow, _TOO_LONG
     elif status == 429:
-        kind, repair = RateLimited, ""
+        kind, repair = RateLimited, _TOO_OFTEN
     elif status == 408:
         kind, repair = DeadlineExceeded, ""
     elif status >= 500:

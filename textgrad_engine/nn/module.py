@@ -250,11 +250,12 @@ class Module:
         """Every parameter and buffer by dotted name, as plain data: ``{"data", "role", "requires_grad"}``; a copy."""
         return state_of(self)
 
-    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]], strict: bool = True) -> IncompatibleKeys:
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any] | str], strict: bool = True) -> IncompatibleKeys:
         """Take over the values of a `state_dict`; nothing changes when it does not fit.
 
         Args:
-            state: what `state_dict` gave.
+            state: what `state_dict` gave. Where an entry is a text, as in ``store.read_run(path).best``, role and
+                requires_grad stay as they are.
             strict: False ignores names that only one side has.
 
         Returns:

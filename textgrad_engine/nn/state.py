@@ -37,7 +37,7 @@ def state_of(root: Module) -> dict[str, dict[str, Any]]:
     }
 
 
-def load_state(root: Module, state: Mapping[str, Mapping[str, Any]], strict: bool) -> IncompatibleKeys:
+def load_state(root: Module, state: Mapping[str, Mapping[str, Any] | str], strict: bool) -> IncompatibleKeys:
     """Take over a state; see `Module.load_state_dict`."""
     if not isinstance(state, Mapping):
         raise TypeError(f"load_state_dict takes what state_dict gave, got {type(state).__name__} {state!r:.60}")
@@ -51,7 +51,7 @@ def load_state(root: Module, state: Mapping[str, Mapping[str, Any]], strict: boo
         )
     checked: dict[int, tuple[str, tuple[Any, str, bool]]] = {}
     for name in [name for name in state if name in own]:
-        entry = _entry(name, state[name])
+        entry = _entry(name, state[name], own[name])
         other, same = checked.setdefault(id(own[name]), (name, entry))
         if entry != same:
             raise KeyError(
@@ -66,12 +66,14 @@ def load_state(root: Module, state: Mapping[str, Mapping[str, Any]], strict: boo
     return IncompatibleKeys(missing, unexpected)
 
 
-def _entry(name: str, entry: Any) -> tuple[Any, str, bool]:
-    """Data, role and requires_grad of an entry of a state."""
+def _entry(name: str, entry: Any, own: Variable) -> tuple[Any, str, bool]:
+    """Data, role and requires_grad of an entry of a state; a text leaves the last two as the program has them."""
+    if isinstance(entry, str):
+        return entry, own.role, own.requires_grad
     if not isinstance(entry, Mapping) or not {"data", "role", "requires_grad"} <= set(entry):
         raise TypeError(
             f"load_state_dict: {name!r} has the entry {entry!r:.60}; expected {{'data': ..., 'role': ..., "
-            "'requires_grad': ...}, as state_dict gives it"
+            "'requires_grad': ...}, as state_dict gives it, or a text"
         )
     for key, kind in (("role", str), ("requires_grad", bool)):
         if not isinstance(entry[key], kind):

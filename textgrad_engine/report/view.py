@@ -223,11 +223,27 @@ def none_kept(result: TrainResult) -> str:
     if not result.steps:
         return "the run ended before its first step"
     if not refused:
+        if silent := _without_feedback(result):
+            return silent
         higher = any(step.val_mean is not None and step.val_mean > step.best_val for step in result.steps)
         return "no change did clearly better" if higher else "no change did better"
     were = "was" if len(refused) == 1 else "were"
     first = f"{'first: ' if len(refused) > 1 else ''}{refused[0].removeprefix('refused: ')}"
     return f"{plural(len(refused), 'change')} did better and {were} refused by the guards ({first})"
+
+
+def _without_feedback(result: TrainResult) -> str:
+    """Why no change was tried at all, in words; "" where one was, or where answers of the critic were not to be had."""
+    if any(step.feedback or step.changes or step.race is not None or step.problems for step in result.steps):
+        return ""
+    critic = result.usage.get("backward", Usage()).calls
+    if critic:
+        return f"the critic was asked {plural(critic, 'time')} and found nothing to change"
+    val = result.seed_val
+    if val is None or val.limits is None:
+        return ""
+    known = [step.train_mean for step in result.steps if step.train_mean is not None] or [val.mean]
+    return "all training answers were right, so there was nothing to learn" if min(known) >= val.limits[1] else ""
 
 
 def _controls(result: TrainResult) -> Iterator[ControlRow]:
