@@ -221,6 +221,15 @@ def test_filling_is_one_pass_over_named_slots(pieces, a, b):
     )
 
 
+@pytest.mark.parametrize("name", ["質問", "प्रश्न", "ชื่อ", "שאלה", "이름", "größe", "gro\u0308\u00dfe", "名前2", "_x"])
+def test_a_slot_is_called_as_the_data_calls_it(name):
+    """A column's name in any language, with signs on its letters, is filled; it needs no renaming."""
+    template = f"{{{name}}}: {{{{{name}}}}} {{2{name}}}"
+    assert templates.slots_of(template) == (name,)
+    assert templates.fill(template, {name: "x"}) == f"x: {{{name}}} {{2{name}}}"
+    assert templates.not_slots(template, [name, f"2{name}"]) == [f"2{name}"]
+
+
 @settings(max_examples=50)
 @given(template=hostile)
 def test_a_template_without_values_stays_as_it_is(template):
