@@ -627,3 +627,17 @@ def test_nothing_changes_when_scoring_fails() -> None:
     with pytest.raises(AuthenticationFailed):
         optimizer.step(closure)
     assert (text.data, optimizer.changes, optimizer.state) == ("Sort.", [], {})
+
+
+def test_a_paragraph_is_edited_by_its_sentences() -> None:
+    """A prompt of one long line is neither written again for one word of it, nor lost where a sentence replaces it."""
+    text = " ".join(f"Tickets of kind {n} go to queue {n}." for n in range(40))
+    model = ScriptedModel([patch(edit("replace", 6, "Tickets of kind 5 are junk."))])
+    variable = prompt(text, "Kind 5 is junk.")
+    TGD([variable], model=model).step()
+    assert variable.data == text.replace("Tickets of kind 5 go to queue 5.", "Tickets of kind 5 are junk.")
+    assert "\n6|~ Tickets of kind 5 go to queue 5.\n" in shown(model)
+    assert "Where `|~` stands behind a number" in shown(model)
+    short = ScriptedModel([patch()])
+    TGD([prompt("Sort.", "x")], model=short).step()
+    assert "|~" not in shown(short)

@@ -121,8 +121,7 @@ def _entry(line: str) -> dict[str, Any]:
 
 
 def _checked(entries: list[dict[str, Any]], brief: Brief) -> list[Edit]:
-    lines = brief.text.count("\n") + 1
-    edits, problems = edits_from({"edits": entries}, lines=lines, feedback=0, max_edits=brief.max_edits)
+    edits, problems = edits_from({"edits": entries}, text=brief.text, feedback=0, max_edits=brief.max_edits)
     if problems:
         raise ContractError("; ".join(problems))
     return edits

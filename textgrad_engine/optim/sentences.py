@@ -1,0 +1,76 @@
+"""The places of a text that an edit can speak of: its lines, and the sentences of long ones.
+
+A prompt may be one paragraph of a thousand words. To have it written anew for the sake of one sentence costs as much
+each time, and loses what the writer passes over.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from textgrad_engine.llm import tokens
+
+__all__ = ["LONG", "Place", "by_sentences", "places_of"]
+
+LONG = 120
+"""Tokens above which the sentences of a line are places of their own."""
+
+_LEAST = 40
+"""Characters of a part that ends at a mere space, in scripts that end sentences so."""
+
+# A sentence ends behind its full stop and what closes a quotation, where something else than a small letter follows;
+# Chinese and its like have no space there. Thai ends clauses by a space.
+_END = re.compile(
+    r"(?<!\b[^\W\d_]\.[^\W\d_])(?<!\b[^\W\d_])[.!?\u2026\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4]+"
+    r"[\"'\u201d\u2019\u00bb)\]*_]*\s+(?=[^\sa-z])"
+    r"|[\u3002\uff01\uff1f\uff0e]+[\u300d\u300f\u201d\u2019\uff09\u3011)]*\s*(?!\Z)"
+    r"|(?<=[\u0e00-\u0eff])[ \u00a0]+(?=[\u0e00-\u0eff])"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line, or a sentence of a long one.
+
+    Attributes:
+        line: the number of the line, from 1.
+        text: how it reads, with the spaces behind a sentence.
+        goes_on: whether it stands in one line with the place before it.
+    """
+
+    line: int
+    text: str
+    goes_on: bool = False
+
+
+def places_of(text: str) -> list[Place]:
+    r"""The places of a text, in order.
+
+    Example:
+        >>> [place.text for place in places_of("Sort it.\nBe brief. Be kind.")]
+        ['Sort it.', 'Be brief. Be kind.']
+        >>> [place.text[:13] for place in places_of("Be brief. " * 50 + "\nEnd.")][49:]
+        ['Be brief. ', 'End.']
+    """
+    found: list[Place] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        parts = _sentences(line) if tokens.count(line) > LONG else [line]
+        found += [Place(number, part, goes_on=at > 0) for at, part in enumerate(parts)]
+    return found
+
+
+def by_sentences(text: str) -> bool:
+    """Whether some place of a text is a sentence."""
+    return any(place.goes_on for place in places_of(text))
+
+
+def _sentences(line: str) -> list[str]:
+    parts: list[str] = []
+    start = 0
+    for match in _END.finditer(line):
+        if not match[0].strip() and match.end() - start < _LEAST:
+            continue
+        parts.append(line[start : match.end()])
+        start = match.end()
+    return [*parts, line[start:]] if line[start:].strip() or not parts else [*parts[:-1], parts[-1] + line[start:]]
