@@ -6,12 +6,14 @@ each time, and loses what the writer passes over.
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import re
 from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
 
-__all__ = ["LONG", "Place", "by_sentences", "places_of"]
+__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "places_of"]
 
 LONG = 120
 """Tokens above which the sentences of a line are places of their own."""
@@ -63,6 +65,28 @@ def places_of(text: str) -> list[Place]:
 def by_sentences(text: str) -> bool:
     """Whether some place of a text is a sentence."""
     return any(place.goes_on for place in places_of(text))
+
+
+def changed_sentences(old: str, new: str) -> list[tuple[str, str]]:
+    """What differs between two wordings of a line, sentence by sentence: how each was and how it is, "" for none.
+
+    Of a line that is shown as a whole, that is the line.
+
+    Example:
+        >>> long = " ".join(f"Rule {n} is good." for n in range(60))
+        >>> changed_sentences(long, long.replace("8 is good", "8 is bad", 1))
+        [('Rule 8 is good.', 'Rule 8 is bad.')]
+        >>> changed_sentences("Be kind.", "Be kind. Be brief.")
+        [('Be kind.', 'Be kind. Be brief.')]
+    """
+    if not by_sentences(old):
+        return [(old, new)]
+    before, after = ([part.strip() for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
+    found: list[tuple[str, str]] = []
+    for tag, *ends in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            found += itertools.zip_longest(before[ends[0] : ends[1]], after[ends[2] : ends[3]], fillvalue="")
+    return found
 
 
 def _sentences(line: str) -> list[str]:
