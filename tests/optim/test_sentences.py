@@ -122,7 +122,7 @@ def test_an_edit_of_sentences_keeps_their_reasons_and_feedback() -> None:
         "edits": [{"op": "replace", "line": n, "text": "New.", "reason": f"why {n}", "feedback": [n]} for n in (1, 2)]
     }
     ((edit,), problems) = edits_from(body, text=PARAGRAPH, feedback=2, max_edits=4)
-    assert (edit.reason, edit.feedback, problems) == ("why 1 why 2", (1, 2), [])
+    assert (edit.reason, edit.feedback, problems) == ("why 1; why 2", (1, 2), [])
 
 
 def test_an_edit_of_a_sentence_that_is_not_there_names_the_numbers_that_are() -> None:

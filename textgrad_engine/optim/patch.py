@@ -156,10 +156,11 @@ def _of_sentences(edits: Sequence[Edit], line: int, places: Sequence[Place]) -> 
     old = "".join(place.text for place in places if place.line == line)
     if not old[-1].isspace():
         text = text.rstrip()
-    reasons = dict.fromkeys(edit.reason for edit in edits if edit.reason)
+    reasons = list(dict.fromkeys(edit.reason for edit in edits if edit.reason))
+    reason = reasons[0] if len(reasons) == 1 else "; ".join(each.rstrip(".") for each in reasons)
     feedback = tuple(dict.fromkeys(number for edit in edits for number in edit.feedback))
     text = text if text.strip() else ""
-    return Edit("replace" if text else "remove", line, text, " ".join(reasons), feedback)
+    return Edit("replace" if text else "remove", line, text, reason, feedback)
 
 
 def _problem_of(edit: Edit, lines: int, touched: Mapping[int, int], shown: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
 
-__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "places_of"]
+__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "excerpts", "places_of"]
 
 LONG = 120
 """Tokens above which the sentences of a line are places of their own."""
@@ -81,12 +81,37 @@ def changed_sentences(old: str, new: str) -> list[tuple[str, str]]:
     """
     if not by_sentences(old):
         return [(old, new)]
-    before, after = ([part.strip() for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
     found: list[tuple[str, str]] = []
-    for tag, *ends in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag != "equal":
-            found += itertools.zip_longest(before[ends[0] : ends[1]], after[ends[2] : ends[3]], fillvalue="")
+    for same, was, now in _compared(old, new):
+        if not same:
+            found += itertools.zip_longest(was, now, fillvalue="")
     return found
+
+
+def excerpts(old: str, new: str) -> tuple[str, str]:
+    """Two wordings of a line with an ellipsis for the sentences that are in both; as they are where none is.
+
+    Example:
+        >>> long = " ".join(f"Rule {n} is good." for n in range(60))
+        >>> excerpts(long, long.replace("8 is good", "8 is bad", 1))
+        ('… Rule 8 is good. …', '… Rule 8 is bad. …')
+    """
+    if not by_sentences(old) and not by_sentences(new):
+        return old, new
+    compared = _compared(old, new)
+    if len({same for same, *_ in compared}) < 2:
+        return old, new
+    was, now = (" ".join("…" if same else " ".join(sides[at]) for same, *sides in compared) for at in (0, 1))
+    return " ".join(was.split()), " ".join(now.split())
+
+
+def _compared(old: str, new: str) -> list[tuple[bool, list[str], list[str]]]:
+    """The sentences of two texts in runs: whether they are the same, those of the one, and those of the other."""
+    before, after = ([part.strip() for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
+    return [
+        (tag == "equal", before[start:stop], after[first:last])
+        for tag, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    ]
 
 
 def _sentences(line: str) -> list[str]:
