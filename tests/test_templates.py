@@ -138,7 +138,7 @@ def test_the_users_prompts_hold_inside_the_block_only(tmp_path):
 def test_values_are_never_scanned_again(value):
     """Braces, tags and statements inside data stay data, byte for byte."""
     prompt = templates.load("exact_match")
-    rendered = prompt.render(prediction=value, target="x")
+    rendered = prompt.render(prediction=value, target="x", unseen="")
     assert templates.fence(value, "got") in rendered + "\n"
 
 
@@ -174,7 +174,7 @@ def test_a_child_that_is_forked_while_another_thread_renders_can_render():
 
     def work():
         while not done.is_set():
-            prompt.render(prediction="x" * 200_000, target="y")
+            prompt.render(prediction="x" * 200_000, target="y", unseen="")
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -187,7 +187,7 @@ def test_a_child_that_is_forked_while_another_thread_renders_can_render():
                 try:
                     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest-timeout has one of its own
                     signal.alarm(5)
-                    prompt.render(prediction="x", target="y")
+                    prompt.render(prediction="x", target="y", unseen="")
                     code = 0
                 finally:
                     os._exit(code)
