@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, standing_for
 from textgrad_engine.optim.patch import Edit
+from textgrad_engine.optim.words import folded
 
 __all__ = ["Conflict", "Merged", "Rebased", "fold", "merge_patches", "rebase"]
 
@@ -157,12 +158,14 @@ def merge_patches(base_text: str, first: Sequence[Edit], second: Sequence[Edit],
 def fold(line: str) -> str:
     """A line without what makes no difference: case, white space, a bullet before it and a full stop behind it.
 
+    Nor does the way that its letters are encoded.
+
     Example:
-        >>> fold("- Be  brief.") == fold("be brief")
-        True
+        >>> fold("- Be  brief.") == fold("be brief"), fold("・簡潔に。") == fold("簡潔に")
+        (True, True)
     """
-    folded = " ".join(line.casefold().split())
-    return re.sub(r"^(?:[-*•+]|\d+[.)]) ", "", folded).rstrip(".")
+    plain = " ".join(folded(line).split())
+    return re.sub(r"^(?:(?:[-*•+]|\d+[.)]) |[・●○■□◆◇] ?)", "", plain).rstrip(".。।")
 
 
 @dataclass(frozen=True)
