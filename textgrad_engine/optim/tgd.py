@@ -59,7 +59,8 @@ class TGD(Optimizer):
         max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time. In a
             Trainer, which takes out the edits that do harm, larger steps go further (12, say); a loop of your own keeps
             what the step wrote.
-        max_tokens: at most so many tokens in a parameter.
+        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
+            longest of its group has in the beginning where that is more.
         max_feedback_tokens: at most so many tokens of feedback are shown, and no more than the model's context has room
             for, where its size is known; whole items are left out beyond it.
         use_feedback: False makes it a control, which shows what rewriting alone does: each step writes every parameter
@@ -99,7 +100,7 @@ class TGD(Optimizer):
         *,
         mode: Mode = "patch",
         max_edits: int = 4,
-        max_tokens: int = 2000,
+        max_tokens: int | None = None,
         max_feedback_tokens: int = 8000,
         use_feedback: bool = True,
         examples: Iterable[str] = (),
