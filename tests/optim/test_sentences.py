@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.optim.patch import edits_from
-from textgrad_engine.optim.sentences import Place, by_sentences, places_of
+from textgrad_engine.optim.patch import Edit, edits_from
+from textgrad_engine.optim.rebase import rebase
+from textgrad_engine.optim.sentences import Place, by_sentences, changed_sentences, merged_line, places_of
 from textgrad_engine.optim.showing import left_over, numbered
 
 KINDS = [f"Tickets of kind {n} go to queue {n}." for n in range(30)]
@@ -131,3 +132,39 @@ def test_an_edit_of_a_sentence_that_is_not_there_names_the_numbers_that_are() ->
     assert edits_from(body, text=PARAGRAPH, feedback=0, max_edits=4)[1] == [
         "edit 1 removes line 31; the text has lines 1 to 30"
     ]
+
+
+@pytest.mark.parametrize("between", [" ", ""])
+@given(st.sets(st.integers(0, 29)), st.sets(st.integers(0, 29)))
+def test_what_two_changed_in_one_line_is_put_together(between: str, ones: set[int], others: set[int]) -> None:
+    """Law: where they changed different sentences, both changes are in it, and nothing else; it does not matter who was
+    first."""
+    kinds = KINDS if between else [f"种类{n}的工单。" for n in range(60)]
+    base = between.join(kinds)
+
+    def changed(*what: set[int]) -> str:
+        numbers = set().union(*what)
+        return between.join(f"NEW {kind}" if n in numbers else kind for n, kind in enumerate(kinds))
+
+    one, other = changed(ones), changed(others - ones)
+    assert merged_line(base, one, other) == merged_line(base, other, one) == changed(ones, others)
+
+
+def test_a_sentence_that_both_changed_is_a_conflict() -> None:
+    """As is a place where both put something; the same change is none."""
+    one, other = (PARAGRAPH.replace(KINDS[3], new) for new in ("One.", "Other."))
+    assert merged_line(PARAGRAPH, one, other) is None
+    assert merged_line(PARAGRAPH, one, one) == one
+    added = [PARAGRAPH.replace(KINDS[3], f"{KINDS[3]} {new}") for new in ("One.", "Other.")]
+    assert merged_line(PARAGRAPH, *added) is None
+    assert merged_line("Sort.", "Sort it.", "Sort.") is None
+
+
+def test_a_patch_is_moved_to_a_line_in_which_another_sentence_was_changed() -> None:
+    """Patches that were found side by side are no rivals because a prompt is one paragraph."""
+    theirs, mine = (PARAGRAPH.replace(KINDS[n], f"Kind {n} is junk.") for n in (3, 20))
+    found = rebase([Edit("replace", 1, mine, "why")], PARAGRAPH, theirs)
+    assert not found.conflicts
+    (edit,) = found.edits
+    assert changed_sentences(PARAGRAPH, edit.text) == [(KINDS[n], f"Kind {n} is junk.") for n in (3, 20)]
+    assert rebase([Edit("replace", 1, theirs, "why")], PARAGRAPH, theirs).duplicates

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, standing_for
 from textgrad_engine.optim.patch import Edit
+from textgrad_engine.optim.sentences import merged_line
 from textgrad_engine.optim.words import folded
 
 __all__ = ["Conflict", "Merged", "Rebased", "fold", "merge_patches", "rebase"]
@@ -75,7 +76,8 @@ def rebase(
 
     An edit of a line that is still there goes with it. An add whose text has come in since is a duplicate; one behind a
     line that has been replaced goes behind what replaced it, one behind a removed line behind the nearest line before
-    it that is left, and one behind the last line stays at the end.
+    it that is left, and one behind the last line stays at the end. Where a long line was replaced, an edit of other
+    sentences of it than those that changed is made in what stands there now.
 
     Args:
         edits: the edits, made for `base_text`.
@@ -110,6 +112,10 @@ def rebase(
             continue
         theirs = tuple(new[number - 1] for number in now.standing)
         mine = edit.text.split("\n") if edit.op == "replace" else []
+        both = merged_line(base[edit.line - 1], theirs[0], edit.text) if len(theirs) == len(mine) == 1 else None
+        if both is not None:
+            (made if both != theirs[0] else duplicates).append(replace(edit, line=now.standing[0], text=both))
+            continue
         if [fold(line) for line in theirs] == [fold(line) for line in mine]:
             duplicates.append(edit)
         else:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
 
-__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "excerpts", "places_of"]
+__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "excerpts", "merged_line", "places_of"]
 
 LONG = 120
 """Tokens above which the sentences of a line are places of their own."""
@@ -103,6 +103,40 @@ def excerpts(old: str, new: str) -> tuple[str, str]:
         return old, new
     was, now = (" ".join("…" if same else " ".join(sides[at]) for same, *sides in compared) for at in (0, 1))
     return " ".join(was.split()), " ".join(now.split())
+
+
+def merged_line(base: str, one: str, other: str) -> str | None:
+    """A long line with what two others changed in it; None where both changed the same sentence, or it is none.
+
+    Example:
+        >>> long = " ".join(f"Rule {n} is good." for n in range(60))
+        >>> one, other = (long.replace(f" {n} is good", f" {n} is bad") for n in (7, 8))
+        >>> merged = merged_line(long, one, other)
+        >>> changed_sentences(long, merged)
+        [('Rule 7 is good.', 'Rule 7 is bad.'), ('Rule 8 is good.', 'Rule 8 is bad.')]
+    """
+    if not by_sentences(base) or "\n" in base + one + other:
+        return None
+    before = _sentences(base)
+    changes: list[tuple[int, int, list[str]]] = []
+    for text in (one, other):
+        at = 0
+        for same, was, now in _compared(base, text):
+            if not same and (at, at + len(was), now) not in changes:
+                changes.append((at, at + len(was), now))
+            at += len(was)
+    changes.sort(key=lambda change: change[:2])
+    for (first, end, _), (start, stop, _) in itertools.pairwise(changes):
+        if start < end or (start == end and (first == end or start == stop)):
+            return None
+    gap = next((found for part in before if (found := part[len(part.rstrip()) :])), "")
+    parts: list[str] = []
+    at = 0
+    for start, stop, now in changes:
+        parts += [*before[at:start], *(f"{part}{gap}" for part in now)]
+        at = stop
+    text = "".join(part if part[-1:].isspace() else f"{part}{gap}" for part in [*parts, *before[at:]])
+    return text if base[-1:].isspace() else text.rstrip()
 
 
 def _compared(old: str, new: str) -> list[tuple[bool, list[str], list[str]]]:
