@@ -25,6 +25,7 @@ from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import at_least, listed
+from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.telling import edits_in_words
 from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, chain, momentum
 from textgrad_engine.optim.transforms.base import Chain
@@ -269,7 +270,7 @@ class TGD(Optimizer):
         gathered = collect(variable.grad) if told else Gathered(())
         if gathered.items or not told:  # more than white space
             context = Context(before, variable.role, self.model, self.steps)
-            fixed = [before, *group["examples"], templates.load("optimizer_patch").system]
+            fixed = [numbered(before), *group["examples"], templates.load("optimizer_patch").system]
 
             def room(history: Sequence[str]) -> int:
                 return model.room(group["max_feedback_tokens"], [*fixed, *history])
