@@ -168,3 +168,14 @@ def test_a_patch_is_moved_to_a_line_in_which_another_sentence_was_changed() -> N
     (edit,) = found.edits
     assert changed_sentences(PARAGRAPH, edit.text) == [(KINDS[n], f"Kind {n} is junk.") for n in (3, 20)]
     assert rebase([Edit("replace", 1, theirs, "why")], PARAGRAPH, theirs).duplicates
+
+
+def test_the_indentation_of_a_long_line_is_kept() -> None:
+    """It may be an item of a list in a list."""
+    text = f"- a\n    - {PARAGRAPH}"
+    assert numbered(text).split("\n")[1] == f"2|     - {KINDS[0]}"
+    ((_, _, new),) = edited(text, ("replace", 2, "    - Kind 0 is junk."), ("replace", 4, "  Kind 2 is junk."))
+    assert new == f"    - Kind 0 is junk. {KINDS[1]} Kind 2 is junk. {' '.join(KINDS[3:])}"
+    old = text.split("\n")[1]
+    assert merged_line(old, new, old.replace(KINDS[9], "Kind 9 is junk.")) == new.replace(KINDS[9], "Kind 9 is junk.")
+    assert edited(text, ("remove", 2, ""))[0][2] == f"    - {' '.join(KINDS[1:])}"

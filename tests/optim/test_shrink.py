@@ -198,6 +198,7 @@ def test_of_a_long_line_sentences_are_left_out() -> None:
     assert found.text == f"{kinds[3]} {kinds[29]}\n\nEnd."
     assert found.removed == (1, 2, *(n + 3 for n in range(30) if n not in (3, 29)))
     assert shrunk(" ".join(kinds), Test(lambda text: kinds[3] in text)).text == kinds[3]
+    assert shrunk("  - " + " ".join(kinds), Test(lambda text: kinds[3] in text)).text == f"  - {kinds[3]}"
     assert units_of(" ".join(kinds)) == [(n,) for n in range(1, 31)]
 
 

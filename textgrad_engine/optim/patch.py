@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from textgrad_engine.llm.schema import integer
 from textgrad_engine.optim.cells import Cell, Evidence, Gone, Origin, cells_of, text_of
-from textgrad_engine.optim.sentences import Place, places_of
+from textgrad_engine.optim.sentences import Place, lead_of, places_of
 from textgrad_engine.optim.showing import left_over
 
 __all__ = [
@@ -148,14 +148,17 @@ def _of_sentences(edits: Sequence[Edit], line: int, places: Sequence[Place]) -> 
         own = [edit for edit in edits if edit.line == number]
         said = [edit.text.strip() for edit in own if edit.op == "add"]
         if not any(edit.op == "remove" for edit in own):
-            new = next((edit.text.strip() for edit in own if edit.op == "replace"), place.text.rstrip())
-            said.insert(0, new)
+            new = next((edit.text.rstrip() for edit in own if edit.op == "replace"), place.text.rstrip())
+            said.insert(0, new.lstrip() if place.goes_on else new)  # the first one has the indentation of the line
         gap = place.text[len(place.text.rstrip()) :]
         between = gap or ("" if number < len(places) and places[number].goes_on else " ")
         text += "".join(f"{each}{between}" for each in said[:-1]) + (said[-1] + gap if said else "")
     old = "".join(place.text for place in places if place.line == line)
     if not old[-1].isspace():
         text = text.rstrip()
+    first = next(number for number, place in enumerate(places, 1) if place.line == line)
+    if text.strip() and any(edit.op == "remove" and edit.line == first for edit in edits):
+        text = lead_of(old) + text
     reasons = list(dict.fromkeys(edit.reason for edit in edits if edit.reason))
     reason = reasons[0] if len(reasons) == 1 else "; ".join(each.rstrip(".") for each in reasons)
     feedback = tuple(dict.fromkeys(number for edit in edits for number in edit.feedback))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
 
-__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "excerpts", "merged_line", "places_of"]
+__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "excerpts", "lead_of", "merged_line", "places_of"]
 
 LONG = 120
 """Tokens above which the sentences of a line are places of their own."""
@@ -29,6 +29,9 @@ _END = re.compile(
     r"|[\u3002\uff01\uff1f\uff0e]+[\u300d\u300f\u201d\u2019\uff09\u3011)]*\s*(?!\Z)"
     r"|(?<=[\u0e00-\u0eff])[ \u00a0]+(?=[\u0e00-\u0eff])"
 )
+
+
+_LEAD = re.compile(r"\s*(?:(?:[-*+\u2022>]|\d+[.)]|#+)\s+)?")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,17 @@ def places_of(text: str) -> list[Place]:
 def by_sentences(text: str) -> bool:
     """Whether some place of a text is a sentence."""
     return any(place.goes_on for place in places_of(text))
+
+
+def lead_of(line: str) -> str:
+    """What stands before the first word of a line and belongs to all of it: its indentation and the mark of an item.
+
+    Example:
+        >>> lead_of("   - Be brief."), lead_of("2) Be kind."), lead_of("-x")
+        ('   - ', '2) ', '')
+    """
+    found = _LEAD.match(line)
+    return found[0] if found is not None else ""
 
 
 def changed_sentences(old: str, new: str) -> list[tuple[str, str]]:
@@ -141,7 +155,7 @@ def merged_line(base: str, one: str, other: str) -> str | None:
 
 def _compared(old: str, new: str) -> list[tuple[bool, list[str], list[str]]]:
     """The sentences of two texts in runs: whether they are the same, those of the one, and those of the other."""
-    before, after = ([part.strip() for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
+    before, after = ([part.rstrip() for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
     return [
         (tag == "equal", before[start:stop], after[first:last])
         for tag, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
