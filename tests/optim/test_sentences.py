@@ -179,3 +179,9 @@ def test_the_indentation_of_a_long_line_is_kept() -> None:
     old = text.split("\n")[1]
     assert merged_line(old, new, old.replace(KINDS[9], "Kind 9 is junk.")) == new.replace(KINDS[9], "Kind 9 is junk.")
     assert edited(text, ("remove", 2, ""))[0][2] == f"    - {' '.join(KINDS[1:])}"
+
+
+@pytest.mark.parametrize("line", ["." * 100_000, "。" * 100_000, "." + " " * 100_000 + "a", '!"' * 50_000])
+def test_a_line_of_nothing_but_marks_is_one_place(line: str) -> None:
+    """Found in a time that goes with its length, or no test would see the end."""
+    assert [place.text for place in places_of(line)] == [line]
