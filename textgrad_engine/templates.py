@@ -44,7 +44,7 @@ _REMEMBERED = 20_000
 """Characters above which what was found out about a text is not remembered, with the text, for the next time."""
 
 _BRACED = re.compile(r"\{\{([^\s{}]+)\}\}|\{([^\s{}]+)\}")
-SLOT_NAMES = "a slot's name is letters of any language, digits and _, and does not begin with a digit"
+SLOT_NAMES = "a slot's name is letters, digits and _, and does not begin with a digit"
 """What a message says of a name in braces that is no slot."""
 
 

@@ -23,7 +23,7 @@ def numbered(text: str) -> str:
         >>> print(numbered("Sort.\nBe brief."))
         1| Sort.
         2| Be brief.
-        >>> print(numbered("Be brief. " * 60)[:28])
+        >>> print(numbered("Be brief. " * 60)[:26])
         1| Be brief.
         2|~ Be brief.
     """
