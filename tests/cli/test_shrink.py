@@ -67,6 +67,13 @@ def test_the_short_prompt_is_written_beside_the_best_one(cli: Any, run: Any) -> 
     assert cli("show", path).exit_code == 0
 
 
+def test_a_prompt_that_needs_every_line(cli: Any, run: Any) -> None:
+    """Nothing was left out, and what is said of the file does not call it short."""
+    result = cli("shrink", run(), "--max-tries", "1")
+    assert "Left out of the prompt: nothing" in result.stdout
+    assert "Nothing could be left out; the prompt as it was is in" in " ".join(result.stderr.split())
+
+
 def test_the_clusters_of_the_config_count(cli: Any, run: Any) -> None:
     """[data] clusters holds for whatever is said of the short prompt, as it does for the run."""
     path = run()

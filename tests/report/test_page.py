@@ -163,6 +163,8 @@ def test_long_texts_are_cut_and_say_so(run_of: Any, result: TrainResult) -> None
     markup = page_of(run_of(found, config={**CONFIG, "config": {"program": {"system": long}}}))
     assert len(markup) < 200_000
     assert "… 998,000 more characters" in markup
+    assert "The settings are too long for a page" in Page(markup).text
+    assert "Save the settings below" not in Page(markup).text
     many = replace(result, best={"system": "\n".join(str(number) for number in range(3_000))}, origins={})
     markup = page_of(run_of(many))
     assert len(markup) < 1_000_000
@@ -306,6 +308,7 @@ def test_how_to_run_it_again(run_of: Any, result: TrainResult) -> None:
     text = Page(markup).text
     assert "TGD , simulated/tickets , large . Examples: 113 to train, 87 to validate, none to test." in text
     assert "The run was made with textgrad_engine 0.1.0 and seed 7." in text
+    assert "Save the settings below as config.toml beside the data and run the command." in text
     assert "textgrad-engine train config.toml --no-feedback" in text
     assert "train train.jsonl 31fa" in text
     assert "a simulation inside the package: what it does is no evidence about real models" in text

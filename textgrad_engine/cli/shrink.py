@@ -106,7 +106,10 @@ def shrink(
         write(f"{place}: {_in_short(result)}")
     else:
         write("\n" + render_shrunk(result, title=str(run), width=width()))
-        complain(f"The short prompt is in {place}")
+        what = (
+            "Nothing could be left out; the prompt as it was" if result.after == result.before else "The short prompt"
+        )
+        complain(f"{what} is in {place}")
     raise typer.Exit(BUDGET_SPENT if result.ended == "budget" else OK)
 
 

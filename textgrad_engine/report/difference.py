@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -13,7 +14,7 @@ from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.optim.sentences import excerpts
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
-__all__ = ["DiffLine", "Op", "accepted_in", "diff_of", "origins_from_steps", "with_excerpts"]
+__all__ = ["Arrivals", "DiffLine", "Op", "diff_of", "origins_from_steps", "with_excerpts"]
 
 Op = Literal["same", "added", "removed"]
 
@@ -57,7 +58,7 @@ def diff_of(
         steps: of the run; they say what removed a line.
     """
     old, new = seed.split("\n"), best.split("\n")
-    removals = _removals(name, steps)
+    removals, arrivals = _removals(name, steps), Arrivals(name, seed, steps)
     lines: list[DiffLine] = []
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
@@ -70,7 +71,7 @@ def diff_of(
             lines.append(_line("removed", text, why, None if why is None else why.step))
         for position in range(new_start, new_end):
             origin = origins[position] if position < len(origins) else None
-            by = None if origin is None else accepted_in(name, seed, new[position], origin, steps)
+            by = None if origin is None else arrivals.step_of(new[position], origin)
             lines.append(_line("added", new[position], origin, None if by is None else by.step))
     return tuple(with_excerpts(lines))
 
@@ -88,31 +89,43 @@ def with_excerpts(lines: Sequence[DiffLine]) -> list[DiffLine]:
     return [line for run in runs for line in run]
 
 
-def accepted_in(name: str, seed: str, line: str, origin: Origin, steps: Sequence[StepEnded]) -> StepEnded | None:
-    """The step that brought a line into the best text; None when it is not one of these.
+class Arrivals:
+    """The kept steps by the lines and the edits that they brought into the best text of a parameter.
 
-    Mostly that is the step that proposed it. A line whose patch was disputed came in when rivals were raced, and a line
-    of a population's candidate when that candidate, or a child of it, became the best one. An optimizer that went on
-    from an earlier run counts its steps from there, so its number of a step may be another than the run's.
+    Mostly a line came with the step that proposed it. A line whose patch was disputed came in when rivals were raced,
+    and a line of a population's candidate when that candidate, or a child of it, became the best one. An optimizer that
+    went on from an earlier run counts its steps from there, so its number of a step may be another than the run's.
 
     Args:
         name: the parameter's name.
         seed: its text before the run.
-        line: the line.
-        origin: of the line.
         steps: of the run.
     """
-    best, came, moved = seed, [], []
-    for step in steps:
-        change = next((change for change in step.changes if change.name == name), None)
-        if step.kept and change is not None:
-            if change.after.split("\n").count(line) > best.split("\n").count(line):
-                came.append(step)
-            elif any(edit.id == origin.edit for edit in change.edits):
-                moved.append(step)
-            best = change.after
-    found = came or moved
-    return next((step for step in found if step.step == origin.step), found[-1] if found else None)
+
+    def __init__(self, name: str, seed: str, steps: Sequence[StepEnded]) -> None:
+        self._lines: dict[str, list[StepEnded]] = {}
+        self._edits: dict[str, list[StepEnded]] = {}
+        best = Counter(seed.split("\n"))
+        for step in steps:
+            change = next((change for change in step.changes if change.name == name), None)
+            if not step.kept or change is None:
+                continue
+            after = Counter(change.after.split("\n"))
+            for line in after - best:
+                self._lines.setdefault(line, []).append(step)
+            for edit in change.edits:
+                self._edits.setdefault(edit.id, []).append(step)
+            best = after
+
+    def step_of(self, line: str, origin: Origin) -> StepEnded | None:
+        """The step that brought a line into the best text; None when it is not one of these.
+
+        Args:
+            line: the line.
+            origin: of the line.
+        """
+        found = self._lines.get(line) or self._edits.get(origin.edit) or []
+        return next((step for step in found if step.step == origin.step), found[-1] if found else None)
 
 
 def origins_from_steps(name: str, seed: str, steps: Sequence[StepEnded]) -> list[Origin | None]:

@@ -11,7 +11,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone
 from textgrad_engine.optim.search.race import RaceRecord
-from textgrad_engine.report.difference import accepted_in, diff_of
+from textgrad_engine.report.difference import Arrivals, diff_of
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
@@ -125,13 +125,16 @@ class StepLineage:
     edits: tuple[EditLineage, ...]
 
 
-def lineage_of(result: TrainResult, number: int, parameter: str | None = None) -> LineLineage:
+def lineage_of(
+    result: TrainResult, number: int, parameter: str | None = None, arrivals: Arrivals | None = None
+) -> LineLineage:
     """Where a line of a best text comes from.
 
     Args:
         result: of a run, or read back from its folder.
         number: of the line in the best text, from 1.
         parameter: the dotted name of the text; may be None when only one was trained.
+        arrivals: of this text, where several lines are asked for; without it the steps are gone through again.
 
     Raises:
         RunError: there is no such text or line; where a line of that number is gone, the message names the step that
@@ -152,7 +155,8 @@ def lineage_of(result: TrainResult, number: int, parameter: str | None = None) -
     beside = () if origin is None else _beside(result, parameter, origins, origin)
     if origin is None or origin.step == 0:
         return LineLineage(parameter, number, lines[number - 1], "", "", (), (), None, (), beside)
-    accepted = accepted_in(parameter, result.seed.get(parameter, ""), lines[number - 1], origin, result.steps)
+    arrivals = arrivals or Arrivals(parameter, result.seed.get(parameter, ""), result.steps)
+    accepted = arrivals.step_of(lines[number - 1], origin)
     ablations = [
         step for step in result.steps if origin.edit in step.ablated and _takes_out(step, parameter, lines[number - 1])
     ]

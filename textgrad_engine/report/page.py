@@ -310,11 +310,16 @@ def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
     flags = ["--no-feedback"] if setting(run, "feedback") is False else []
     flags += ["--controls"] if result.controls is not None else []
     seed = config.get("seed")
+    settings = as_toml(config)
+    if len(settings) <= SHOWN_CONFIG:
+        how: list[Inside] = ["Save the settings below as ", element("code", "config.toml"), " beside the data"]
+    else:
+        how = ["The settings are too long for a page: run the config that the run was made from, or make one of "]
+        how += [element("code", "config.json"), " in the run folder, save it beside the data"]
     yield element(
         "p",
-        "Save the settings below as ",
-        element("code", "config.toml"),
-        " beside the data and run the command. The run was made with ",
+        *how,
+        " and run the command. The run was made with ",
         name_of(made),
         f" and seed {seed}. A model that answers at random answers otherwise the next time.",
     )
@@ -323,8 +328,4 @@ def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
     if isinstance(digests, Mapping) and digests:
         rows = [[split, str(setting(run, "config", "data", split)), str(digest)] for split, digest in digests.items()]
         yield _table("The data", ["split", "file", "digest of the examples"], rows, strong=-1)
-    yield element(
-        "details",
-        element("summary", "The settings"),
-        element("pre", data(as_toml(config), SHOWN_CONFIG)),
-    )
+    yield element("details", element("summary", "The settings"), element("pre", data(settings, SHOWN_CONFIG)))

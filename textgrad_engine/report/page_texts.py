@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from textgrad_engine.optim import Evidence
-from textgrad_engine.report.difference import DiffLine, with_excerpts
+from textgrad_engine.report.difference import Arrivals, DiffLine, with_excerpts
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.figures import gains, stairs
 from textgrad_engine.report.html import Markup, data, element, joined
-from textgrad_engine.report.lineage import EditLineage, Trial, lineage_of, step_of
+from textgrad_engine.report.lineage import EditLineage, LineLineage, Trial, lineage_of, step_of
 from textgrad_engine.report.view import ParameterView
 from textgrad_engine.report.words import plural, score
 from textgrad_engine.train import TrainResult
@@ -62,12 +62,13 @@ def changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
     numbers = [(parameter.number_of(op), word) for op, word in counts]  # type: ignore[arg-type]
     in_all = ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)
     yield element("p", f"{in_all}. Open a changed line to see who asked for it, and what decided.", class_="hint")
-    yield element("ol", *_lines(result, parameter), class_="diff")
+    arrivals = Arrivals(parameter.name, result.seed[parameter.name], result.steps)
+    yield element("ol", *_lines(result, parameter, arrivals), class_="diff")
     whole = element("pre", data(result.best[parameter.name], SHOWN_LINE * 10))
     yield element("details", element("summary", "The best prompt as a whole"), whole)
 
 
-def _lines(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
+def _lines(result: TrainResult, parameter: ParameterView, arrivals: Arrivals) -> Iterator[Markup]:
     """The lines of a diff; those that stayed and are far from a change are folded."""
     changed = [place for place, line in enumerate(parameter.lines) if line.op != "same"]
     near = {at for place in changed for at in range(place - NEAR, place + NEAR + 1)}
@@ -75,7 +76,7 @@ def _lines(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
     shown = numbered[:SHOWN_LINES]
     for apart, group in groupby(enumerate(shown), lambda each: each[0] not in near):
         lines = [line for _, line in group]
-        made = list(_blocks(result, parameter.name, lines))
+        made = list(_blocks(result, parameter.name, arrivals, lines))
         if apart and len(made) > 1:
             summary = element("summary", f"{plural(len(made), 'line')} as before")
             yield element("li", element("details", summary, element("ol", *made, class_="diff")), class_="folded")
@@ -95,9 +96,11 @@ def _numbered(lines: Sequence[DiffLine]) -> Iterator[tuple[int | None, DiffLine]
             yield number, line
 
 
-def _blocks(result: TrainResult, parameter: str, lines: Sequence[tuple[int | None, DiffLine]]) -> Iterator[Markup]:
+def _blocks(
+    result: TrainResult, parameter: str, arrivals: Arrivals, lines: Sequence[tuple[int | None, DiffLine]]
+) -> Iterator[Markup]:
     """Lines with what is told about them; changed ones beside each other with the same to tell open together."""
-    told = [(number, line, joined(*_why(result, parameter, number, line))) for number, line in lines]
+    told = [(number, line, joined(*_why(result, parameter, arrivals, number, line))) for number, line in lines]
     for (op, _), group in groupby(told, lambda each: (each[1].op, each[2].text)):
         block = list(group)
         shown = [_shown(number, line) for number, line, _ in block]
@@ -119,15 +122,16 @@ def _shown(number: int | None, line: DiffLine) -> Markup:
     )
 
 
-def _why(result: TrainResult, parameter: str, number: int | None, line: DiffLine) -> Iterator[Markup]:
+def _why(
+    result: TrainResult, parameter: str, arrivals: Arrivals, number: int | None, line: DiffLine
+) -> Iterator[Markup]:
     if line.op == "removed":
         yield from _why_removed(result, parameter, line)
     elif line.op == "added" and number is not None:
-        yield from _why_added(result, parameter, number)
+        yield from _why_added(lineage_of(result, number, parameter, arrivals))
 
 
-def _why_added(result: TrainResult, parameter: str, number: int) -> Iterator[Markup]:
-    found = lineage_of(result, number, parameter)
+def _why_added(found: LineLineage) -> Iterator[Markup]:
     if not found.edit:
         yield element("p", "Nobody noted who wrote this line.")
         return
