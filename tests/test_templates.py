@@ -138,7 +138,7 @@ def test_the_users_prompts_hold_inside_the_block_only(tmp_path):
 def test_values_are_never_scanned_again(value):
     """Braces, tags and statements inside data stay data, byte for byte."""
     prompt = templates.load("exact_match")
-    rendered = prompt.render(prediction=value, target="x")
+    rendered = prompt.render(prediction=value, target="x", unseen="")
     assert templates.fence(value, "got") in rendered + "\n"
 
 
@@ -174,7 +174,7 @@ def test_a_child_that_is_forked_while_another_thread_renders_can_render():
 
     def work():
         while not done.is_set():
-            prompt.render(prediction="x" * 200_000, target="y")
+            prompt.render(prediction="x" * 200_000, target="y", unseen="")
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -187,7 +187,7 @@ def test_a_child_that_is_forked_while_another_thread_renders_can_render():
                 try:
                     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest-timeout has one of its own
                     signal.alarm(5)
-                    prompt.render(prediction="x", target="y")
+                    prompt.render(prediction="x", target="y", unseen="")
                     code = 0
                 finally:
                     os._exit(code)
@@ -219,6 +219,15 @@ def test_filling_is_one_pass_over_named_slots(pieces, a, b):
     assert templates.slots_of(template) == tuple(
         dict.fromkeys(piece[1:-1] for piece in pieces if piece in ("{a}", "{b}"))
     )
+
+
+@pytest.mark.parametrize("name", ["質問", "प्रश्न", "ชื่อ", "שאלה", "이름", "größe", "gro\u0308\u00dfe", "名前2", "_x"])
+def test_a_slot_is_called_as_the_data_calls_it(name):
+    """A column's name in any language, with signs on its letters, is filled; it needs no renaming."""
+    template = f"{{{name}}}: {{{{{name}}}}} {{2{name}}}"
+    assert templates.slots_of(template) == (name,)
+    assert templates.fill(template, {name: "x"}) == f"x: {{{name}}} {{2{name}}}"
+    assert templates.not_slots(template, [name, f"2{name}"]) == [f"2{name}"]
 
 
 @settings(max_examples=50)

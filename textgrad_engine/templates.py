@@ -43,9 +43,8 @@ _folder: ContextVar[Path | None] = ContextVar("textgrad_engine_prompts", default
 _REMEMBERED = 20_000
 """Characters above which what was found out about a text is not remembered, with the text, for the next time."""
 
-_SLOT = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
-_SLOT_NAME = re.compile(r"[A-Za-z_]\w*")
-SLOT_NAMES = "a slot's name is letters, digits and _, and begins with _ or a letter from A to Z"
+_BRACED = re.compile(r"\{\{([^\s{}]+)\}\}|\{([^\s{}]+)\}")
+SLOT_NAMES = "a slot's name is letters, digits and _, and does not begin with a digit"
 """What a message says of a name in braces that is no slot."""
 
 
@@ -346,8 +345,8 @@ def slots_of(template: str) -> tuple[str, ...]:
     """The names of the ``{slot}`` placeholders of a user's template, in order, each once.
 
     Example:
-        >>> slots_of('Answer {question} as {"json": 1}, not as {{question}}.')
-        ('question',)
+        >>> slots_of('Answer {question} as {"json": 1}, not as {{question}}.'), slots_of("{質問}に答えて。")
+        (('question',), ('質問',))
     """
     if "{" not in template:
         return ()
@@ -356,7 +355,12 @@ def slots_of(template: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _slots_of(template: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(match[2] for match in _SLOT.finditer(template) if match[2]))
+    return tuple(dict.fromkeys(match[2] for match in _slots_in(template) if match[2]))
+
+
+def _slots_in(template: str) -> Iterator[re.Match[str]]:
+    """What stands in one or two pairs of braces and can be the name of a slot: what can be that of an argument."""
+    return (match for match in _BRACED.finditer(template) if (match[1] or match[2]).isidentifier())
 
 
 def not_slots(template: str, names: Iterable[str]) -> list[str]:
@@ -369,9 +373,7 @@ def not_slots(template: str, names: Iterable[str]) -> list[str]:
     return [
         name
         for name in names
-        if name.strip()
-        and not _SLOT_NAME.fullmatch(name)
-        and re.search(rf"(?<!\{{)\{{{re.escape(name)}\}}(?!\}})", template)
+        if name.strip() and not name.isidentifier() and re.search(rf"(?<!\{{)\{{{re.escape(name)}\}}(?!\}})", template)
     ]
 
 
@@ -401,7 +403,7 @@ def _fillable(template: str) -> tuple[list[str], list[tuple[int, str, bool]]]:
     pieces: list[str] = []
     slots: list[tuple[int, str, bool]] = []
     end = 0
-    for match in _SLOT.finditer(template):
+    for match in _slots_in(template):
         pieces += [template[end : match.start()], match[0]]
         slots.append((len(pieces) - 1, match[1] or match[2], match[1] is not None))
         end = match.end()

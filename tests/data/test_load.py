@@ -55,8 +55,8 @@ BROKEN = {
     "csv quote inside": ("a.csv", 'a,b\n"x"y,2\n', ":2: not CSV"),
     "csv column twice": ("a.csv", "\na,b, a\n1,2,3\n", ":2: the header names 'a' twice, as columns 1 and 3"),
     "csv column without a name": ("a.csv", "a,,c\n1,2,3\n", ":1: column 2 of the header has no name"),
-    "csv with semicolons": ("a.csv", "a;b\n1;2\n", ":1: .*separated by semicolons"),
-    "csv with tabs": ("a.csv", "a\tb\n1\t2\n", ":1: .*separated by tabs"),
+    "csv with semicolons, narrow row": ("a.csv", "a;b\n1,5\n", ":2: .* fields that hold a semicolon or"),
+    "csv behind its separator": ("a.csv", "sep=;\na;b\n1;2\n1;2;3\n", ":4: the row has 3 fields"),
     "csv header only": ("a.csv", "a,b\n", "has no rows"),
     "csv long field": ("a.csv", "a\n" + "x" * 140_000, ":2: not CSV: .*jsonl"),
     "empty": ("a.csv", "", ":1: the file is empty"),
@@ -129,6 +129,35 @@ def test_csv_values_are_strings_and_lines_are_those_where_rows_begin(tmp_path: P
     dataset = load(path)
     assert list(dataset) == [{"id": "7", "t": "one\r\ntwo"}, {"id": "8", "t": 'say "hi", now'}]
     assert [dataset.where(i) for i in range(2)] == [f"{path}:2", f"{path}:5"]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("a,b\n1;5,x\n", 2),
+        ('a;b\r\n"1;5";x\r\n', 2),
+        ('\ufeff"a";"b"\r\n"1;5";x\r\n', 2),
+        ('"a";b\n"1;5";x\n', 2),
+        ("a\tb\n1;5\tx\n", 2),
+        ('sep=;\r\na;b\r\n"1;5";x\r\n', 3),
+        ("\n\na\tb\n1;5\tx\n", 4),
+    ],
+)
+def test_columns_may_stand_between_what_spreadsheets_write(content: str, line: int, tmp_path: Path) -> None:
+    """In countries with decimal commas a spreadsheet has no other way to save a table as .csv."""
+    dataset = load(put(tmp_path, "a.csv", content))
+    assert (list(dataset), dataset.ids) == ([{"a": "1;5", "b": "x"}], (f"a:{line}",))
+
+
+def test_a_name_in_quotes_separates_nothing(tmp_path: Path) -> None:
+    """It may hold commas, and a table of one column has no separator."""
+    assert list(load(put(tmp_path, "a.csv", '"x, y";b\n1,2;3\n'))) == [{"x, y": "1,2", "b": "3"}]
+    assert list(load(put(tmp_path, "b.csv", '"x; y"\n"1;2"\n'))) == [{"x; y": "1;2"}]
+
+
+def test_files_that_were_put_together_keep_their_byte_order_marks(tmp_path: Path) -> None:
+    """One stands before each part, and is no part of a row."""
+    assert len(load(put(tmp_path, "a.jsonl", '\ufeff{"a": 1}\n\ufeff{"a": 2}\n'))) == 2
 
 
 def test_rows_on_one_line_have_ids_of_their_own(tmp_path: Path) -> None:

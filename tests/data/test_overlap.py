@@ -65,6 +65,28 @@ def test_other_questions_are_no_duplicates(a: str, b: str) -> None:
     assert overlap(texts(a), texts(b)) == []
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "near"),
+    [
+        ("包裹还没有到,请帮我查一下物流信息,谢谢你们的帮助", "包裹还没有到,请帮我查一下物流信息,谢谢您们的帮助", True),
+        ("注文した荷物が届きません。確認をお願いします。", "注文した荷物が届きません。確認をお願い致します", True),
+        ("주문한 소포가 도착하지 않았어요. 확인해 주세요.", "주문한 소포가 도착하지 않았어요. 확인해 주세요!", True),
+        ("东京的人口是多少", "北京的人口是多少", False),
+        ("荷物がまだ届きません。", "荷物がもう届きました。", False),
+        ("소포가 안 왔어요", "소포가 잘 왔어요", False),
+    ],
+)
+def test_texts_of_dense_scripts_are_near_as_others_are(a: str, b: str, near: bool) -> None:
+    """A sentence of twenty Chinese letters says as much as one of sixty Latin ones; a question of eight stays one."""
+    assert [found.kind for found in overlap(texts(a), texts(b))] == ["near"] * near
+
+
+def test_what_is_no_text_is_compared_as_it_reads() -> None:
+    """A list of messages, in any language."""
+    one, other = ([{"text": [word]}] for word in ("\uff21\u3000猫", "a 猫"))
+    assert [found.kind for found in overlap(one, other)] == ["exact"]
+
+
 def test_a_small_change_in_a_long_text_is_near() -> None:
     """With the index that the definition gives."""
     text = "the planter stopped pumping water after the last update, and the app says that all is well with it"

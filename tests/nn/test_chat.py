@@ -25,6 +25,13 @@ def test_an_unknown_slot_is_named() -> None:
         nn.ChatCompletion("{ticket}", model=ScriptedModel([]))(ticket="x", tickt="y")
 
 
+def test_a_slot_may_be_called_in_any_language() -> None:
+    """Columns of data are, and nobody renames them for this."""
+    model = ScriptedModel(["ok"])
+    assert nn.ChatCompletion("{質問}", model=model)(質問="東京?").data == "ok"
+    assert model.requests[0].messages[-1].text == "東京?"
+
+
 def test_a_name_in_braces_that_no_slot_can_have_is_explained() -> None:
     """The template does have it, so that it is no slot is hard to believe."""
     why = r"'my text', which is no slot; .* \[\]; \{my text\} is text in it, as a slot's name is letters, digits and _"

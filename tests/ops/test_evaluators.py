@@ -120,6 +120,32 @@ def test_exact_match_without_a_target_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("prediction", "target", "score"),
+    [
+        ("re\u0301sume\u0301", "r\u00e9sum\u00e9", 1),
+        ("\uac00", "\u1100\u1161", 1),
+        ("\u30ac", "\u30ab\u3099", 1),
+        ("\ufeffbilling\u200b ", "billing", 1),
+        ("\u05e9\u05dc\u05d5\u05dd\u200f", "\u05e9\u05dc\u05d5\u05dd", 1),
+        ("bil\u200bling", "billing", 0),
+        ("r\u00e9sum\u00e9", "resume", 0),
+        ("\uff11\uff12", "12", 0),
+    ],
+)
+def test_texts_that_are_one_to_unicode_match(prediction: str, target: str, score: int) -> None:
+    """Data from one program spells a letter with two characters, models with one, and nobody can see which."""
+    assert ops.exact_match_evaluator(Variable(prediction), target)[0].data == score
+
+
+def test_what_cannot_be_seen_is_named() -> None:
+    """Feedback that shows the same text twice can be acted on by nobody."""
+    said = ops.exact_match_evaluator(Variable("a\u00a0b"), "a b")[1].data
+    assert said.endswith("characters that cannot be seen: none in what is expected, U+00A0 in the answer.")
+    assert "look alike" not in ops.exact_match_evaluator(Variable("\u00e9 b"), "a b")[1].data
+    assert "look alike" not in ops.exact_match_evaluator(Variable("a  b"), "a b")[1].data
+
+
+@pytest.mark.parametrize(
     ("target", "what"),
     [({"order": "A1"}, "a dict"), (["a", "b"], "a list"), ([], "a list")],
 )

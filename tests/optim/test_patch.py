@@ -19,7 +19,7 @@ def entry(op: str, line: int, text: str = "", feedback: Any = ()) -> dict[str, A
 
 
 def read(*entries: dict[str, Any], lines: int = 3, shown: Sequence[str] = ()) -> tuple[list[Edit], list[str]]:
-    return edits_from({"edits": list(entries)}, lines=lines, feedback=2, max_edits=4, shown=shown)
+    return edits_from({"edits": list(entries)}, text="\n" * (lines - 1), feedback=2, max_edits=4, shown=shown)
 
 
 def patched(text: str, *edits: Edit) -> str:

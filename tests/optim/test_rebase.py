@@ -165,5 +165,6 @@ def test_a_patch_since_an_ancestor_has_who_wrote_what() -> None:
 def test_folding_leaves_what_makes_a_difference() -> None:
     """Signs and numbers are kept: '> 5' is not '< 5'."""
     assert fold(" 1. Be  BRIEF. ") == fold("* be brief") == "be brief"
+    assert fold("・簡潔に。") == fold("簡潔に") == "簡潔に"
     assert fold("x > 5") != fold("x < 5")
     assert fold("1.5 points") == "1.5 points"

@@ -149,3 +149,15 @@ def test_several_is_refused_with_what_the_optimizer_has_instead(name: str, inste
     """Each has a way of its own to come by more than one candidate."""
     with pytest.raises(TypeError, match=rf"^{name} asks .* so Several does not .* proposer=Patch\(\.\.\.\).*{instead}"):
         OPTIMIZERS[name]([prompt()], proposer=Several(Patch(), 3))
+
+
+@every_optimizer
+def test_a_long_prompt_has_room_to_grow(name: str) -> None:
+    """A prompt above a fixed limit would be run, criticized and paid for, and no line could ever be added to it."""
+    make = OPTIMIZERS[name]
+    short, long = Variable("Sort.", requires_grad=True), Variable("一文字" * 1000, requires_grad=True)
+    optimizer = make([{"params": [short]}, {"params": [long]}])
+    assert [group["max_tokens"] for group in optimizer.param_groups] == [2000, 4500]
+    assert [group["max_tokens"] for group in make([short, long]).param_groups] == [4500]
+    assert make([{"params": [long], "max_tokens": 10}]).param_groups[0]["max_tokens"] == 10
+    assert make([long], max_tokens=20).param_groups[0]["max_tokens"] == 20

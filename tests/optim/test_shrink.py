@@ -188,3 +188,21 @@ def test_what_is_left_can_spare_nothing(lines: int, data: st.DataObject) -> None
         assert left == {f"<{number}>" for number in needed}
     else:
         assert len(left) == 1
+
+
+def test_of_a_long_line_sentences_are_left_out() -> None:
+    """A prompt of one paragraph could not get any shorter; nor could one whose paragraphs each hold a needed word."""
+    kinds = [f"Tickets of kind {n} go to queue {n}." for n in range(30)]
+    text = "Sort.\n\n" + " ".join(kinds) + "\n\nEnd."
+    found = shrunk(text, Test(lambda text: all(each in text for each in (kinds[3], kinds[29], "End."))))
+    assert found.text == f"{kinds[3]} {kinds[29]}\n\nEnd."
+    assert found.removed == (1, 2, *(n + 3 for n in range(30) if n not in (3, 29)))
+    assert shrunk(" ".join(kinds), Test(lambda text: kinds[3] in text)).text == kinds[3]
+    assert shrunk("  - " + " ".join(kinds), Test(lambda text: kinds[3] in text)).text == f"  - {kinds[3]}"
+    assert units_of(" ".join(kinds)) == [(n,) for n in range(1, 31)]
+
+
+def test_a_fenced_block_is_one_unit_whatever_is_in_it() -> None:
+    """Also where a line of it is long."""
+    block = "\n".join(["<examples-0a1b2c3d>", "Tickets go to the queue. " * 40, "</examples-0a1b2c3d>"])
+    assert units_of(f"Sort.\n{block}\nEnd.") == [(1,), tuple(range(2, 44)), (44,)]

@@ -89,3 +89,17 @@ def test_of_a_text_that_was_written_as_a_whole_what_differs_is_told() -> None:
     """That it was written anew says nothing."""
     change = Change(nn.Parameter("a"), "a\nb\nc", "a\nB\nc\nd", (), (), 0, "")
     assert edits_in_words(change) == ["replaced 'b' by 'B'", "added 'd'"]
+
+
+def test_of_a_long_line_only_the_sentences_that_differ_are_told() -> None:
+    """A history of whole paragraphs would be longer than the feedback beside it."""
+    kinds = [f"Tickets of kind {n} go to queue {n}." for n in range(40)]
+    before, after = "Sort.\n" + " ".join(kinds), " ".join([*kinds[:5], "Kind 5 is junk.", *kinds[7:], "Be kind."])
+    edit = Edit("replace", 2, after, "why", ())
+    change = Change(nn.Parameter(before), before, f"Sort.\n{after}", (edit,), (), 0, "")
+    assert edits_in_words(change) == [
+        f"replaced {kinds[5]!r} by 'Kind 5 is junk.'",
+        f"removed {kinds[6]!r}",
+        "added 'Be kind.'",
+    ]
+    assert shown(tried(change, 0, "no"), f"Sort.\n{after}") == (f"removed {kinds[6]!r} \u2014 no",)

@@ -11,10 +11,11 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, templates
 from textgrad_engine.autograd import Source
 from textgrad_engine.errors import AuthenticationFailed, ContextOverflow, MalformedResponse
-from textgrad_engine.llm import OpenAIModel, Request, RetryPolicy, resolve
+from textgrad_engine.llm import OpenAIModel, Request, RetryPolicy, resolve, tokens
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.optim import TGD
 from textgrad_engine.optim.proposers import Brief, Proposal
+from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.transforms import Gathered, cap, dedupe, momentum, newest_first
 from textgrad_engine.optim.transforms.base import Stateless
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel
@@ -627,3 +628,29 @@ def test_nothing_changes_when_scoring_fails() -> None:
     with pytest.raises(AuthenticationFailed):
         optimizer.step(closure)
     assert (text.data, optimizer.changes, optimizer.state) == ("Sort.", [], {})
+
+
+def test_a_paragraph_is_edited_by_its_sentences() -> None:
+    """A prompt of one long line is neither written again for one word of it, nor lost where a sentence replaces it."""
+    text = " ".join(f"Tickets of kind {n} go to queue {n}." for n in range(40))
+    model = ScriptedModel([patch(edit("replace", 6, "Tickets of kind 5 are junk."))])
+    variable = prompt(text, "Kind 5 is junk.")
+    TGD([variable], model=model).step()
+    assert variable.data == text.replace("Tickets of kind 5 go to queue 5.", "Tickets of kind 5 are junk.")
+    assert "\n6|~ Tickets of kind 5 go to queue 5.\n" in shown(model)
+    assert "Where `|~` stands behind a number" in shown(model)
+    short = ScriptedModel([patch()])
+    TGD([prompt("Sort.", "x")], model=short).step()
+    assert "|~" not in shown(short)
+
+
+@pytest.mark.parametrize("text", [" ".join(["Sort it."] * 150), "\n".join(["Sort it."] * 150)])
+def test_the_numbers_of_lines_and_sentences_take_room_from_the_feedback(text: str) -> None:
+    """They are shown to the model, and a long prompt of short sentences has many."""
+    model = FunctionModel(lambda request: json.dumps({"edits": []}))
+    model.context = 6_000  # type: ignore[attr-defined]
+    feedback = [f"{n} " + "word " * 60 for n in range(40)]
+    TGD([prompt(text, *feedback)], model=model).step()
+    beside = tokens.count(numbered(text)) + tokens.count(templates.load("optimizer_patch").system)
+    items = [item for item in feedback if item.strip() in shown(model)]
+    assert 0 < sum(map(tokens.count, items)) <= 3_000 - beside

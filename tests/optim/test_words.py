@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.optim.words import grams, words_of
+from textgrad_engine.optim.words import grams, size_of, terms_of, together, words_of
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from textgrad_engine.optim.words import grams, words_of
         ("हिन्दी में", ["हिन्दी", "में"]),
         ("读工单", ["读", "工", "单"]),
         ("a\u200bb\x00c", ["a", "b", "c"]),
+        ("İSTANBUL istanbul", ["istanbul", "istanbul"]),
     ],
 )
 def test_words_are_equal_however_they_are_written(text: str, words: list[str]) -> None:
@@ -39,3 +40,22 @@ def test_runs_cover_all_words(words: list[str], n: int) -> None:
     runs = grams(words, n)
     assert [run[0] for run in runs] + list(runs[-1][1:] if runs else ()) == words
     assert all(len(run) == min(n, len(words)) for run in runs)
+
+
+def test_words_are_put_together_as_they_are_read() -> None:
+    """A Thai word whose letters stand apart can be read by nobody."""
+    text = "the parcel 追跡番号 พัสดุ 티켓 box"
+    assert together(words_of(text)) == "the parcel 追跡番号พัสดุ 티켓 box"
+
+
+def test_letters_of_scripts_without_spaces_are_parts_of_words() -> None:
+    """So a number of words is about as much text in any language."""
+    assert [sum(map(size_of, words_of(text))) for text in ("my parcel", "追跡番号", "พัสดุหาย", "티켓")] == [2, 2, 2, 1]
+
+
+def test_terms_tell_texts_apart_that_have_the_same_letters() -> None:
+    """All texts of a language have its letters; what a text is about shows in runs of them."""
+    assert terms_of("my bill, 发票X") == ["my", "bill", "发票", "x"]
+    assert not set(terms_of("发现支票")) & set(terms_of("发票"))
+    assert terms_of("พัสดุ") == ["พัสด", "ัสดุ"]
+    assert terms_of("猫") == ["猫"]

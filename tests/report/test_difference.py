@@ -112,3 +112,25 @@ def test_a_line_that_was_moved_is_put_down_to_the_step_that_moved_it() -> None:
     edits = Edit("remove", 2, "", "r", (1,), "1.1"), Edit("add", 0, "b", "r", (1,), "1.2")
     found = diff_of("p", "a\nb", "b\na", [Origin(1, "r", (), "1.2"), None], [step(1, "a\nb", "b\na", *edits)])
     assert [(line.op, line.step) for line in found] == [("added", 1), ("same", None), ("removed", 1)]
+
+
+def test_a_long_line_shows_the_sentences_that_differ() -> None:
+    """In two paragraphs of a thousand words nobody finds the changed one."""
+    kinds = [f"Tickets of kind {n} go to queue {n}." for n in range(40)]
+    before, after = " ".join(kinds), " ".join([*kinds[:5], "Kind 5 is junk.", *kinds[6:], "Be kind."])
+    found = diff_of("p", f"a\n{before}\nb", f"{after}\nc", [None, None], [])
+    assert [(line.op, line.shown) for line in found] == [
+        ("removed", "a"),
+        ("removed", before),
+        ("removed", "b"),
+        ("added", after),
+        ("added", "c"),
+    ]
+    found = diff_of("p", f"a\n{before}\nb", f"a\n{after}\nc", [None] * 3, [])
+    assert [(line.op, line.shown) for line in found[1:]] == [
+        ("removed", f"\u2026 {kinds[5]} \u2026"),
+        ("removed", "b"),
+        ("added", "\u2026 Kind 5 is junk. \u2026 Be kind."),
+        ("added", "c"),
+    ]
+    assert found[1].text == before

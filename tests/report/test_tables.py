@@ -404,3 +404,11 @@ def test_json_says_all_that_the_table_says(result: TrainResult) -> None:
 def test_one_line(result: TrainResult) -> None:
     """For --quiet."""
     assert one_line(result) == "val 0.400 -> 0.900; test 0.400 -> 0.900; better on test (+0.500)"
+
+
+def test_what_joins_letters_is_printed(changed: Any) -> None:
+    """Persian and emoji need it; what turns the direction of writing is still taken out."""
+    line = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \U0001f469\u200d\U0001f467"
+    text = render(changed(best={"system": f"{line}\n\u202ex"}, origins={"system": [None, None]}))
+    assert line in text
+    assert "\u202e" not in text

@@ -9,7 +9,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.optim.words import words_of
+from textgrad_engine.optim.words import terms_of
 from textgrad_engine.train.nearness import Nearness
 
 FIELDS = st.fixed_dictionaries({"q": st.lists(st.sampled_from([*"abcdefgh", "é", "不"]), max_size=8).map(" ".join)})
@@ -17,7 +17,7 @@ FIELDS = st.fixed_dictionaries({"q": st.lists(st.sampled_from([*"abcdefgh", "é"
 
 def by_definition(others: list[dict[str, str]], among: list[dict[str, str]]) -> list[int]:
     """All words of all examples, in the order of the words, each weighed by how rare it is."""
-    asked, known = ([set(words_of(each["q"])) for each in examples] for examples in (others, among))
+    asked, known = ([set(terms_of(each["q"])) for each in examples] for examples in (others, among))
 
     def weight(word: str) -> float:
         seen = sum(word in words for words in known)
@@ -33,6 +33,12 @@ def test_the_order_is_that_of_the_definition(others: list[dict[str, str]], among
     nearness = Nearness(others, among)
     every = range(len(others)), range(len(among))
     assert nearness.by(*every) == nearness.by(*every) == by_definition(others, among)
+
+
+def test_what_is_about_the_same_is_told_without_spaces_between_words() -> None:
+    """The letters of a Chinese or Thai text are in most others, too; its words are not."""
+    for asked, others in (("发票", ["票发", "发票有误"]), ("พัสดุหาย", ["ดุสัพยาห", "ขอพัสดุ"])):
+        assert Nearness([{"q": asked}], [{"q": each} for each in [*others, "x"]]).by([0], [0, 1])[0] == 1
 
 
 def test_less_is_held_than_the_texts_themselves() -> None:

@@ -37,7 +37,8 @@ def load(path: str | Path) -> Dataset:
     r"""Read a dataset: ``.jsonl`` (one object per line), ``.json`` (a list of objects) or ``.csv`` (with a header).
 
     Files are UTF-8, with or without a byte order mark. Blank lines are skipped. Every value of a CSV file is a
-    string, and a row of nothing but empty fields is a blank line.
+    string, and a row of nothing but empty fields is a blank line; where its header has no comma between names, its
+    columns are separated by semicolons or tabs, as spreadsheets write them in many countries.
 
     Args:
         path: the file.
@@ -86,7 +87,7 @@ def _unknown_ending(path: Path) -> str:
     ending = path.suffix.lower()
     repairs = {
         ".ndjson": "; rename it to .jsonl, which is the same",
-        ".tsv": "; save it with commas as .csv",
+        ".tsv": "; rename it to .csv, where tabs may separate columns",
         ".gz": "; unpack it first",
         ".zip": "; unpack it first",
         ".parquet": "; export it as .jsonl",
@@ -136,7 +137,8 @@ def _read(path: Path) -> bytes:
 def _jsonl_rows(path: Path, raw: bytes) -> Iterator[_Row]:
     # Lines of bytes: a JSON string may hold U+2028 and its like, which end no line of the file.
     for number, encoded in enumerate(io.BytesIO(raw), 1):
-        line = encoded.decode("utf-8").removesuffix("\n")
+        # A byte order mark within is that of a file that another was put behind.
+        line = encoded.decode("utf-8").removesuffix("\n").removeprefix("\ufeff")
         if not line.strip():
             continue
         try:
@@ -191,34 +193,55 @@ def _json_rows(path: Path, raw: bytes) -> Iterator[_Row]:
 
 
 def _csv_rows(path: Path, raw: bytes) -> Iterator[_Row]:
-    reader = csv.reader(io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline=""), strict=True)
+    first, between = _first_row(raw)
+    text = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline="")
+    for _ in range(first):
+        text.readline()
+    reader = csv.reader(text, strict=True, delimiter=between)
     header: list[str] | None = None
-    line = 1
+    line = first + 1
     try:
         for fields in reader:
             if not any(fields):  # a blank line, or the ",,," that spreadsheets leave below a table
-                line = reader.line_num + 1
+                line = first + reader.line_num + 1
                 continue
             if header is None:
                 header = _header(path, line, fields)
             elif len(fields) != len(header):
                 raise DataError(
                     f"{path}:{line}: the row has {len(fields)} {'field' if len(fields) == 1 else 'fields'}, the header "
-                    f'has {len(header)}; put fields that hold a comma or a line break in double quotes (" as "")'
+                    f"has {len(header)}; put fields that hold a {_SEPARATORS[between]} or a line break in double "
+                    'quotes (" as "")'
                 )
             else:
                 yield dict(zip(header, fields)), line
-            line = reader.line_num + 1
+            line = first + reader.line_num + 1
     except csv.Error as error:
         hint = "put the field in a .jsonl file" if "limit" in str(error) else 'inside of a quoted field, write " as ""'
         raise DataError(f"{path}:{line}: not CSV: {error}; {hint}") from error
 
 
+_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+
+
+def _first_row(raw: bytes) -> tuple[int, str]:
+    """How many lines come before the header, and what stands between columns.
+
+    Spreadsheets write semicolons where a comma stands in numbers, and some a line "sep=;" before the header. What is
+    in the header outside of quotes tells; a name that has a semicolon in it stands in quotes.
+    """
+    for number, encoded in enumerate(io.BytesIO(raw)):
+        line = encoded.decode("utf-8").strip("\r\n")
+        if (said := re.fullmatch(r'"?sep=(.)"?', line)) and said[1] in _SEPARATORS:
+            return number + 1, said[1]
+        if line.strip():
+            bare = re.sub(r'"(?:[^"]|"")*"?', "", line).strip()
+            return 0, next((mark for mark in _SEPARATORS if mark in bare), ",")
+    return 0, ","
+
+
 def _header(path: Path, line: int, fields: list[str]) -> list[str]:
     names = [field.strip() for field in fields]
-    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
-        if len(names) == 1 and mark in fields[0].strip():
-            raise DataError(f"{path}:{line}: the columns are separated by {name}; save the file with commas")
     for position, name in enumerate(names, 1):
         if not name:
             raise DataError(f"{path}:{line}: column {position} of the header has no name; name it, or take it out")

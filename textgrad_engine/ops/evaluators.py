@@ -14,6 +14,8 @@ import inspect
 import json
 import math
 import operator
+import re
+import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -184,14 +186,43 @@ class _ExactMatch(Evaluator):
             if not isinstance(got, list):  # of an entry that is itself a batch
                 _refuse_no_text(wanted)
         pairs = [(written(got), written(wanted)) for got, wanted in values]
-        scores = [int(got.strip() == wanted.strip()) for got, wanted in pairs]
+        scores = [int(got.strip() == wanted.strip() or _reads_alike(got, wanted)) for got, wanted in pairs]
         prompt = templates.load("exact_match")
-        texts = ["" if s else prompt.render(prediction=p, target=t) for s, (p, t) in zip(scores, pairs)]
+        texts = [
+            "" if s else prompt.render(prediction=p, target=t, unseen=_unseen(p, t)) for s, (p, t) in zip(scores, pairs)
+        ]
         return _scored(prediction, scores, texts, count, reduction)
 
     @staticmethod
     def jvp(ctx: Any, *edits: Variable | None) -> Any:
         return _evaluated_again(_ExactMatch, ctx, edits)
+
+
+_AT_ENDS = re.compile(r"\A[\s\u061c\u200b\u200e\u200f\u2060\ufeff]+|[\s\u061c\u200b\u200e\u200f\u2060\ufeff]+\Z")
+
+
+def _reads_alike(got: str, wanted: str) -> bool:
+    """Whether two texts are one to Unicode, in which a letter with a sign may be written as one character or as two.
+
+    Marks at the ends that have no width, and that copying brings along, are put aside as white space is.
+    """
+    if got.isascii() and wanted.isascii():
+        return False
+    one, other = (_AT_ENDS.sub("", unicodedata.normalize("NFC", text)) for text in (got, wanted))
+    return one == other
+
+
+def _unseen(got: str, wanted: str) -> str:
+    """In which characters texts differ that look the same, in words; "" for those that do not."""
+
+    def visible(text: str) -> str:
+        return "".join(c for c in " ".join(text.split()) if unicodedata.category(c) != "Cf")
+
+    if (got.isascii() and wanted.isascii()) or visible(got) != visible(wanted):
+        return ""
+    odd = [sorted({c for c in text if not c.isprintable()} - {"\n"}) for text in (wanted, got)]
+    names = [", ".join(f"U+{ord(c):04X}" for c in each) or "none" for each in odd]
+    return f"{names[0]} in what is expected, {names[1]} in the answer" if names[0] != names[1] else ""
 
 
 def _refuse_no_text(target: Any) -> None:
@@ -251,6 +282,8 @@ def exact_match_evaluator(
     prediction: Variable, target: Any, reduction_fn: Reduction = sum
 ) -> tuple[Variable, Variable]:
     """Score 1 where prediction and target are the same text (white space at the ends aside), else 0.
+
+    Letters with signs are the same however they are encoded, and marks without width at the ends do not count.
 
     A number is compared as Python writes it (3 as "3", 3.0 as "3.0" and so not as "3"), a truth value as JSON does
     ("true", "false"), and that is what the explanation expects.

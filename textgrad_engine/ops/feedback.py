@@ -447,5 +447,6 @@ def _form(
 
 def _example(wanted: tuple[Wanted, ...]) -> str:
     """What an answer looks like; of many cases the first one and the last one."""
-    cases = [f'"case_{n}": {json.dumps({key: "..." for key, _ in parts})}' for n, parts in enumerate(wanted, 1)]
+    inside = [json.dumps({key: "..." for key, _ in parts}, ensure_ascii=False) for parts in wanted]
+    cases = [f'"case_{n}": {each}' for n, each in enumerate(inside, 1)]
     return f"{{{', '.join(cases if len(cases) < 4 else [cases[0], '...', cases[-1]])}}}"

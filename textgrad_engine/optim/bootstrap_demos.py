@@ -60,7 +60,8 @@ class BootstrapDemos(PopulationSearcher):
             ``Demonstrations(4, "nearest")`` those nearest to training examples that the teacher gets wrong. None shows
             the whole set. With a large `bootstrapped`, the second step chooses from all that was solved.
         constraints: contracts that are checked (`optim.contracts`).
-        max_tokens: at most so many tokens in a parameter; examples that do not fit are left out.
+        max_tokens: at most so many tokens in a parameter; examples that do not fit are left out. None stands for
+            2,000, or for half as many again as the longest of its group has in the beginning where that is more.
         seed: of the sets.
 
     Raises:
@@ -97,7 +98,7 @@ class BootstrapDemos(PopulationSearcher):
         least: float = 1.0,
         proposer: Proposer | None = None,
         constraints: Iterable[Contract | str] = (),
-        max_tokens: int = 2000,
+        max_tokens: int | None = None,
         seed: int = 0,
     ) -> None:
         at_least(0, labelled=labelled)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from textgrad_engine.optim.words import grams, words_of
+from textgrad_engine.optim.words import grams, terms_of
 
 __all__ = ["Demo", "by_label", "by_likeness", "demo_of", "demos_and_queries", "solved"]
 
@@ -174,7 +174,7 @@ def _in_turn(groups: Sequence[Sequence[Demo]]) -> list[Demo]:
 
 
 def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    words = words_of(text)
+    words = terms_of(text)
     return frozenset([*grams(words, 1), *grams(words, 2)])
 
 

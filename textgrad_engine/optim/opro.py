@@ -54,7 +54,8 @@ class OPRO(PopulationSearcher):
         score_on: ``"train"`` as in the paper, or ``"val"``, where every score also counts for the choice.
         sample: scores are means over so many examples, drawn once; None for all.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        max_tokens: at most so many tokens in a parameter.
+        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
+            longest of its group has in the beginning where that is more.
         max_feedback_tokens: at most so many tokens of texts with scores are shown; the worst are left out beyond it.
         seed: of all that is drawn.
 
@@ -93,7 +94,7 @@ class OPRO(PopulationSearcher):
         score_on: Split = "train",
         sample: int | None = 64,
         constraints: Iterable[Contract | str] = (),
-        max_tokens: int = 2000,
+        max_tokens: int | None = None,
         max_feedback_tokens: int = 8000,
         seed: int = 0,
     ) -> None:

@@ -20,8 +20,8 @@ from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.contracts.standard import kept_by_some
 from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.search.objective import Objective
-from textgrad_engine.optim.settings import named, shared
-from textgrad_engine.optim.texts import write_texts
+from textgrad_engine.optim.settings import most_tokens, named, shared
+from textgrad_engine.optim.texts import texts_now, write_texts
 
 __all__ = ["Optimizer", "check_step_cancelled"]
 
@@ -93,8 +93,11 @@ class Optimizer:
             raise ValueError(f"{where}: {type(self).__name__} has no setting {unknown[0]!r}; it has {settings}")
         with named(where):
             own = self._checked({name: value for name, value in group.items() if name != "params"})
-        self.param_groups.append({**self.defaults, **own, "params": variables})
-        self._warn_of_shared(self.param_groups[-1])
+        made = {**self.defaults, **own, "params": variables}
+        if "max_tokens" in made and made["max_tokens"] is None:
+            made["max_tokens"] = most_tokens(texts_now(variables))
+        self.param_groups.append(made)
+        self._warn_of_shared(made)
 
     def variables(self) -> list[Variable]:
         """All parameters, in the order of the groups.

@@ -71,7 +71,8 @@ class ParetoSearch(PopulationSearcher):
         merges: at most so many merges are tried; each after a mutation came into the population.
         max_edits: at most so many edits in a proposal, where the proposer makes edits.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        max_tokens: at most so many tokens in a parameter.
+        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
+            longest of its group has in the beginning where that is more.
         max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
         transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
             ``[dedupe()]``. None of them may remember anything, as proposals do not know of each other.
@@ -118,7 +119,7 @@ class ParetoSearch(PopulationSearcher):
         merges: int = 5,
         max_edits: int = 4,
         constraints: Iterable[Contract | str] = (),
-        max_tokens: int = 2000,
+        max_tokens: int | None = None,
         max_feedback_tokens: int = 8000,
         transforms: Iterable[FeedbackTransform] | None = None,
         feedback_batch_size: int = 8,

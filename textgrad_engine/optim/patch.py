@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from textgrad_engine.llm.schema import integer
 from textgrad_engine.optim.cells import Cell, Evidence, Gone, Origin, cells_of, text_of
+from textgrad_engine.optim.sentences import Place, lead_of, places_of
 from textgrad_engine.optim.showing import left_over
 
 __all__ = [
@@ -83,13 +84,15 @@ _DOES = {"add": "adds", "replace": "replaces", "remove": "removes"}
 
 
 def edits_from(
-    body: dict[str, Any], *, lines: int, feedback: int, max_edits: int, shown: Sequence[str] = ()
+    body: dict[str, Any], *, text: str, feedback: int, max_edits: int, shown: Sequence[str] = ()
 ) -> tuple[list[Edit], list[str]]:
     """The edits of a model's JSON answer that can be made, and what is wrong with the answer.
 
+    Edits of sentences of one long line become one edit of that line.
+
     Args:
-        body: the parsed answer, which fits `PATCH_SCHEMA`.
-        lines: how many lines the text has.
+        body: the parsed answer, which fits `PATCH_SCHEMA`; its lines are numbered as `showing.numbered` does.
+        text: the text.
         feedback: how many feedback items were shown; other numbers are dropped.
         max_edits: at most so many; the first ones are given.
         shown: the texts that the model was shown, of which it may have taken the numbers of lines along.
@@ -97,13 +100,14 @@ def edits_from(
     Returns:
         The edits, and a sentence for each that cannot be made, for the one who is asked.
     """
+    places = places_of(text)
     edits: list[Edit] = []
     problems: list[str] = []
     touched: dict[int, int] = {}
     for place, entry in enumerate(body["edits"], 1):
         numbers = tuple(dict.fromkeys(integer(n) for n in entry["feedback"] if 1 <= n <= feedback))
         edit = Edit(entry["op"], integer(entry["line"]), entry["text"].strip("\n"), entry["reason"].strip(), numbers)
-        if problem := _problem_of(edit, lines, touched, shown):
+        if problem := _problem_of(edit, len(places), touched, shown):
             problems.append(f"edit {place} {problem}")
             continue
         if edit.op != "add":
@@ -111,7 +115,55 @@ def edits_from(
         edits.append(edit)
     if len(body["edits"]) > max_edits:
         problems.append(f"there are {len(body['edits'])} edits, and the limit is {max_edits}")
-    return edits[:max_edits], problems
+    return _of_lines(edits[:max_edits], places), problems
+
+
+def _of_lines(edits: Sequence[Edit], places: Sequence[Place]) -> list[Edit]:
+    """Edits of places as edits of lines."""
+
+    def goes_on(number: int) -> bool:
+        """Whether the place behind that one stands in the same line."""
+        return 0 < number < len(places) and places[number].goes_on
+
+    made: dict[int | tuple[str, int], list[Edit]] = {}
+    for at, edit in enumerate(edits):
+        within = goes_on(edit.line) or (edit.op != "add" and places[edit.line - 1].goes_on)
+        made.setdefault(("line", places[edit.line - 1].line) if within else at, []).append(edit)
+    found = []
+    for key, own in made.items():
+        if isinstance(key, tuple):
+            found.append(_of_sentences(own, key[1], places))
+        else:
+            (edit,) = own
+            found.append(replace(edit, line=places[edit.line - 1].line if edit.line else 0))
+    return found
+
+
+def _of_sentences(edits: Sequence[Edit], line: int, places: Sequence[Place]) -> Edit:
+    """The edit of a line that edits of its sentences come to."""
+    text = ""
+    for number, place in enumerate(places, 1):
+        if place.line != line:
+            continue
+        own = [edit for edit in edits if edit.line == number]
+        said = [edit.text.strip() for edit in own if edit.op == "add"]
+        if not any(edit.op == "remove" for edit in own):
+            new = next((edit.text.rstrip() for edit in own if edit.op == "replace"), place.text.rstrip())
+            said.insert(0, new.lstrip() if place.goes_on else new)  # the first one has the indentation of the line
+        gap = place.text[len(place.text.rstrip()) :]
+        between = gap or ("" if number < len(places) and places[number].goes_on else " ")
+        text += "".join(f"{each}{between}" for each in said[:-1]) + (said[-1] + gap if said else "")
+    old = "".join(place.text for place in places if place.line == line)
+    if not old[-1].isspace():
+        text = text.rstrip()
+    first = next(number for number, place in enumerate(places, 1) if place.line == line)
+    if text.strip() and any(edit.op == "remove" and edit.line == first for edit in edits):
+        text = lead_of(old) + text
+    reasons = list(dict.fromkeys(edit.reason for edit in edits if edit.reason))
+    reason = reasons[0] if len(reasons) == 1 else "; ".join(each.rstrip(".") for each in reasons)
+    feedback = tuple(dict.fromkeys(number for edit in edits for number in edit.feedback))
+    text = text if text.strip() else ""
+    return Edit("replace" if text else "remove", line, text, reason, feedback)
 
 
 def _problem_of(edit: Edit, lines: int, touched: Mapping[int, int], shown: Sequence[str]) -> str:

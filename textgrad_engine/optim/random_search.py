@@ -116,7 +116,8 @@ class RandomSearch(BoardSearcher):
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
         momentum: so many proposals of before are shown to the proposer, with what became of them (to `Unaided` as whole
             texts, 4 at most).
-        max_tokens: at most so many tokens in a parameter.
+        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
+            longest of its group has in the beginning where that is more.
         allowance: at most so many validation examples in a race; None for all.
         seed: of the order of examples in races, and of which parameter comes when.
 
@@ -152,7 +153,7 @@ class RandomSearch(BoardSearcher):
         max_edits: int = 4,
         constraints: Iterable[Contract | str] = (),
         momentum: int = 12,
-        max_tokens: int = 2000,
+        max_tokens: int | None = None,
         allowance: int | None = None,
         seed: int = 0,
     ) -> None:

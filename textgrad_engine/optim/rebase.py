@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 
 from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, standing_for
 from textgrad_engine.optim.patch import Edit
+from textgrad_engine.optim.sentences import merged_line
+from textgrad_engine.optim.words import folded
 
 __all__ = ["Conflict", "Merged", "Rebased", "fold", "merge_patches", "rebase"]
 
@@ -74,7 +76,8 @@ def rebase(
 
     An edit of a line that is still there goes with it. An add whose text has come in since is a duplicate; one behind a
     line that has been replaced goes behind what replaced it, one behind a removed line behind the nearest line before
-    it that is left, and one behind the last line stays at the end.
+    it that is left, and one behind the last line stays at the end. Where a long line was replaced, an edit of other
+    sentences of it than those that changed is made in what stands there now.
 
     Args:
         edits: the edits, made for `base_text`.
@@ -109,6 +112,10 @@ def rebase(
             continue
         theirs = tuple(new[number - 1] for number in now.standing)
         mine = edit.text.split("\n") if edit.op == "replace" else []
+        both = merged_line(base[edit.line - 1], theirs[0], edit.text) if len(theirs) == len(mine) == 1 else None
+        if both is not None:
+            (made if both != theirs[0] else duplicates).append(replace(edit, line=now.standing[0], text=both))
+            continue
         if [fold(line) for line in theirs] == [fold(line) for line in mine]:
             duplicates.append(edit)
         else:
@@ -157,12 +164,14 @@ def merge_patches(base_text: str, first: Sequence[Edit], second: Sequence[Edit],
 def fold(line: str) -> str:
     """A line without what makes no difference: case, white space, a bullet before it and a full stop behind it.
 
+    Nor does the way that its letters are encoded.
+
     Example:
-        >>> fold("- Be  brief.") == fold("be brief")
-        True
+        >>> fold("- Be  brief.") == fold("be brief"), fold("・簡潔に。") == fold("簡潔に")
+        (True, True)
     """
-    folded = " ".join(line.casefold().split())
-    return re.sub(r"^(?:[-*•+]|\d+[.)]) ", "", folded).rstrip(".")
+    plain = " ".join(folded(line).split())
+    return re.sub(r"^(?:(?:[-*•+]|\d+[.)]) |[・●○■□◆◇] ?)", "", plain).rstrip(".。।")
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.proposers import Proposer, Several
 from textgrad_engine.optim.proposers.demonstrations import refuse_demonstrations
 from textgrad_engine.optim.transforms.base import chain_of
 
-__all__ = ["at_least", "listed", "named", "proposer_of", "shared", "whole"]
+__all__ = ["at_least", "listed", "most_tokens", "named", "proposer_of", "shared", "whole"]
+
+_USUAL_TOKENS = 2000
 
 LEAST = {"max_edits": 1, "max_feedback_tokens": 1, "max_tokens": 1, "momentum": 0}
 """The settings of groups that are whole numbers, each with the least that it may be."""
@@ -51,6 +54,21 @@ def at_least(least: int, **given: Any) -> None:
     """
     for name, value in given.items():
         whole(name, value, least)
+
+
+def most_tokens(texts: Iterable[str]) -> int:
+    """How many tokens parameters may have where nobody says it: room to grow for the longest of them, too.
+
+    A fixed number would let a long prompt become nothing but shorter, and refuse every line that feedback asks for.
+
+    Args:
+        texts: of the parameters, as they are in the beginning.
+
+    Example:
+        >>> most_tokens(["Sort."]), most_tokens(["word " * 4000])
+        (2000, 7500)
+    """
+    return max(_USUAL_TOKENS, *(3 * tokens.count(text) // 2 for text in texts))
 
 
 def listed(name: str, given: Any, kinds: str) -> tuple[Any, ...]:
@@ -118,6 +136,8 @@ def shared(settings: Mapping[str, Any], owner: str, several: str = "", *, solved
     """
     found = dict(settings)
     for name, value in settings.items():
+        if name == "max_tokens" and value is None:
+            continue  # it depends on the parameters: `most_tokens`
         if name in LEAST:
             found[name] = whole(name, value, LEAST[name])
         elif name == "constraints":

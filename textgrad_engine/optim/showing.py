@@ -7,23 +7,32 @@ from collections.abc import Collection, Sequence
 
 from textgrad_engine import templates
 from textgrad_engine.llm.check import strip_fence
+from textgrad_engine.optim.sentences import places_of
 
 __all__ = ["left_over", "marked", "numbered", "unwrapped"]
 
-_MARK = re.compile(r"^(?:\d+|\+)\|(?: |$)", re.MULTILINE)
+_MARK = re.compile(r"^(?:\d+|\+)\|~?(?: |$)", re.MULTILINE)
 _TAG = re.compile(r"</?([^<>/]+)-[0-9a-f]{8}>")
 _PROSE = ("", "text", "txt", "markdown", "md")
 
 
 def numbered(text: str) -> str:
-    r"""The lines of a text with their numbers, as prompts show them.
+    r"""The lines of a text with their numbers, as prompts show them; of a long line its sentences (`places_of`).
 
     Example:
         >>> print(numbered("Sort.\nBe brief."))
         1| Sort.
         2| Be brief.
+        >>> print(numbered("Be brief. " * 60)[:26])
+        1| Be brief.
+        2|~ Be brief.
     """
-    return "\n".join(f"{number}| {line}" for number, line in enumerate(text.split("\n"), 1))
+    places = places_of(text)
+    ends = [not place.goes_on for place in places[1:]] + [True]
+    return "\n".join(
+        f"{number}|{'~' if place.goes_on else ''} {place.text if at_end else place.text.rstrip()}"
+        for number, (place, at_end) in enumerate(zip(places, ends), 1)
+    )
 
 
 def marked(lines: Sequence[str], lacking: Collection[str]) -> str:

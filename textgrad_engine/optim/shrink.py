@@ -1,4 +1,4 @@
-"""Shrinking a prompt: the lines that it does without, found by delta debugging.
+"""Shrinking a prompt: the lines that it does without, found by delta debugging; of long lines, the sentences.
 
 Prompts that were optimized say things that no longer help, and every call pays for them. The test, whether a shorter
 text is no worse, is the caller's; it is expensive, so each text is tried once, and lines that belong together are one
@@ -8,12 +8,14 @@ unit.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, broken
+from textgrad_engine.optim.sentences import Place, lead_of, places_of
 
 __all__ = ["Point", "Shrunk", "pareto", "shrink", "units_of"]
 
@@ -41,7 +43,8 @@ class Shrunk:
 
     Attributes:
         text: the shortest text found that is not worse; the one that was given when there is none.
-        removed: the numbers of the lines that it does without, from 1, in the text that was given.
+        removed: the numbers of what it does without, from 1, among the `sentences.places_of` the text that was given:
+            its lines, where none is so long that its sentences count.
         tried: every text that was tested, in order, and the one that was given before them.
         front: those of them with a score that no other beats: by fewer tokens or a higher score, and no loss in the
             other of the two; from the longest to the shortest.
@@ -78,8 +81,8 @@ async def shrink(
             the last success, or small losses would add up.
         score_of: the score of a text that was tested, for the front; None leaves the front empty.
         contracts: what a shorter text must keep; one that does not is not tried.
-        units: which lines (numbers from 1) are left out together; lines that are in no unit stay. None takes
-            `units_of`.
+        units: which lines (numbers as in `Shrunk.removed`) are left out together; lines that are in no unit stay. None
+            takes `units_of`.
         lanes: so many texts are tested at a time. The result is the same; some tests turn out not to have been needed.
         max_tries: at most so many tests; None sets no limit.
 
@@ -95,7 +98,7 @@ async def shrink(
     """
     if lanes < 1 or (max_tries is not None and max_tries < 1):
         raise ValueError(f"lanes and max_tries must be at least 1, got {lanes} and {max_tries}")
-    lines = text.split("\n")
+    lines = places_of(text)
     left = [tuple(unit) for unit in (units_of(text) if units is None else units)]
     _check_units(left, len(lines))
     search = _Search(text, is_not_worse, tuple(contracts), lanes, max_tries)
@@ -103,8 +106,7 @@ async def shrink(
 
     def without(part: Sequence[tuple[int, ...]]) -> str:
         gone = {number for unit in part for number in unit}
-        kept = sorted(fixed.union(*left) - gone)
-        return "\n".join(lines[number - 1] for number in kept)
+        return _text_of(lines, fixed.union(*left) - gone)
 
     parts = min(2, len(left))
     while parts and not search.spent:
@@ -121,6 +123,17 @@ async def shrink(
     gone = sorted(set(range(1, len(lines) + 1)) - fixed.union(*left))
     points = [Point(each, tokens.count(each), score_of(each) if score_of else None) for each in (text, *search.tried)]
     return Shrunk(shortest, tuple(gone), tuple(points), tuple(pareto(points)), not search.spent)
+
+
+def _text_of(places: Sequence[Place], kept: Collection[int]) -> str:
+    """The text that some of its places make, by their numbers."""
+    lines = []
+    for _, line in itertools.groupby(enumerate(places, 1), key=lambda each: each[1].line):
+        own = list(line)
+        if parts := [place.text for number, place in own if number in kept]:
+            left = "".join(parts) if own[-1][0] in kept else "".join(parts).rstrip()
+            lines.append(left if own[0][0] in kept else lead_of(own[0][1].text) + left)
+    return "\n".join(lines)
 
 
 def pareto(points: Iterable[Point]) -> list[Point]:
@@ -145,7 +158,7 @@ def pareto(points: Iterable[Point]) -> list[Point]:
 
 def units_of(text: str) -> list[tuple[int, ...]]:
     r"""The lines that only make sense together, by number: a fenced block is one unit, and so is a line with the blank
-    lines behind it.
+    lines behind it. Of a long line each sentence is one, and the blank lines behind it stay.
 
     Example:
         >>> units_of("Sort.\n\n<examples-0a1b2c3d>\nOne\n</examples-0a1b2c3d>\nBe brief.")
@@ -163,7 +176,16 @@ def units_of(text: str) -> list[tuple[int, ...]]:
         opened = _OPENING.fullmatch(line)
         if opened is not None and f"</{opened[1]}>" in lines[number:]:
             closing = f"</{opened[1]}>"
-    return [tuple(unit) for unit in units]
+    numbers: dict[int, list[int]] = {}
+    for at, place in enumerate(places_of(text), 1):
+        numbers.setdefault(place.line, []).append(at)
+    found: list[tuple[int, ...]] = []
+    for unit in units:
+        if len(numbers[unit[0]]) > 1 and not any(lines[number - 1].strip() for number in unit[1:]):
+            found += [(at,) for at in numbers[unit[0]]]
+        else:
+            found.append(tuple(at for number in unit for at in numbers[number]))
+    return found
 
 
 class _Search:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from textgrad_engine import templates
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.change import Change
+from textgrad_engine.optim.sentences import changed_sentences, places_of
 
 __all__ = ["Tried", "edits_in_words", "history_of", "is_there", "tried"]
 
@@ -53,14 +54,18 @@ def tried(change: Change, parameter: int, outcome: str) -> list[Tried]:
 def edits_in_words(change: Change) -> list[str]:
     """What was proposed for a parameter, a line for each edit (the prompt ``edit_in_words``).
 
-    Of a text that was written as a whole, what differs in it are the edits.
+    Of a text that was written as a whole, what differs in it are the edits; of a line that is shown by its sentences,
+    these are told one by one.
     """
     prompt = templates.load("edit_in_words")
     lines = change.before.split("\n")
     told = []
     for edit in change.edits or edits_between(change.before, change.after)[0]:
         old = lines[edit.line - 1] if edit.op != "add" and edit.line <= len(lines) else ""
-        told.append(prompt.render(op=edit.op, text=repr(edit.text), old=repr(old)))
+        parts = changed_sentences(old, edit.text) if edit.op == "replace" else [(old, edit.text)]
+        for was, now in parts:
+            op = edit.op if now or edit.op != "replace" else "remove"
+            told.append(prompt.render(op="add" if now and not was else op, text=repr(now), old=repr(was)))
     return told
 
 
@@ -107,7 +112,8 @@ def is_there(text: str) -> Callable[[str], bool]:
     """
     edit, removed, gap = templates.load("edit_in_words"), templates.load("edit_removed"), "\0"
     there: list[str] = []
-    for line in dict.fromkeys(line for line in text.split("\n") if line.strip()):
+    parts = (place.text.strip() for place in places_of(text))
+    for line in dict.fromkeys(line for line in (*text.split("\n"), *parts) if line.strip()):
         quoted = repr(line)
         there += [
             edit.render(op="add", text=quoted, old=""),

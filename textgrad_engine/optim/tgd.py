@@ -25,6 +25,7 @@ from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import at_least, listed
+from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.telling import edits_in_words
 from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, chain, momentum
 from textgrad_engine.optim.transforms.base import Chain
@@ -59,7 +60,8 @@ class TGD(Optimizer):
         max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time. In a
             Trainer, which takes out the edits that do harm, larger steps go further (12, say); a loop of your own keeps
             what the step wrote.
-        max_tokens: at most so many tokens in a parameter.
+        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
+            longest of its group has in the beginning where that is more.
         max_feedback_tokens: at most so many tokens of feedback are shown, and no more than the model's context has room
             for, where its size is known; whole items are left out beyond it.
         use_feedback: False makes it a control, which shows what rewriting alone does: each step writes every parameter
@@ -99,7 +101,7 @@ class TGD(Optimizer):
         *,
         mode: Mode = "patch",
         max_edits: int = 4,
-        max_tokens: int = 2000,
+        max_tokens: int | None = None,
         max_feedback_tokens: int = 8000,
         use_feedback: bool = True,
         examples: Iterable[str] = (),
@@ -268,7 +270,7 @@ class TGD(Optimizer):
         gathered = collect(variable.grad) if told else Gathered(())
         if gathered.items or not told:  # more than white space
             context = Context(before, variable.role, self.model, self.steps)
-            fixed = [before, *group["examples"], templates.load("optimizer_patch").system]
+            fixed = [numbered(before), *group["examples"], templates.load("optimizer_patch").system]
 
             def room(history: Sequence[str]) -> int:
                 return model.room(group["max_feedback_tokens"], [*fixed, *history])

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
+from collections.abc import Iterable
 
-__all__ = ["grams", "words_of"]
+__all__ = ["folded", "grams", "size_of", "terms_of", "together", "words_of"]
 
 # Scripts that put no space between words: each of their letters is a word here.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+_DENSE = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"  # Chinese and Japanese
+_LOOSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+_UNSPACED = _DENSE + _LOOSE
 # Signs that stand on letters, which \w leaves out: the languages of India could not be read without theirs.
 _SIGNS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff"
 )
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|[{_SIGNS}])+")
+
+
+# How many letters make a word, by and large: of Chinese and Japanese, and of Thai and its like.
+_LETTERS_OF_A_WORD = {"dense": 2, "loose": 4}
+_LETTER = re.compile(rf"(?P<dense>[{_DENSE}])|(?P<loose>[{_LOOSE}])")
+
+
+def folded(text: str) -> str:
+    r"""A text without the ways to encode a letter, and without case.
+
+    A capital I with a dot, as in Turkish, is an i.
+
+    Example:
+        >>> folded("İSTANBUL"), folded("E\u0301tude") == folded("\u00e9tude")
+        ('istanbul', True)
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i"))
 
 
 def words_of(text: str) -> list[str]:
@@ -25,7 +46,50 @@ def words_of(text: str) -> list[str]:
         >>> words_of("Don't SHOUT,\nplease! 不要喊")
         ['don', 't', 'shout', 'please', '不', '要', '喊']
     """
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return _WORD.findall(folded(text))
+
+
+def size_of(word: str) -> float:
+    """How much of a word one of `words_of` is: a letter of a script without spaces is a part of one only.
+
+    Example:
+        >>> size_of("parcel"), size_of("荷"), size_of("พ")
+        (1.0, 0.5, 0.25)
+    """
+    return 1 / _LETTERS_OF_A_WORD.get(_kind(word), 1)
+
+
+def together(words: Iterable[str]) -> str:
+    """Words as they are read: spaces between those of scripts that have them.
+
+    Example:
+        >>> together(["the", "荷", "物", "box"])
+        'the 荷物 box'
+    """
+    text = " ".join(words)
+    return re.sub(rf"(?<=[{_UNSPACED}]) (?=[{_UNSPACED}])", "", text)
+
+
+def terms_of(text: str) -> list[str]:
+    """What tells texts of one matter from others: words, and in scripts without spaces runs of as many letters as most
+    words have, since single letters are in all texts.
+
+    Source: Nie, Gao, Zhang, Zhou, "On the use of words and n-grams for Chinese information retrieval" (2000).
+
+    Example:
+        >>> terms_of("My bill: 荷物が")
+        ['my', 'bill', '荷物', '物が']
+    """
+    terms: list[str] = []
+    for kind, group in itertools.groupby(words_of(text), key=_kind):
+        length = _LETTERS_OF_A_WORD.get(kind, 1)
+        terms += map("".join, grams(list(group), length))
+    return terms
+
+
+def _kind(word: str) -> str:
+    found = _LETTER.fullmatch(word)
+    return (found.lastgroup or "") if found is not None else ""
 
 
 def grams(words: list[str], n: int) -> list[tuple[str, ...]]:

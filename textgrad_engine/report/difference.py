@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from textgrad_engine.optim import Evidence, Origin
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
+from textgrad_engine.optim.sentences import excerpts
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
-__all__ = ["Arrivals", "DiffLine", "Op", "diff_of", "origins_from_steps"]
+__all__ = ["Arrivals", "DiffLine", "Op", "diff_of", "origins_from_steps", "with_excerpts"]
 
 Op = Literal["same", "added", "removed"]
 
@@ -27,6 +29,7 @@ class DiffLine:
         step: the step of the run that did it; None for lines that stayed, or when nobody knows.
         reason: the optimizer's reason.
         evidence: the feedback that asked for it.
+        excerpt: of a long line that is replaced, or replaces one, it with an ellipsis for the sentences that both have.
     """
 
     op: Op
@@ -34,6 +37,12 @@ class DiffLine:
     step: int | None = None
     reason: str = ""
     evidence: tuple[Evidence, ...] = ()
+    excerpt: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """What is shown of it: its text, or of a long line what is not in the one that stands beside it as well."""
+        return self.text if self.excerpt is None else self.excerpt
 
 
 def diff_of(
@@ -64,7 +73,20 @@ def diff_of(
             origin = origins[position] if position < len(origins) else None
             by = None if origin is None else arrivals.step_of(new[position], origin)
             lines.append(_line("added", new[position], origin, None if by is None else by.step))
-    return tuple(lines)
+    return tuple(with_excerpts(lines))
+
+
+def with_excerpts(lines: Sequence[DiffLine]) -> list[DiffLine]:
+    """The lines of a diff, with excerpts of long ones that stand for each other."""
+    runs = [list(run) for _, run in itertools.groupby(lines, key=lambda line: line.op)]
+    for removed, added in itertools.pairwise(runs):
+        if (removed[0].op, added[0].op) != ("removed", "added"):
+            continue
+        for place, (old, new) in enumerate(zip(removed, added)):
+            shown = excerpts(old.text, new.text)
+            if shown != (old.text, new.text):
+                removed[place], added[place] = replace(old, excerpt=shown[0]), replace(new, excerpt=shown[1])
+    return [line for run in runs for line in run]
 
 
 class Arrivals:

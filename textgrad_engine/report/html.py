@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
 
+from textgrad_engine.report.printing import JOINERS
 from textgrad_engine.report.words import count
 
-__all__ = ["GENERATOR", "JOINERS", "Inside", "Markup", "data", "document", "element", "joined"]
+__all__ = ["GENERATOR", "Inside", "Markup", "data", "document", "element", "joined"]
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,6 @@ GENERATOR = '<meta name="generator" content="textgrad-engine report">'
 """By this a page is known for one of ours."""
 
 _VOID = {"br", "meta"}
-
-JOINERS = "\u200c\u200d"
-"""They are needed to write Persian and Hindi, and in emoji; they can hide nothing and turn nothing around."""
 
 
 def element(name: str, /, *inside: Inside, **attributes: str | float | bool | None) -> Markup:
@@ -111,7 +109,7 @@ def document(title: str, style: str, body: Iterable[Inside]) -> str:
 
 def _plain(text: str) -> str:
     """A text escaped, for where there can be no elements."""
-    return html.escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
+    return html.escape("".join(c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
 def _visible(text: str) -> str:

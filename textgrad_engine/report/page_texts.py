@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from textgrad_engine.optim import Evidence
-from textgrad_engine.report.difference import Arrivals, DiffLine
+from textgrad_engine.report.difference import Arrivals, DiffLine, with_excerpts
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.figures import gains, stairs
 from textgrad_engine.report.html import Markup, data, element, joined
@@ -117,7 +117,7 @@ def _shown(number: int | None, line: DiffLine) -> Markup:
         "span",
         element("span", "" if number is None else str(number), class_="number"),
         element("span", mark, class_="mark"),
-        element("span", data(line.text, SHOWN_LINE), class_="text"),
+        element("span", data(line.shown, SHOWN_LINE), class_="text"),
         class_="line",
     )
 
@@ -281,7 +281,8 @@ def _told(result: TrainResult, step: StepEnded) -> Iterator[Markup]:
 
 
 def _edit(edit: EditLineage, ablation: bool, many: bool) -> Iterator[Markup]:
-    lines = [DiffLine("removed", text) for text in edit.removed] + [DiffLine("added", text) for text in edit.added]
+    edited = [DiffLine("removed", text) for text in edit.removed] + [DiffLine("added", text) for text in edit.added]
+    lines = with_excerpts(edited)
     if many:
         yield element("p", name_of(edit.parameter), ":")
     shown = [element("li", _shown(None, line), class_=line.op) for line in lines[:SHOWN_EDIT]]

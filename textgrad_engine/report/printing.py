@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.text import Text
 
-__all__ = ["WIDEST", "group", "hanging", "indented", "padded", "printed", "styled", "unwrapped"]
+__all__ = ["JOINERS", "WIDEST", "group", "hanging", "indented", "padded", "printed", "styled", "unwrapped"]
+
+JOINERS = "\u200c\u200d"
+"""They are needed to write Persian and Hindi, and in emoji; they can hide nothing and turn nothing around."""
 
 WIDEST = 100
 """Columns; lines longer than this are hard to read, however wide the terminal is."""
@@ -22,9 +25,13 @@ def styled(text: str, style: str = "") -> Text:
     from rich.text import Text
 
     # Control characters in a prompt or in feedback must not reach the terminal.
-    return Text(
-        "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text), style
-    )
+    return Text("".join(map(_printable, text)), style)
+
+
+def _printable(c: str) -> str:
+    if c.isprintable() or c in JOINERS:
+        return c
+    return " " if c.isspace() else "\N{REPLACEMENT CHARACTER}"
 
 
 def indented(text: str, by: int, style: str = "") -> RenderableType:

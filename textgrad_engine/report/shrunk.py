@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from textgrad_engine.optim.sentences import places_of
 from textgrad_engine.report.printing import hanging, indented, padded, printed, styled
 from textgrad_engine.report.view import said
 from textgrad_engine.report.words import cost, count, interval, plural, score
@@ -45,8 +46,8 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
     for name, numbers in result.removed.items():
         what = "the prompt" if len(result.removed) == 1 else name
         parts.append(styled(f"Left out of {what}: {plural(len(numbers), 'line') if numbers else 'nothing'}", "bold"))
-        lines = result.before[name].split("\n")
-        parts += [hanging("  - ", "", lines[number - 1], "red") for number in numbers]
+        places = places_of(result.before[name])
+        parts += [hanging("  - ", "", places[number - 1].text.rstrip(), "red") for number in numbers]
         parts.append("")
     return printed(parts, width, color)
 

@@ -373,7 +373,7 @@ def _near_changes(lines: Sequence[DiffLine]) -> list[bool]:
 
 def _diff_line(line: DiffLine) -> Iterator[RenderableType]:
     mark, style = {"same": (" ", ""), "added": ("+", "green"), "removed": ("-", "red")}[line.op]
-    yield hanging(f"  {mark} ", "", line.text, style)
+    yield hanging(f"  {mark} ", "", line.shown, style)
     if line.op == "same":
         return
     if line.step is not None or line.reason or line.evidence:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from textgrad_engine.report.html import JOINERS
+from textgrad_engine.report.printing import JOINERS
 
 __all__ = ["as_toml"]
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from textgrad_engine.optim.words import words_of
+from textgrad_engine.optim.words import terms_of
 
 __all__ = ["Nearness"]
 
@@ -62,4 +62,4 @@ class Nearness:
 
 
 def _words(fields: Mapping[str, Any]) -> set[str]:
-    return {word for value in fields.values() for word in words_of(str(value))}
+    return {word for value in fields.values() for word in terms_of(str(value))}

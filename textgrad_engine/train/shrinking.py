@@ -40,7 +40,8 @@ class ShrinkResult:
     Attributes:
         before: the texts that were given, by dotted name.
         after: the short ones.
-        removed: for each text the numbers of the lines that it does without, from 1.
+        removed: for each text the numbers of the lines that it does without, from 1; the sentences of long lines count
+            as lines (`optim.shrink.Shrunk`).
         tokens: how many tokens the texts have together, before and after.
         before_val: the given texts on the validation set.
         after_val: the short ones on it. They were chosen there, so it flatters them.

@@ -110,7 +110,7 @@ def feedback_request() -> Callable[..., Request]:
             if expected is None:
                 said = "This is not right."
             else:
-                said = templates.load("exact_match").render(prediction=answer, target=expected)
+                said = templates.load("exact_match").render(prediction=answer, target=expected, unseen="")
             messages = [
                 {"role": "system", "keys": "`system`", "text": system},
                 {"role": "user", "keys": "`ticket`", "text": templates.mark(ticket, "ticket")},
@@ -143,6 +143,7 @@ def optimizer_request() -> Callable[..., Request]:
         }
         if kind in ("patch", "crossover"):
             slots["lines"] = "\n".join(f"{number}| {line}" for number, line in enumerate(text.split("\n"), 1))
+            slots["sentences"] = False
             slots["max_edits"] = 4
         else:
             slots["text"] = text

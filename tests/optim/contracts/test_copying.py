@@ -103,3 +103,24 @@ def test_a_copy_is_a_run_of_an_example_that_is_new(texts: list[str], before: str
 
     taken = (runs(after) - runs(before)) & set().union(*map(runs, texts))
     assert bool(NoCopying(texts, n=n, shortest=99).copied(before, after)) is bool(taken)
+
+
+@pytest.mark.parametrize(
+    ("example", "term", "copy"),
+    [
+        (
+            "カスタマーサポートに追跡番号のことを聞きましたが返事が来ません",
+            "カスタマーサポート",
+            "追跡番号のことを聞きましたが返事が",
+        ),
+        ("我的包裹已经三个星期没有任何消息了怎么办呢", "三个星期没有任何消息", "我的包裹已经三个星期没有任何消息"),
+        ("พัสดุของฉันยังไม่มาถึงและไม่มีใครตอบกลับเลย", "พัสดุของฉัน", "พัสดุของฉันยังไม่มาถึงและไม่มีใครตอบ"),
+    ],
+)
+def test_a_term_of_many_letters_is_no_copy_where_words_are_not_apart(example: str, term: str, copy: str) -> None:
+    """Eight letters of Chinese, Japanese or Thai are a word or four, which a prompt has to name; a clause is shown as
+    it is read."""
+    contract = NoCopying([example])
+    assert contract.copied("", f"「{term}」: x") == []
+    (found,) = contract.copied("", f"「{copy}」: x")
+    assert found == copy

@@ -66,6 +66,27 @@ def test_what_cannot_be_told_passes(text: str) -> None:
     assert Language("en").problem("", text) is None
 
 
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("ja", "返品・配送・請求・技術・信頼・不明・会計・苦情・解約"),
+        ("ja", "東京都千代田区霞が関一丁目二番三号"),
+        ("en", "「荷物がまだ届きませんので返金してください」 means delivery."),
+        ("zh", "返品、配送、請求、技術"),
+    ],
+)
+def test_lists_and_names_in_chinese_letters_may_be_japanese(code: str, text: str) -> None:
+    """They have no kana, or hardly any, and are no Chinese for that."""
+    assert Language(code).problem("", text) is None
+
+
+@pytest.mark.parametrize("text", ["请将工单分到正确的队列", "請將工單分到正確的佇列,不要寫別的", "账单问题请选择账单"])
+def test_chinese_is_told_from_japanese_by_its_letters(text: str) -> None:
+    """In either way of writing it."""
+    assert language_of(text) == "zh"
+    assert Language("ja").problem("", text) is not None
+
+
 def test_a_foreign_line_is_found_among_many() -> None:
     """Each new line is looked at alone; the problem shows it and names both languages."""
     new = "\n".join([SAMPLES["en"]] * 9 + [SAMPLES["fr"]])

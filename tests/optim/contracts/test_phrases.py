@@ -34,6 +34,13 @@ def test_phrases_that_mean_nothing_are_refused(contract: Any, phrases: Any, erro
         ("不要", "请不要喊", True),
         ("a.b", "axb", False),
         ("{ticket}", "Read {ticket}s", True),
+        ("JSON", "以JSON格式回答", True),
+        ("JSON", "JSON으로 답하세요", True),
+        ("AI", "使用AI回答", True),
+        ("AI", "使用MAIL回答", False),
+        ("gr\u00f6\u00dfe", "GRO\u0308SSE", True),
+        ("istanbul", "\u0130STANBUL", True),
+        ("a a", "xa a a", True),
     ],
 )
 def test_a_phrase_is_found_as_whole_words(phrase: str, text: str, there: bool) -> None:

@@ -58,6 +58,16 @@ def test_everything_that_a_model_would_see_is_shown() -> None:
     assert "At most 2 edits." in shown
 
 
+def test_a_sentence_of_a_long_line_is_replaced_by_its_number() -> None:
+    """Nobody types a paragraph again for one word."""
+    text = " ".join(f"Tickets of kind {n} go to queue {n}." for n in range(40))
+    brief = Brief(role="system prompt", text=text, origins=(None,))
+    made, shown = dialog("=6 Kind 5 is junk.", "", "it is", brief=brief)
+    assert made.text == text.replace("Tickets of kind 5 go to queue 5.", "Kind 5 is junk.")
+    assert "6|~ Tickets of kind 5 go to queue 5.\n" in shown
+    assert "(|~: a sentence of the same line" in shown
+
+
 def test_a_terminal_obeys_no_feedback() -> None:
     """Escape sequences, and characters that turn the writing round, are shown as what they are."""
     brief = Brief("prompt", "a\rb\u202ec", (None,), ITEMS)

@@ -13,6 +13,8 @@ def item(text: str, *examples: str, answer: str = "") -> FeedbackItem:
 
 def test_equal_texts_become_one_with_all_their_examples() -> None:
     """White space and case aside, in the words and the place of the first."""
+    other = item("Cafe\u0301"), item("CAF\u00c9")
+    assert [each.times for each in dedupe().apply(Gathered(other)).items] == [2]
     before = Gathered((item("Be brief.", "t2", answer="long"), item("Other"), item(" be\nBRIEF. ", "t1")), ("past",), 4)
     assert dedupe().apply(before) == Gathered(
         (FeedbackItem("Be brief.", 2, "", ("t2", "t1")), item("Other")), ("past",), 4

@@ -170,7 +170,7 @@ def read_optimizer_request(user: str, numbered: bool) -> Task:
     limit = re.search(r"at most (\d+) edits?", parts[-1][0])
     lines = text.split("\n") if text else []
     return Task(
-        lines=tuple(re.sub(r"^\s*\d+\| ?", "", line) for line in lines) if numbered else tuple(lines),
+        lines=tuple(re.sub(r"^\s*\d+\|~? ?", "", line) for line in lines) if numbered else tuple(lines),
         items=tuple(items),
         history=tuple(line[2:] for line in history[1].splitlines()) if history else (),
         max_edits=int(limit[1]) if limit else 4,

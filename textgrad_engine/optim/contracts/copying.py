@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine.data import examples_of
 from textgrad_engine.optim.contracts.base import say
-from textgrad_engine.optim.words import words_of
+from textgrad_engine.optim.words import size_of, together, words_of
 
 __all__ = ["NoCopying"]
 
@@ -21,7 +21,8 @@ _SHOWN = 40
 class NoCopying:
     """No run of words of the training examples may get into the text that was not in it before.
 
-    Words are compared without case, punctuation and line ends (`optim.words`).
+    Words are compared without case, punctuation and line ends (`optim.words`). Where a script has no spaces between
+    words, two letters of Chinese or Japanese count as a word, and four of Thai and its like.
 
     Args:
         examples: rows of a dataset (mappings; what is text in their values counts), or texts.
@@ -69,9 +70,9 @@ class NoCopying:
             own = set()
             for column, text in _texts(example):
                 words = words_of(text)
-                if len(words) >= n:
+                if (size := sum(map(size_of, words))) >= n:
                     long[" ".join(words)] = None
-                elif len(words) >= shortest and (column is None or column != target):
+                elif size >= shortest and (column is None or column != target):
                     own.add(" ".join(words))
             short.update(own)
         if not count:
@@ -97,17 +98,31 @@ class NoCopying:
         old = f" {' '.join(words_of(before))} "
         words = words_of(after)
         runs: list[list[int]] = []
-        for start in range(len(words) - self.n + 1):
-            gram = f" {' '.join(words[start : start + self.n])} "
+        for start, end in _runs(words, self.n):
+            gram = f" {' '.join(words[start:end])} "
             if gram in self._long and gram not in old:
                 if runs and start <= runs[-1][1]:
-                    runs[-1][1] = start + self.n
+                    runs[-1][1] = end
                 else:
-                    runs.append([start, start + self.n])
-        found = [" ".join(words[start : min(end, start + _SHOWN)]) for start, end in runs]
+                    runs.append([start, end])
+        found = [together(words[start : min(end, start + _SHOWN)]) for start, end in runs]
         new = f" {' '.join(words)} "
-        found += [text for text in self._short if f" {text} " in new and f" {text} " not in old]
+        short = (text for text in self._short if f" {text} " in new and f" {text} " not in old)
+        found += [together(text.split(" ")) for text in short]
         return list(dict.fromkeys(found))
+
+
+def _runs(words: Sequence[str], n: int) -> Iterator[tuple[int, int]]:
+    """Where runs of n words begin and end, one for each beginning."""
+    end, size = 0, 0.0
+    for start, word in enumerate(words):
+        while size < n and end < len(words):
+            size += size_of(words[end])
+            end += 1
+        if size < n:
+            return
+        yield start, end
+        size -= size_of(word)
 
 
 def _texts(example: Mapping[str, Any] | str) -> list[tuple[str | None, str]]:

@@ -49,7 +49,7 @@ _SHARE = 0.6
 
 # What is no running text: fenced and inline code, quoted words, addresses, tags and slots.
 _NO_PROSE = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|[“„][^”“\n]*[”“]|«[^»\n]*»|https?://\S+|<[^<>\n]*>|\{[^{}\n]*\}",
+    r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|[“„][^”“\n]*[”“]|«[^»\n]*»|「[^」\n]*」|『[^』\n]*』|https?://\S+|<[^<>\n]*>|\{[^{}\n]*\}",
     re.DOTALL,
 )
 
@@ -67,6 +67,13 @@ _SCRIPTS = {
 }
 _LETTER = {script: re.compile(f"[{letters}]") for script, letters in _SCRIPTS.items()}
 _DENSE = ("ko", "kana", "han")
+
+# Letters that Chinese writes and Japanese does not, simplified and traditional ones; a list of terms has no kana in
+# Japanese either.
+_CHINESE = re.compile(
+    "[这们吗么请给让为从时对说应该仅则问单类还无个东车长门见语话选择阅读队适发过进动现实业产关开头认识计记设许论证评译词详误谁调谈谢账货费质资输转轻运边达远连"
+    "這們嗎麼你您她妳它呢吧哪怎沒說從應對會來與讓處單變關實擇讀發轉當點號]"
+)
 
 _WORDS = {
     script: {language: frozenset(words.split()) for language, words in languages.items()}
@@ -102,7 +109,9 @@ def language_of(text: str) -> str | None:
         return None
     east = letters["han"] + letters["kana"]
     if east >= _SHARE * total:
-        return "ja" if letters["kana"] >= 0.1 * east else "zh"
+        if letters["kana"] >= 0.1 * east:
+            return "ja"
+        return "zh" if _CHINESE.search(prose) is not None else None
     script = max(letters, key=lambda name: letters[name])
     if letters[script] < _SHARE * total:
         return None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from textgrad_engine.optim.contracts.base import say
+from textgrad_engine.optim.words import folded
 
 __all__ = ["Forbids", "Requires"]
 
@@ -103,14 +105,23 @@ def _checked(phrases: Iterable[str], contract: str) -> tuple[str, ...]:
 
 
 def _count(phrase: str, text: str, match_case: bool) -> int:
-    if not match_case:
-        phrase, text = phrase.casefold(), text.casefold()
-    words = phrase.split()
-    first = r"(?<!\w)" if _has_edge(words[0][0]) else ""
-    last = r"(?!\w)" if _has_edge(words[-1][-1]) else ""
-    return sum(1 for _ in re.finditer(first + r"\s+".join(map(re.escape, words)) + last, text))
+    phrase, text = (unicodedata.normalize("NFC", each) if match_case else folded(each) for each in (phrase, text))
+    pattern = re.compile(r"\s+".join(map(re.escape, phrase.split())))
+    count, at = 0, 0
+    while (match := pattern.search(text, at)) is not None:
+        whole = not _goes_on(text, match.start()) and not _goes_on(text, match.end())
+        count += whole
+        at = match.end() if whole else match.start() + 1
+    return count
+
+
+def _goes_on(text: str, at: int) -> bool:
+    """Whether a word goes on between two letters of a text: not where one of them is Chinese, Thai or the like.
+
+    These write on without a space, beside "JSON" too; others put what belongs to a word right before or behind it.
+    """
+    return 0 < at < len(text) and _has_edge(text[at - 1]) and _has_edge(text[at])
 
 
 def _has_edge(char: str) -> bool:
-    """Whether a word ends where this letter does; Chinese, Thai and others write on without a space."""
-    return char.isdigit() or char.lower() != char.upper()
+    return char == "_" or char.isdigit() or char.lower() != char.upper() or bool(unicodedata.combining(char))

@@ -9,6 +9,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import PATCH_SCHEMA, Origin, edits_from
 from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, second_parent, shared_slots
 from textgrad_engine.optim.rebase import fold
+from textgrad_engine.optim.sentences import by_sentences, places_of
 from textgrad_engine.optim.showing import marked, numbered
 
 __all__ = ["Crossover"]
@@ -44,19 +45,20 @@ class Crossover:
             ValueError: the brief has no other candidate.
         """
         other, other_origins = second_parent(brief)
-        lines, others = brief.text.split("\n"), other.split("\n")
+        lines, others = ([place.text.rstrip() for place in places_of(text)] for text in (brief.text, other))
         differing = len(_unshared(lines, others)) + len(_unshared(others, lines))
         limit = max(1, differing) if self.max_edits is None else self.max_edits
         slots = shared_slots(brief, problem) | {
             "lines": numbered(brief.text),
+            "sentences": by_sentences(brief.text),
             "other": marked(others, set(_unshared(others, lines))),
             "max_edits": limit,
         }
         body = await ask(model, "optimizer_crossover", "patch", PATCH_SCHEMA, slots)
         feedback, shown = len(brief.items), [brief.text, other]
-        made, problems = edits_from(body, lines=len(lines), feedback=feedback, max_edits=limit, shown=shown)
+        made, problems = edits_from(body, text=brief.text, feedback=feedback, max_edits=limit, shown=shown)
         found = patched(brief, made)
-        origins = _with_evidence(found.text, found.origins, brief.step, others, other_origins)
+        origins = _with_evidence(found.text, found.origins, brief.step, other.split("\n"), other_origins)
         found = replace(found, origins=origins)
         if problems:
             raise Flawed(problems, found)

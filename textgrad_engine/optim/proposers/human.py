@@ -16,6 +16,7 @@ from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import Edit, edits_from
 from textgrad_engine.optim.proposers.base import Brief, Proposal, patched
+from textgrad_engine.optim.sentences import by_sentences
 from textgrad_engine.optim.showing import numbered
 
 __all__ = ["Human"]
@@ -91,6 +92,8 @@ def _dialog(brief: Brief, problem: str, source: TextIO, shown: TextIO) -> list[E
 
 def _question(brief: Brief, problem: str) -> str:
     parts = [f"\nThe {brief.role or 'prompt'}, step {brief.step}:", numbered(brief.text), ""]
+    if by_sentences(brief.text):
+        parts.append("(|~: a sentence of the same line as the one before it; its number stands for it alone)")
     for number, item in enumerate(brief.items, 1):
         times = f" ({item.times} times)" if item.times > 1 else ""
         about = f"\n    The answer was: {item.answer}" if item.answer else ""
@@ -121,8 +124,7 @@ def _entry(line: str) -> dict[str, Any]:
 
 
 def _checked(entries: list[dict[str, Any]], brief: Brief) -> list[Edit]:
-    lines = brief.text.count("\n") + 1
-    edits, problems = edits_from({"edits": entries}, lines=lines, feedback=0, max_edits=brief.max_edits)
+    edits, problems = edits_from({"edits": entries}, text=brief.text, feedback=0, max_edits=brief.max_edits)
     if problems:
         raise ContractError("; ".join(problems))
     return edits

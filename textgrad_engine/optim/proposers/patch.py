@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import PATCH_SCHEMA, edits_from
 from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, shared_slots
+from textgrad_engine.optim.sentences import by_sentences
 from textgrad_engine.optim.showing import numbered
 
 __all__ = ["Patch"]
@@ -37,13 +38,14 @@ class Patch:
         limit = brief.max_edits if self.max_edits is None else self.max_edits
         slots = shared_slots(brief, problem) | {
             "lines": numbered(brief.text),
+            "sentences": by_sentences(brief.text),
             "max_edits": limit,
             "examples": list(brief.examples),
         }
         body = await ask(model, "optimizer_patch", "patch", PATCH_SCHEMA, slots)
         made, problems = edits_from(
             body,
-            lines=brief.text.count("\n") + 1,
+            text=brief.text,
             feedback=len(brief.items),
             max_edits=limit,
             shown=[brief.text, *brief.examples],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.objective import Objective
+from textgrad_engine.optim.words import folded
 
 __all__ = ["company", "due"]
 
@@ -51,7 +52,7 @@ def company(board: Board, objective: Objective) -> tuple[Refused, ...]:
     found: dict[tuple[int, str], Refused] = {}
     for entry in board.refused:
         if entry.edit.op == "add" and entry.edit.text not in board.texts[entry.parameter]:
-            found[entry.parameter, " ".join(entry.edit.text.casefold().split())] = entry
+            found[entry.parameter, " ".join(folded(entry.edit.text).split())] = entry
     places = {name: n for n, name in enumerate(objective.train)}
     about: dict[int, list[Refused]] = {}
     for entry in found.values():

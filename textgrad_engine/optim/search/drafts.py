@@ -21,6 +21,7 @@ from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.written import Written
+from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.transforms import Context
 
 __all__ = ["Answer", "Desk", "Draft", "Job", "Written"]
@@ -141,7 +142,7 @@ class Desk:
         return Heard(
             gradient,
             Context(text, self.variables[parameter].role, self.model, step),
-            lambda told: self.room(parameter, [text, *told]),
+            lambda told: self.room(parameter, [numbered(text), *told]),
             self.groups[parameter]["transforms"],
             history,
         )

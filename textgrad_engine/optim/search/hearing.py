@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.search.objective import FeedbackOn
-from textgrad_engine.optim.words import words_of
+from textgrad_engine.optim.words import terms_of
 
 __all__ = ["Hearing", "Share", "divided"]
 
@@ -165,7 +165,7 @@ def _units(told: Sequence[Sequence[Sequence[Variable]]]) -> list[Unit]:
 
 
 def _words(unit: Unit) -> tuple[str, ...]:
-    return tuple(sorted({word for _, said in unit for word in words_of(str(said.data))}))
+    return tuple(sorted({word for _, said in unit for word in terms_of(str(said.data))}))
 
 
 def _groups(words: Sequence[tuple[str, ...]], most: int) -> list[list[int]]:

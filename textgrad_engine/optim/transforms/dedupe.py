@@ -7,6 +7,7 @@ from typing import Any
 
 from textgrad_engine.optim.feedback import FeedbackItem, joined
 from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
+from textgrad_engine.optim.words import folded
 
 __all__ = ["Dedupe", "dedupe"]
 
@@ -25,12 +26,14 @@ class Dedupe(Stateless):
         """`update` for those who have no event loop."""
         found: dict[str, list[FeedbackItem]] = {}
         for item in gathered.items:
-            found.setdefault(" ".join(item.text.split()).casefold(), []).append(item)
+            found.setdefault(" ".join(folded(item.text).split()), []).append(item)
         return replace(gathered, items=tuple(joined(items) for items in found.values()))
 
 
 def dedupe() -> Dedupe:
-    """Items with equal texts, white space and case aside, become one that remembers how often and where it was said.
+    """Items with equal texts become one that remembers how often and where it was said.
+
+    White space, case, and the ways to encode a letter make no difference.
 
     It stands where the first of them stood, in the words of that one.
 

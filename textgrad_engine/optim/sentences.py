@@ -1,0 +1,174 @@
+"""The places of a text that an edit can speak of: its lines, and the sentences of long ones.
+
+A prompt may be one paragraph of a thousand words. To have it written anew for the sake of one sentence costs as much
+each time, and loses what the writer passes over.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from dataclasses import dataclass
+
+from textgrad_engine.llm import tokens
+
+__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "excerpts", "lead_of", "merged_line", "places_of"]
+
+LONG = 120
+"""Tokens above which the sentences of a line are places of their own."""
+
+_LEAST = 40
+"""Characters of a part that ends at a mere space, in scripts that end sentences so."""
+
+# A sentence ends behind its full stop and what closes a quotation, where something else than a small letter follows;
+# Chinese and its like have no space there. Thai ends clauses by a space. A run is begun once and never given back, so
+# that a line of nothing but dots takes no longer than its length.
+_END = re.compile(
+    r"(?<![.!?\u2026])(?<!\b[^\W\d_]\.[^\W\d_])(?<!\b[^\W\d_])[.!?\u2026\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4]++"
+    r"[\"'\u201d\u2019\u00bb)\]*_]*+\s++(?=[^\sa-z])"
+    r"|(?<![\u3002\uff01\uff1f\uff0e])[\u3002\uff01\uff1f\uff0e]++[\u300d\u300f\u201d\u2019\uff09\u3011)]*+\s*+(?!\Z)"
+    r"|(?<=[\u0e00-\u0eff])[ \u00a0]++(?=[\u0e00-\u0eff])"
+)
+
+
+_LEAD = re.compile(r"\s*(?:(?:[-*+\u2022>]|\d+[.)]|#+)\s+)?")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line, or a sentence of a long one.
+
+    Attributes:
+        line: the number of the line, from 1.
+        text: how it reads, with the spaces behind a sentence.
+        goes_on: whether it stands in one line with the place before it.
+    """
+
+    line: int
+    text: str
+    goes_on: bool = False
+
+
+def places_of(text: str) -> list[Place]:
+    r"""The places of a text, in order.
+
+    Example:
+        >>> [place.text for place in places_of("Sort it.\nBe brief. Be kind.")]
+        ['Sort it.', 'Be brief. Be kind.']
+        >>> [place.text[:13] for place in places_of("Be brief. " * 50 + "\nEnd.")][49:]
+        ['Be brief. ', 'End.']
+    """
+    found: list[Place] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        parts = _sentences(line) if tokens.count(line) > LONG else [line]
+        found += [Place(number, part, goes_on=at > 0) for at, part in enumerate(parts)]
+    return found
+
+
+def by_sentences(text: str) -> bool:
+    """Whether some place of a text is a sentence."""
+    return any(place.goes_on for place in places_of(text))
+
+
+def lead_of(line: str) -> str:
+    """What stands before the first word of a line and belongs to all of it: its indentation and the mark of an item.
+
+    Example:
+        >>> lead_of("   - Be brief."), lead_of("2) Be kind."), lead_of("-x")
+        ('   - ', '2) ', '')
+    """
+    found = _LEAD.match(line)
+    return found[0] if found is not None else ""
+
+
+def changed_sentences(old: str, new: str) -> list[tuple[str, str]]:
+    """What differs between two wordings of a line, sentence by sentence: how each was and how it is, "" for none.
+
+    Of a line that is shown as a whole, that is the line.
+
+    Example:
+        >>> long = " ".join(f"Rule {n} is good." for n in range(60))
+        >>> changed_sentences(long, long.replace("8 is good", "8 is bad", 1))
+        [('Rule 8 is good.', 'Rule 8 is bad.')]
+        >>> changed_sentences("Be kind.", "Be kind. Be brief.")
+        [('Be kind.', 'Be kind. Be brief.')]
+    """
+    if not by_sentences(old):
+        return [(old, new)]
+    found: list[tuple[str, str]] = []
+    for same, was, now in _compared(old, new):
+        if not same:
+            found += itertools.zip_longest(was, now, fillvalue="")
+    return found
+
+
+def excerpts(old: str, new: str) -> tuple[str, str]:
+    """Two wordings of a line with an ellipsis for the sentences that are in both; as they are where none is.
+
+    Example:
+        >>> long = " ".join(f"Rule {n} is good." for n in range(60))
+        >>> excerpts(long, long.replace("8 is good", "8 is bad", 1))
+        ('… Rule 8 is good. …', '… Rule 8 is bad. …')
+    """
+    if not by_sentences(old) and not by_sentences(new):
+        return old, new
+    compared = _compared(old, new)
+    if len({same for same, *_ in compared}) < 2:
+        return old, new
+    was, now = (" ".join("…" if same else " ".join(sides[at]) for same, *sides in compared) for at in (0, 1))
+    return " ".join(was.split()), " ".join(now.split())
+
+
+def merged_line(base: str, one: str, other: str) -> str | None:
+    """A long line with what two others changed in it; None where both changed the same sentence, or it is none.
+
+    Example:
+        >>> long = " ".join(f"Rule {n} is good." for n in range(60))
+        >>> one, other = (long.replace(f" {n} is good", f" {n} is bad") for n in (7, 8))
+        >>> merged = merged_line(long, one, other)
+        >>> changed_sentences(long, merged)
+        [('Rule 7 is good.', 'Rule 7 is bad.'), ('Rule 8 is good.', 'Rule 8 is bad.')]
+    """
+    if not by_sentences(base) or "\n" in base + one + other:
+        return None
+    before = _sentences(base)
+    changes: list[tuple[int, int, list[str]]] = []
+    for text in (one, other):
+        at = 0
+        for same, was, now in _compared(base, text):
+            if not same and (at, at + len(was), now) not in changes:
+                changes.append((at, at + len(was), now))
+            at += len(was)
+    changes.sort(key=lambda change: change[:2])
+    for (first, end, _), (start, stop, _) in itertools.pairwise(changes):
+        if start < end or (start == end and (first == end or start == stop)):
+            return None
+    gap = next((found for part in before if (found := part[len(part.rstrip()) :])), "")
+    parts: list[str] = []
+    at = 0
+    for start, stop, now in changes:
+        parts += [*before[at:start], *(f"{part}{gap}" for part in now)]
+        at = stop
+    text = "".join(part if part[-1:].isspace() else f"{part}{gap}" for part in [*parts, *before[at:]])
+    return text if base[-1:].isspace() else text.rstrip()
+
+
+def _compared(old: str, new: str) -> list[tuple[bool, list[str], list[str]]]:
+    """The sentences of two texts in runs: whether they are the same, those of the one, and those of the other."""
+    before, after = ([part.rstrip() for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
+    return [
+        (tag == "equal", before[start:stop], after[first:last])
+        for tag, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    ]
+
+
+def _sentences(line: str) -> list[str]:
+    parts: list[str] = []
+    start = 0
+    for match in _END.finditer(line):
+        if not match[0].strip() and match.end() - start < _LEAST:
+            continue
+        parts.append(line[start : match.end()])
+        start = match.end()
+    return [*parts, line[start:]] if line[start:].strip() or not parts else [*parts[:-1], parts[-1] + line[start:]]
