@@ -110,7 +110,7 @@ def reported(error: Any, model: str) -> APIError | None:
 
     Example:
         >>> reported({"code": 429, "message": "slow down"}, "m")
-        RateLimited("the endpoint, in a body of status 200, refused a request to 'm' with status 429: slow down")
+        RateLimited("the endpoint, in a body of status 200, refused a request to 'm' with status 429: slow down; ...")
         >>> reported({"message": "upstream"}, "m")
     """
     given = error if isinstance(error, dict) else {}

@@ -25,8 +25,9 @@ from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_p
 
 __all__ = ["FinishedRun"]
 
-_NOT_COMPARED = frozenset({"time", "latency", "seconds", "predictions"})
-"""Times, and what a program said: objects in it may look otherwise in each process. What was made of it is compared."""
+_NOT_COMPARED = frozenset({"time", "latency", "seconds", "openings", "predictions"})
+"""Times; looks at the test set, as those of before count; and what a program said: objects in it may look otherwise in
+each process. What was made of it is compared."""
 _SHOWN = 200
 """So many characters of a text are shown, from its beginning."""
 _BEGINNINGS = {
@@ -85,8 +86,8 @@ class FinishedRun:
 
     @property
     def openings(self) -> int:
-        """How often the test set was opened before the look that is played back."""
-        return max(0, self._result.openings - 1)
+        """None that count: all looks are those of before, as `confirmed` says."""
+        return 0
 
     def on_event(self, event: Event) -> None:
         """Check that it is the run of before that begins.
@@ -114,7 +115,7 @@ class FinishedRun:
         now, before = (self._comparable(result_to_json(each)) for each in (result, self._result))
         names = [name for name in now if _text(now[name]) != _text(before.get(name))]
         if not names:
-            return replace(result, seconds=self._result.seconds)
+            return replace(result, seconds=self._result.seconds, openings=self._result.openings)
         if self._player.problem:
             raise self._other(f"asks for something that is not on record: {self._player.problem}")
         if result.status == "budget":
