@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, Json, Quiet, RunPath
-from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write
+from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
@@ -57,7 +56,7 @@ def resume(
             say(over, quiet or as_json)
             if as_json:
                 shown = report.as_json(found.result, runs.openings(found))
-                write(json.dumps({"run": str(run), **shown}, ensure_ascii=False, indent=2))
+                write_json({"run": str(run), **shown})
             raise typer.Exit(OK)
         config = runs.config_of(found, found.seed)
         if not config.folder.is_dir():
