@@ -36,6 +36,13 @@ def test_a_second_one_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
     Lock(tmp_path).release()
 
 
+def test_where_an_open_file_cannot_be_removed_it_is_closed_first(tmp_path: Path, windows_files: None) -> None:
+    """Else every run folder on Windows kept a file that says nothing."""
+    lock = Lock(tmp_path)
+    lock.release()
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
 def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
     """What it leaves is a file, which means nothing by itself."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm.moving import move
 
 __all__ = ["read_lines", "write_atomically"]
 
@@ -57,7 +58,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
             file.writelines((content,) if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, path)
+        move(draft, path)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()

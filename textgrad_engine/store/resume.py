@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
+from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.store.files import write_atomically
 from textgrad_engine.store.paid import ASIDE, aside, numbers_aside, paid_for
@@ -94,7 +94,7 @@ class Earlier:
                 write_atomically(place, file.read_bytes())
                 write_atomically(file, b"")
             elif file.is_file():
-                os.replace(file, place)
+                move(file, place)
 
     def undo(self) -> None:
         """Have all as it was: the run that began anew has brought nothing, or could not be begun.
@@ -104,7 +104,7 @@ class Earlier:
         for name in ASIDE:
             place = aside(self.folder, name, self._number)
             if place.is_file():
-                os.replace(place, self.folder / name)
+                move(place, self.folder / name)
         for file in _replaced_in(self.folder):
             if file not in self._replaced:
                 file.unlink()
@@ -118,7 +118,7 @@ class Earlier:
         for number in numbers_aside(self.folder):
             if number not in kept:
                 for name in ASIDE:
-                    with contextlib.suppress(FileNotFoundError):
+                    with contextlib.suppress(OSError):  # what stays says nothing new
                         aside(self.folder, name, number).unlink()
 
     @property
