@@ -21,6 +21,7 @@ from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.autograd.hooks import call_hooks_of
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.data import examples_of, ids_of
+from textgrad_engine.dispatch import result_of
 from textgrad_engine.errors import UNANSWERED, AutogradError, DataError
 from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cache import repeat as sampling
@@ -377,7 +378,7 @@ class Objective:
             futures = [[self._future(key, missing) for key in row] for row in wanted]
         if missing:
             self._buy(missing, on_score)
-        found = [[future.result() for future in row] for row in futures]
+        found = [[result_of(future) for future in row] for row in futures]
         refuse_if_mostly_lost([each for row in found for each in row])
         return found
 
