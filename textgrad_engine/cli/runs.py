@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -182,8 +182,17 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
         **asdict(way),
         "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},
         "rows": {name: " ".join(_digests(rows)) for name, rows in splits.items() if rows is not None},
-        "config": config.model_dump(mode="json", by_alias=True),
+        "config": _portable(config.model_dump(mode="json", by_alias=True)),
     }
+
+
+def _portable(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a config, its paths written with ``/``: a run folder of Windows may be read elsewhere."""
+    data, program = values["data"], values["program"]
+    for table, key in ((values, "prompts"), (program, "system_file"), *((data, split) for split in SPLITS)):
+        if table[key] is not None:
+            table[key] = PurePath(table[key]).as_posix()
+    return values
 
 
 def with_limits(run: Run, config: Config) -> dict[str, Any]:
