@@ -4,6 +4,7 @@ import asyncio
 import io
 import os
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,6 +57,17 @@ def test_everything_that_a_model_would_see_is_shown() -> None:
     assert "Tried before: added 'x' — taken back\n" in shown
     assert "Keep to this: Plain English.\n" in shown
     assert "At most 2 edits." in shown
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "cp437", "ascii", "utf-8"])
+def test_a_terminal_of_any_encoding_shows_what_it_can(encoding: str) -> None:
+    """A word in Chinese must not end a run whose feedback was paid for."""
+    shown = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
+    brief = replace(BRIEF, text="分类。\nSort.", contracts=())
+    found = asyncio.run(propose(Human(io.StringIO("=2 Sort it.\n\n\n"), shown), brief, ScriptedModel([])))
+    assert found.text == "分类。\nSort it."
+    said = shown.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    assert ("1| 分类。" if encoding == "utf-8" else r"1| \u5206\u7c7b\u3002") in said
 
 
 def test_a_terminal_obeys_no_feedback() -> None:
