@@ -63,7 +63,7 @@ def test_everything_that_a_model_would_see_is_shown() -> None:
 def test_a_terminal_of_any_encoding_shows_what_it_can(encoding: str) -> None:
     """A word in Chinese must not end a run whose feedback was paid for."""
     shown = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
-    brief = replace(BRIEF, text="分类。\nSort.", contracts=())
+    brief = replace(BRIEF, text="分类。\nSort.", origins=(None,) * 2, contracts=())
     found = asyncio.run(propose(Human(io.StringIO("=2 Sort it.\n\n\n"), shown), brief, ScriptedModel([])))
     assert found.text == "分类。\nSort it."
     said = shown.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
