@@ -134,6 +134,18 @@ def test_a_damaged_file_is_set_aside_and_a_new_one_begun(tmp_path, ask, caplog, 
     assert "corrupt-2" in caplog.text
 
 
+def test_a_file_system_without_rights_takes_a_cache(tmp_path, ask, monkeypatch):
+    """FAT and shares of Windows have none to give, and answers are kept there as well."""
+
+    def refused(path, mode):
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(os, "chmod", refused)
+    cache = Cache(tmp_path)
+    asyncio.run(Cached(counted(), cache).complete(ask()))
+    assert len(cache) == 1
+
+
 def test_a_damaged_file_that_somebody_holds_is_an_error_with_its_repair(tmp_path, monkeypatch):
     """On Windows nobody can set aside what another process has open."""
     (tmp_path / FILE).write_bytes(b"this is no database")

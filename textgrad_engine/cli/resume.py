@@ -13,7 +13,7 @@ from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, comma
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
-from textgrad_engine.store import RunFolder, read_run
+from textgrad_engine.store import RunFolder, read_run, typed
 
 __all__ = ["resume"]
 
@@ -52,7 +52,8 @@ def resume(
     with checking():
         found = read_run(run)
         if found.result is not None and found.result.status == "finished":
-            over = f"{run} is finished, so there is nothing to resume; `textgrad-engine show {run}` prints its result"
+            how = f"`textgrad-engine show {typed(run)}` prints its result"
+            over = f"{run} is finished, so there is nothing to resume; {how}"
             say(over, quiet or as_json)
             if as_json:
                 shown = report.as_json(found.result, runs.openings(found))

@@ -22,7 +22,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.nn import Module
 from textgrad_engine.report.words import count, money, plural
-from textgrad_engine.store import Run, is_locked, read_run
+from textgrad_engine.store import Run, is_locked, read_run, typed
 from textgrad_engine.store.records import dumps
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train import TrainResult
@@ -346,11 +346,11 @@ def begun(path: Path) -> bool:
 def left_in(path: Path) -> str:
     """What a run that was ended at once has left in its folder, in words."""
     if (path / "result.json").is_file():
-        return f"all of the run is in {path}, and `show {path}` prints the result"
+        return f"all of the run is in {path}, and `show {typed(path)}` prints the result"
     if _answered(path):
         return (
             f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
-            f"`show {path}` prints what is known, and `textgrad-engine resume {path}` goes on"
+            f"`show {typed(path)}` prints what is known, and `textgrad-engine resume {typed(path)}` goes on"
         )
     return f"nothing was {'answered' if begun(path) else 'asked'}, so there is nothing in {path} to go on with"
 
@@ -359,7 +359,7 @@ def goes_on(run: Run) -> str:
     """What goes on with a run that has not come to its end, in words."""
     if run.config is None:
         return "tg.Trainer(run_dir=..., resume=True) goes on with it."
-    command = f"textgrad-engine resume {run.path}"
+    command = f"textgrad-engine resume {typed(run.path)}"
     if run.result is None or run.result.status != "budget":
         return f"`{command}` goes on with it."
     if run.config["config"]["budget"]["dollars"] is not None:

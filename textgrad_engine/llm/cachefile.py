@@ -267,7 +267,8 @@ class CacheFile:
             db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             try:
                 if new:
-                    os.chmod(self.path, 0o600)  # answers are nobody else's business
+                    with contextlib.suppress(OSError):  # some file systems know no rights
+                        os.chmod(self.path, 0o600)  # answers are nobody else's business
                 db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a file without tables takes it
                 db.execute("PRAGMA journal_mode = WAL").fetchone()
                 db.execute("PRAGMA synchronous = NORMAL")

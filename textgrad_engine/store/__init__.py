@@ -1,6 +1,6 @@
 """The run folder: what happened, what was paid for, and the best texts. Importing this lets the Trainer write one."""
 
-from textgrad_engine.store.files import write_atomically
+from textgrad_engine.store.files import typed, write_atomically
 from textgrad_engine.store.journal import RunFolder, append_evaluation, check_shrunk, file_name, write_shrunk
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.reader import Run, read_run
@@ -26,6 +26,7 @@ __all__ = [
     "read_run",
     "result_from_json",
     "result_to_json",
+    "typed",
     "write_atomically",
     "write_shrunk",
 ]

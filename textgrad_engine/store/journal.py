@@ -19,7 +19,7 @@ from textgrad_engine.llm.answers import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
-from textgrad_engine.store.files import write_atomically
+from textgrad_engine.store.files import typed, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import read_run
 from textgrad_engine.store.records import (
@@ -306,8 +306,8 @@ def check_resumable(folder: Path) -> None:
     run = read_run(folder)
     if run.result is not None and run.result.status == "finished":
         raise RunError(
-            f"{folder}: the run is finished, so there is nothing to resume; `textgrad-engine show {folder}` prints its "
-            "result"
+            f"{folder}: the run is finished, so there is nothing to resume; `textgrad-engine show {typed(folder)}` "
+            "prints its result"
         )
 
 
