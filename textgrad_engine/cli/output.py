@@ -8,7 +8,6 @@ import functools
 import json
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
@@ -17,7 +16,7 @@ import typer
 
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
-from textgrad_engine.train.interrupt import Heard, finishing_on_interrupt
+from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
 
 __all__ = [
     "BUDGET_SPENT",
@@ -128,7 +127,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _after(heard: Heard, code: int) -> int:
-    return _TERMINATED if code == INTERRUPTED and heard.signal == signal.SIGTERM else code
+    return _TERMINATED if code == INTERRUPTED and heard.signal in TERMINATING else code
 
 
 def _code_of(error: TextgradError) -> int:
