@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -145,3 +148,41 @@ def test_whether_a_run_goes_on_is_seen_by_those_who_may_only_read(
     monkeypatch.setattr(locks.os, "open", read_only)  # type: ignore[attr-defined]
     assert is_locked(tmp_path)
     lock.release()
+
+
+@pytest.fixture
+def windows_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks as `msvcrt` has them: of a byte, for one file alone, told apart by the place where the file is read."""
+    fcntl: Any = pytest.importorskip("fcntl")
+    if not hasattr(fcntl, "F_OFD_SETLK"):
+        pytest.skip("a process cannot lock a byte against itself here")
+
+    def locking(fd: int, mode: int, count: int) -> None:
+        assert (mode, count) == (2, 1)
+        wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, os.lseek(fd, 0, os.SEEK_CUR), count, 0)
+        try:
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, wanted)
+        except OSError:
+            raise PermissionError(13, "Permission denied") from None
+
+    there = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)} | {"name": "nt"})
+    monkeypatch.setattr(locks, "os", there)
+    monkeypatch.setattr(locks, "msvcrt", SimpleNamespace(LK_NBLCK=2, locking=locking), raising=False)
+    monkeypatch.delattr(locks, "fcntl")
+
+
+def test_the_locks_of_windows_keep_others_out_too(
+    tmp_path: Path, windows_locks: None, windows_files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who holds one can be read, as what is locked is behind the text of the file."""
+    monkeypatch.setattr(locks, "_PATIENCE", 0.0)
+    lock = Lock(tmp_path)
+    assert (tmp_path / ".lock").read_text(encoding="ascii") == str(os.getpid())
+    for _ in range(2):
+        with pytest.raises(RunError, match=f"process {os.getpid()} is at work on this run"):
+            Lock(tmp_path)
+        assert is_locked(tmp_path)
+    lock.release()
+    assert not is_locked(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    Lock(tmp_path).release()
