@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -186,3 +187,13 @@ def test_the_locks_of_windows_keep_others_out_too(
     assert not is_locked(tmp_path)
     assert list(tmp_path.iterdir()) == []
     Lock(tmp_path).release()
+
+
+def test_who_only_looks_is_not_taken_for_a_writer_on_windows(
+    tmp_path: Path, windows_locks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are no shared locks there, so one that looks has the lock for a moment."""
+    other = os.open(tmp_path / ".lock", os.O_RDWR | os.O_CREAT)
+    assert locks._taken(other)
+    monkeypatch.setattr(locks, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: os.close(other)))
+    assert not is_locked(tmp_path)

@@ -105,7 +105,8 @@ def is_locked(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _taken(fd, shared=True)
+        # Windows has no shared locks: it may be somebody who only looks, for a moment.
+        return not (_taken(fd, shared=True) if os.name == "posix" else _taken_soon(fd))
     finally:
         os.close(fd)
 
