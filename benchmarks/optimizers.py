@@ -195,7 +195,7 @@ def earlier(path: Path) -> list[Run]:
     """Runs that were written before."""
     return [
         Run(**{**one, "points": tuple(Point(**point) for point in one["points"])})
-        for one in json.loads(path.read_text())
+        for one in json.loads(path.read_text(encoding="utf-8"))
     ]
 
 
@@ -225,7 +225,9 @@ def main() -> None:
             for name in options.only or names:
                 made = run(name, options.others, task_name, seed, options.calls, options.latency)
                 runs = [one for one in runs if (one.task, one.optimizer, one.seed) != (task_name, name, seed)] + [made]
-                (options.out / "runs.json").write_text(json.dumps([asdict(one) for one in runs], indent=1))
+                (options.out / "runs.json").write_text(
+                    json.dumps([asdict(one) for one in runs], indent=1), encoding="utf-8"
+                )
                 print(
                     f"{task_name} {seed} {name}: way {made.way:.0%}, {sum(made.calls.values())} calls, "
                     f"{made.tokens:,} tokens, {made.seconds:.1f} s",
@@ -238,7 +240,7 @@ def main() -> None:
             print(ahead(runs, task_name, FLAGSHIP, others, *PARTS), end="\n\n")
             print(underway(runs, task_name, FLAGSHIP, others, WAY), end="\n\n")
             print(underway(runs, task_name, FLAGSHIP, others, None), end="\n\n")
-    (options.out / "picture.svg").write_text(picture(runs))
+    (options.out / "picture.svg").write_text(picture(runs), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 import textgrad_engine as tg
 
 ROOT = Path(__file__).parent.parent
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_the_first_block_is_twenty_lines() -> None:
 
 def test_the_first_screen_is_the_two_commands() -> None:
     """The two lines of set-up stand at the top, as the CI runs them."""
-    top = (ROOT / "README.md").read_text().split("\n")[:8]
+    top = (ROOT / "README.md").read_text(encoding="utf-8").split("\n")[:8]
     begin = "    python3 -m venv .venv && .venv/bin/pip install "
     assert begin + ". && .venv/bin/textgrad-engine train examples/tickets" in top
     assert begin + "'.[test]' && .venv/bin/pytest -n 2" in top

@@ -49,6 +49,27 @@ def test_a_malformed_file_is_named_with_what_is_wrong(written, text, problem):
         written(text)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_prompt_is_the_same_from_every_editor(tmp_path, encoding, end):
+    """Those of Windows write other line breaks, and some a mark in front; the model is told the same."""
+    text = HEADER.format(slots="") + "# User\nGrüße,\n\nwas fehlt?\n"
+    (tmp_path / "metric.md").write_bytes(text.replace("\n", end).encode(encoding))
+    with templates.use_prompts(tmp_path):
+        prompt = templates.load("metric")
+    assert prompt.render() == "Grüße,\n\nwas fehlt?"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_a_prompt_that_is_not_utf_8_is_named_with_its_line(tmp_path, encoding):
+    """Not a traceback; the message says what to do."""
+    text = HEADER.format(slots="") + "# User\nGrüße"
+    line = 1 if encoding == "utf-16" else text.count("\n") + 1
+    (tmp_path / "metric.md").write_bytes(text.encode(encoding))
+    with pytest.raises(TemplateError, match=rf"metric\.md:{line}: the byte 0x.. is not UTF-8; save the file as UTF-8"):
+        templates.check_prompts(tmp_path)
+
+
 def test_missing_and_unknown_slots_are_errors(written):
     """No prompt is sent with a hole in it, and no value is dropped."""
     prompt = written(HEADER.format(slots="a, b") + "# User\n{{ a }} {{ b }}")

@@ -92,7 +92,7 @@ class Prompt:
         line, detail = getattr(error, "line", None), getattr(error, "detail", None) or str(error)
         if line is None:
             return f"{self.path}: {detail}"
-        text = self.path.read_text(encoding="utf-8")
+        text = _text_of(self.path)
         return f"{self.path}:{text[: text.index(self.user)].count(chr(10)) + line}: {detail}"
 
     def form(self, **slots: Any) -> Form:
@@ -414,9 +414,24 @@ def _read(path: Path) -> Prompt:
     return _parsed(path, path.stat().st_mtime_ns)
 
 
+def _text_of(path: Path) -> str:
+    """The text of a file as editors write it: with a byte order mark or without, and with any line breaks."""
+    try:
+        raw = path.read_bytes()
+        text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise TemplateError(f"{path}: the file cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise TemplateError(
+            f"{path}:{line}: the byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 @functools.lru_cache(maxsize=64)
 def _parsed(path: Path, changed: int) -> Prompt:
-    text = path.read_text(encoding="utf-8")
+    text = _text_of(path)
     parts = re.match(r"---\n(?P<header>.*?)\n---\n(?P<body>.*)\Z", text, re.DOTALL)
     if parts is None:
         raise TemplateError(f"{path}: a prompt begins with a header between two lines '---'")

@@ -85,6 +85,10 @@ PROBLEMS = {
         change('"val.jsonl"', r'"data\val.jsonl"'),
         r":9: column \d+: not TOML: .*a backslash is written \\\\",
     ),
+    "backslash before U": (
+        change('"val.jsonl"', r'"C:\Users\val.jsonl"'),
+        r":9: column \d+: not TOML: .*a backslash is written \\\\",
+    ),
     "backslash before t": (change('"train.jsonl"', r'"data\train.jsonl"'), ":8: .*write the path in single quotes"),
     "key twice": (change("seed = 7", "seed = 7\nseed = 8"), ":2: .*not TOML: Cannot overwrite"),
     "table twice": (GOOD + "[train]\n", ":30: .*not TOML: Cannot declare"),

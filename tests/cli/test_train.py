@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import pytest
 
+from textgrad_engine.cli import runs
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.testing import Fault, LoopbackServer
 from textgrad_engine.train import Trainer
@@ -421,3 +422,17 @@ def test_what_tokens_and_seconds_cost_reaches_the_run(cli: Any, small: Any, monk
         assert (given[-1]["tokens_weight"], given[-1]["latency_weight"]) == expected
     bad = cli("train", small(("batch_size = 12", "batch_size = 12\nlatency_weight = -1")))
     assert (bad.exit_code, "[train] latency_weight = -1" in bad.stderr) == (2, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a backslash is no part of a file's name there")
+def test_paths_in_a_run_folder_of_windows_are_read_everywhere(
+    cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder is often made on one machine and looked at on another."""
+    folder = small(('train = "train.jsonl"', r"train = 'data\train.jsonl'"), rows=3)
+    (folder / "train.jsonl").rename(folder / r"data\train.jsonl")
+    monkeypatch.setattr(runs, "PurePath", PureWindowsPath)
+    assert cli("train", folder, "--run-dir", tmp_path / "run", "-q").exit_code == 0
+    kept = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["config"]
+    assert kept["data"]["train"] == "data/train.jsonl"
+    assert kept["data"]["val"] == "val.jsonl"

@@ -134,6 +134,30 @@ def test_a_damaged_file_is_set_aside_and_a_new_one_begun(tmp_path, ask, caplog, 
     assert "corrupt-2" in caplog.text
 
 
+def test_a_file_system_without_rights_takes_a_cache(tmp_path, ask, monkeypatch):
+    """FAT and shares of Windows have none to give, and answers are kept there as well."""
+
+    def refused(path, mode):
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(os, "chmod", refused)
+    cache = Cache(tmp_path)
+    asyncio.run(Cached(counted(), cache).complete(ask()))
+    assert len(cache) == 1
+
+
+def test_a_damaged_file_that_somebody_holds_is_an_error_with_its_repair(tmp_path, monkeypatch):
+    """On Windows nobody can set aside what another process has open."""
+    (tmp_path / FILE).write_bytes(b"this is no database")
+
+    def held(file, place):
+        raise PermissionError(13, "The file is being used by another process", str(file))
+
+    monkeypatch.setattr(os, "replace", held)
+    with pytest.raises(ConfigError, match=r"the cache cannot use .*used by another process.*; name another folder"):
+        Cache(tmp_path)
+
+
 def test_damage_that_is_found_later_is_handled_too(tmp_path, ask, caplog):
     """Pages can be broken in a file that opens well; the answer is asked for again, and kept."""
     with_one = Cache(tmp_path)

@@ -1,9 +1,11 @@
 import asyncio
+import time
 
 import pytest
 
 from textgrad_engine.errors import ServerFailed, TruncatedResponse
-from textgrad_engine.llm import Completion, Metered, Usage, call_key_scope, meter, observe, resolve
+from textgrad_engine.llm import Completion, Metered, Usage, call_key_scope, meter, observe, resolve, usage
+from textgrad_engine.store.records import timestamp
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
@@ -153,3 +155,22 @@ def test_a_record_says_how_long_and_how_often(run, ask):
     assert [(each.attempts, each.cached) for each in seen] == [(3, False), (0, True), (None, False)]
     assert all(0 <= each.latency < 5 for each in seen)
     assert (m.cached, m.saved, m.total.calls) == (1, Usage(calls=1, dollars=0.5), 1)
+
+
+@pytest.mark.parametrize("ticks", [[5.0], [5.0, 4.0, 4.0, 9.0]], ids=["it stands", "it is set back"])
+def test_calls_are_in_order_by_the_time_when_they_were_asked(run, ask, monkeypatch, ticks):
+    """Equal requests are told apart by it when a run is resumed, and the clock of Windows ticks 64 times a second."""
+    left = list(ticks)
+    monkeypatch.setattr(time, "time", lambda: left.pop(0) if len(left) > 1 else left[0])
+    monkeypatch.setattr(usage, "_moment", 0.0)
+    asked, seen = iter(range(100)), []
+    model = Metered(FunctionModel(lambda _: str(next(asked))))
+
+    async def main():
+        with observe(seen.append):
+            await asyncio.gather(*(model.complete(ask()) for _ in range(100)))
+
+    run(main())
+    seen.sort(key=lambda record: int(record.completion.text))
+    moments = [timestamp(record.started, "microseconds") for record in seen]
+    assert moments == sorted(set(moments))

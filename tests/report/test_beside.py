@@ -46,6 +46,16 @@ def test_a_run_changed_one_of_two_texts(run_of: Any, result: TrainResult) -> Non
     assert body["parameters"]["system"]["patch"] == patch
 
 
+def test_the_patch_names_the_files_that_texts_have_beside_each_other(run_of: Any, result: TrainResult) -> None:
+    """Where names differ in case only, one is written otherwise, for file systems that do not tell them apart."""
+    run = run_of(replace(result, seed={"Chat": "x", "chat": "x"}, best={"Chat": "z", "chat": "z"}))
+    patch = render_patches(changes_of(run), terminal=False)
+    assert [line for line in patch.splitlines() if line.startswith("+++")] == [
+        f"+++ {run.path}/best/%43hat.txt",
+        f"+++ {run.path}/best/chat.txt",
+    ]
+
+
 def test_a_terminal_gets_no_commands_and_a_pipe_every_byte(run_of: Any, result: TrainResult) -> None:
     """A prompt may hold what would clear a screen."""
     hostile = "\x1b[2J\u202ered\r"

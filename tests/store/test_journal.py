@@ -16,7 +16,15 @@ import textgrad_engine as tg
 from textgrad_engine import llm, nn, optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Fallback, OpenAIModel, RetryPolicy
-from textgrad_engine.store import RunFolder, append_evaluation, journal, read_run, write_atomically
+from textgrad_engine.store import (
+    RunFolder,
+    append_evaluation,
+    file_name,
+    journal,
+    read_run,
+    write_atomically,
+    write_shrunk,
+)
 from textgrad_engine.testing import FunctionModel, LoopbackServer
 from textgrad_engine.train.events import CallEnded, RunEnded, RunFailed, RunStarted, StepEnded
 
@@ -137,6 +145,29 @@ def test_no_name_of_a_parameter_leads_out_of_the_folder(tmp_path: Path) -> None:
     folder.on_event(RunStarted({"../a b": "x", "chat.system": "y"}, 1, 1, 0, 1))
     assert sorted(file.name for file in (tmp_path / "run" / "best").iterdir()) == ["..%2Fa%20b.txt", "chat.system.txt"]
     assert not (tmp_path / "run" / "best_prompt.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["aux", "CON.system", "nul.x.y", "com1", "Lpt9.text", "com².a"])
+def test_no_name_of_a_parameter_is_a_device_of_windows(name: str) -> None:
+    """What is written to one of these is gone there."""
+    assert file_name(name)[1:] == f"{ord(name[0]):02X}{name[1:]}"
+
+
+@pytest.mark.parametrize("name", ["auxiliary", "console.system", "com.system", "com10", "x.aux", "größe"])
+def test_other_names_of_parameters_are_their_files_names(name: str) -> None:
+    """They are for people."""
+    assert file_name(name) == name
+
+
+def test_parameters_that_differ_in_case_have_files_of_their_own(tmp_path: Path, fit: Any) -> None:
+    """Where "Chat" and "chat" are one file, one of the two prompts would be lost."""
+    names = ["Chat.system", "chat.system", "judge.system"]
+    folder = RunFolder(tmp_path / "run")
+    folder.on_event(RunStarted({name: name for name in names}, 1, 1, 0, 1))
+    written = {file.name.casefold(): file.read_text(encoding="utf-8") for file in (folder.path / "best").iterdir()}
+    assert sorted(written.values()) == names
+    write_shrunk(folder.path, {name: name for name in names}, {})
+    assert len({file.name.casefold() for file in (folder.path / "shrunk").iterdir()}) == 3
 
 
 def test_every_completion_is_there_with_its_request(written: tuple[Path, Any]) -> None:
@@ -369,6 +400,21 @@ def test_a_late_call_is_still_written(tmp_path: Path, fit: Any) -> None:
     fit(folder, callbacks=[Watcher(CallEnded, calls.append), Watcher(RunEnded, lambda _: None)])
     folder.on_event(calls[-1])
     assert len(lines(tmp_path / "run" / "completions.jsonl")) == len(calls) + 1
+
+
+def test_a_run_that_has_ended_holds_no_file(
+    tmp_path: Path, fit: Any, monkeypatch: pytest.MonkeyPatch, windows_files: None
+) -> None:
+    """On Windows a run whose error is still at hand, as in a notebook, could not be resumed or removed before."""
+    folder = RunFolder(tmp_path / "run")
+    with tg.budget(calls=12):
+        assert fit(folder).status == "budget"
+    again = RunFolder(tmp_path / "run", resume=True)
+    assert fit(again).status == "finished"
+    assert {".lock"}.isdisjoint(file.name for file in again.path.iterdir())
+    for file in again.path.rglob("*"):
+        if file.is_file():
+            file.unlink()
 
 
 def test_putting_completions_in_order_does_not_hold_them_all(tmp_path: Path) -> None:

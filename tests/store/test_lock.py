@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -34,6 +38,13 @@ def test_a_second_one_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
     lock.release()
     assert list(tmp_path.iterdir()) == []
     Lock(tmp_path).release()
+
+
+def test_where_an_open_file_cannot_be_removed_it_is_closed_first(tmp_path: Path, windows_files: None) -> None:
+    """Else every run folder on Windows kept a file that says nothing."""
+    lock = Lock(tmp_path)
+    lock.release()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
@@ -138,3 +149,51 @@ def test_whether_a_run_goes_on_is_seen_by_those_who_may_only_read(
     monkeypatch.setattr(locks.os, "open", read_only)  # type: ignore[attr-defined]
     assert is_locked(tmp_path)
     lock.release()
+
+
+@pytest.fixture
+def windows_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks as `msvcrt` has them: of a byte, for one file alone, told apart by the place where the file is read."""
+    fcntl: Any = pytest.importorskip("fcntl")
+    if not hasattr(fcntl, "F_OFD_SETLK"):
+        pytest.skip("a process cannot lock a byte against itself here")
+
+    def locking(fd: int, mode: int, count: int) -> None:
+        assert (mode, count) == (2, 1)
+        wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, os.lseek(fd, 0, os.SEEK_CUR), count, 0)
+        try:
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, wanted)
+        except OSError:
+            raise PermissionError(13, "Permission denied") from None
+
+    there = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)} | {"name": "nt"})
+    monkeypatch.setattr(locks, "os", there)
+    monkeypatch.setattr(locks, "msvcrt", SimpleNamespace(LK_NBLCK=2, locking=locking), raising=False)
+    monkeypatch.delattr(locks, "fcntl")
+
+
+def test_the_locks_of_windows_keep_others_out_too(
+    tmp_path: Path, windows_locks: None, windows_files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who holds one can be read, as what is locked is behind the text of the file."""
+    monkeypatch.setattr(locks, "_PATIENCE", 0.0)
+    lock = Lock(tmp_path)
+    assert (tmp_path / ".lock").read_text(encoding="ascii") == str(os.getpid())
+    for _ in range(2):
+        with pytest.raises(RunError, match=f"process {os.getpid()} is at work on this run"):
+            Lock(tmp_path)
+        assert is_locked(tmp_path)
+    lock.release()
+    assert not is_locked(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    Lock(tmp_path).release()
+
+
+def test_who_only_looks_is_not_taken_for_a_writer_on_windows(
+    tmp_path: Path, windows_locks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are no shared locks there, so one that looks has the lock for a moment."""
+    other = os.open(tmp_path / ".lock", os.O_RDWR | os.O_CREAT)
+    assert locks._taken(other)
+    monkeypatch.setattr(locks, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: os.close(other)))
+    assert not is_locked(tmp_path)

@@ -60,8 +60,10 @@ class Mortal(RunFolder):
         super().on_event(event)
 
     def on_end(self) -> None:
-        if self.dead:
-            self._lock.forget()  # as the system does where a process ends
+        if self.dead:  # as the system does where a process ends
+            for each in (self._events, self._completions):
+                each.close()
+            self._lock.forget()
         else:
             super().on_end()
 
@@ -372,6 +374,24 @@ def test_a_disk_that_is_full_at_the_beginning_leaves_the_run_as_it_was(
                 RunFolder(path, config={"a": 2}, resume=True)
             assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
     assert fit(RunFolder(path, resume=True)).status == "finished"
+
+
+def test_where_no_open_file_can_be_moved_a_run_that_cannot_begin_anew_is_as_it_was(
+    tmp_path: Path, fit: Any, monkeypatch: Any, windows_files: None
+) -> None:
+    """As on Windows: what was opened for the new run is closed before that of before takes its place again."""
+    path = tmp_path / "run"
+    with tg.budget(calls=12):
+        fit(RunFolder(path, config={"a": 1}))
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+    def full(file: Path, content: Any) -> None:
+        raise OSError(28, "No space left on device", str(file))
+
+    monkeypatch.setattr("textgrad_engine.store.journal.write_atomically", full)
+    with pytest.raises(RunError, match="no space left on device; the run is as it was"):
+        RunFolder(path, config={"a": 2}, resume=True)
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
 def test_killed_when_it_has_ended_nothing_is_lost(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import signal
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -91,6 +93,24 @@ def test_after_sigterm_answers_are_given_up_sooner(monkeypatch: pytest.MonkeyPat
         signal.raise_signal(signal.SIGTERM)
         with pytest.raises(CallCancelled):
             _ = answer.data
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="another signal stands for that of Windows")
+def test_what_ends_a_program_on_windows_counts_as_sigterm() -> None:
+    """Nobody can send SIGTERM there; Ctrl-Break is SIGBREAK, and what ends a job that was started in its own group."""
+    code = (
+        "import signal\n"
+        "signal.SIGBREAK = signal.SIGUSR1\n"
+        "from textgrad_engine.cli import output\n"
+        "from textgrad_engine.train import interrupt\n"
+        "with interrupt.finishing_on_interrupt(terminate=True) as heard, interrupt.stopping_on_interrupt() as stop:\n"
+        "    signal.raise_signal(signal.SIGBREAK)\n"
+        "assert stop.is_set\n"
+        "print(output._after(heard, output.INTERRUPTED))\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    assert done.stdout == "143\n"
 
 
 def test_outside_of_the_main_thread_only_the_switch_works() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,16 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.options import Json, RunPath
-from textgrad_engine.cli.output import at_terminal, checking, colors, command, complain, width, write, write_exactly
+from textgrad_engine.cli.output import (
+    at_terminal,
+    checking,
+    colors,
+    command,
+    complain,
+    width,
+    write_exactly,
+    write_json,
+)
 from textgrad_engine.report.view import headline, none_kept
 from textgrad_engine.store import Run, read_run
 
@@ -49,12 +57,12 @@ def diff(
             beside = report.beside_of(found[0], found[1], (runs.openings(found[0]), runs.openings(found[1])))
     if len(found) == 2:
         if as_json:
-            write(json.dumps(report.beside_as_json(beside), ensure_ascii=False, indent=2))
+            write_json(report.beside_as_json(beside))
         else:
             write_exactly(report.render_beside(beside, width=width(), terminal=at_terminal(), color=colors()))
         return
     if as_json:
-        write(json.dumps(report.changes_as_json(found[0], texts), ensure_ascii=False, indent=2))
+        write_json(report.changes_as_json(found[0], texts))
         return
     if found[0].result is None:
         complain(f"note: {run}: {headline(found[0])}; this is the best prompt so far")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import textwrap
 from collections.abc import Callable
@@ -14,7 +13,7 @@ import typer
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config, read_data
 from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, Json, ModelName, OptimizerName
-from textgrad_engine.cli.output import OK, checking, command, write
+from textgrad_engine.cli.output import OK, checking, command, write, write_json
 from textgrad_engine.cli.settings import Models
 from textgrad_engine.report.words import duration, money, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
@@ -66,7 +65,7 @@ def estimate(
         shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
         if result.waits is not None:
             shown["seconds_waited"] = dataclasses.asdict(scaled(result.waits, latency))
-        write(json.dumps(shown, ensure_ascii=False, indent=2))
+        write_json(shown)
     else:
         write(_table(result, names, seconds, latency))
     raise typer.Exit(OK)

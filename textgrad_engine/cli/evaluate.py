@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import textwrap
 import time
@@ -26,7 +25,17 @@ from textgrad_engine.cli.options import (
     TokensLimit,
     limits_of,
 )
-from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, checking, command, complain, width, write
+from textgrad_engine.cli.output import (
+    BUDGET_SPENT,
+    INTERRUPTED,
+    TOO_LOW,
+    checking,
+    command,
+    complain,
+    width,
+    write,
+    write_json,
+)
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.data import Dataset, load
 from textgrad_engine.errors import BudgetExceeded, RunError
@@ -200,8 +209,7 @@ def _print(
         ]
         for item, samples in zip(scores, evaluation.samples):
             item["samples"] = samples
-        document = {"run": str(run.path), **entry, "test_openings": openings, "scores": scores}
-        write(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+        write_json({"run": str(run.path), **entry, "test_openings": openings, "scores": scores})
     elif quiet:
         write(f"{run.path}: {entry['prompt']} prompt {measured} on {entry['data']}")
     else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
+import json
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
@@ -15,7 +16,7 @@ import typer
 
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
-from textgrad_engine.train.interrupt import Heard, finishing_on_interrupt
+from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
 
 __all__ = [
     "BUDGET_SPENT",
@@ -30,6 +31,7 @@ __all__ = [
     "at_terminal",
     "checking",
     "colors",
+    "moves_its_cursor",
     "command",
     "complain",
     "epilog",
@@ -39,6 +41,7 @@ __all__ = [
     "width",
     "write",
     "write_exactly",
+    "write_json",
 ]
 
 OK = 0
@@ -128,7 +131,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _after(heard: Heard, code: int) -> int:
-    return _TERMINATED if code == INTERRUPTED and heard.signal == signal.SIGTERM else code
+    return _TERMINATED if code == INTERRUPTED and heard.signal in TERMINATING else code
 
 
 def _code_of(error: TextgradError) -> int:
@@ -224,6 +227,21 @@ def write(text: str) -> None:
         stream.flush()
 
 
+def write_json(value: Any) -> None:
+    """Write a result for machines to stdout: as it is to UTF-8, else with escapes, so that nothing is replaced.
+
+    Raises:
+        RunError: stdout is closed, or what it was redirected to is full.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        escaped = codecs.lookup(encoding).name != "utf-8" or not text.encode("utf-8")
+    except UnicodeEncodeError:  # half a character, which only an escape can say
+        escaped = True
+    write(json.dumps(value, indent=2, default=str) if escaped else text)
+
+
 def write_exactly(text: str) -> None:
     """Write a document to stdout as UTF-8, whatever the terminal's encoding, with nothing added and nothing replaced.
 
@@ -266,5 +284,20 @@ def at_terminal() -> bool:
 
 
 def colors() -> bool:
-    """Whether stdout is a terminal that wants colors (https://no-color.org)."""
-    return at_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Whether stdout is a terminal that wants colors (https://no-color.org), and takes them as escape codes."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return at_terminal() and wanted and not _prints_codes()
+
+
+def moves_its_cursor() -> bool:
+    """Whether stderr is a terminal that can move its cursor; on Windows TERM is not set."""
+    unset = "" if os.name == "nt" else "dumb"
+    able = os.environ.get("TERM", unset) not in ("dumb", "unknown")
+    return sys.stderr.isatty() and able and not _prints_codes()
+
+
+def _prints_codes() -> bool:
+    """Whether the terminal is a console of Windows that shows escape codes instead of obeying them."""
+    from rich.console import detect_legacy_windows  # heavy, and wanted only in a terminal
+
+    return detect_legacy_windows()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from textgrad_engine.cli.output import FINISHING, STOPPING, complain
+from textgrad_engine.cli.output import FINISHING, STOPPING, complain, moves_its_cursor
 from textgrad_engine.cli.tally import Tally, line_of
 from textgrad_engine.report.words import cost, count, duration, plural, short
 from textgrad_engine.train.events import (
@@ -238,7 +236,7 @@ def score_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
 
 def _terminal() -> Console | None:
     """The console of stderr, if that is a terminal that can move its cursor."""
-    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+    if not moves_its_cursor():
         return None
     from rich.console import Console  # heavy, and wanted only in a terminal
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -10,11 +9,11 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
-from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write
+from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
-from textgrad_engine.store import RunFolder, read_run
+from textgrad_engine.store import RunFolder, read_run, typed
 
 __all__ = ["resume"]
 
@@ -55,11 +54,12 @@ def resume(
     with checking():
         found = read_run(run)
         if found.result is not None and found.result.status == "finished":
-            over = f"{run} is finished, so there is nothing to resume; `textgrad-engine show {run}` prints its result"
+            how = f"`textgrad-engine show {typed(run)}` prints its result"
+            over = f"{run} is finished, so there is nothing to resume; {how}"
             say(over, quiet or as_json)
             if as_json:
                 shown = report.as_json(found.result, runs.openings(found))
-                write(json.dumps({"run": str(run), **shown}, ensure_ascii=False, indent=2))
+                write_json({"run": str(run), **shown})
             raise typer.Exit(OK)
         config = runs.config_of(found, found.seed)
         if not config.folder.is_dir():

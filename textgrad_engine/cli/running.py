@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from textgrad_engine.cli.output import (
     say,
     width,
     write,
+    write_json,
 )
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.data import Dataset
@@ -133,7 +133,7 @@ def end(
     path, resumed = folder.path, None if folder.earlier is None else runs.Resumed.of(folder.earlier)
     if as_json:
         also: dict[str, Any] = {} if resumed is None else {"resumed": resumed.as_json()}
-        write(json.dumps({"run": str(path), **report.as_json(result), **also}, ensure_ascii=False, indent=2))
+        write_json({"run": str(path), **report.as_json(result), **also})
     elif quiet:
         total = result.total
         write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -23,7 +23,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.nn import Module
 from textgrad_engine.report.words import count, money, plural
-from textgrad_engine.store import Run, read_run
+from textgrad_engine.store import Run, read_run, typed
 from textgrad_engine.store.records import dumps
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train import TrainResult
@@ -186,8 +186,17 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
         **asdict(way),
         "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},
         "rows": {name: " ".join(_digests(rows)) for name, rows in splits.items() if rows is not None},
-        "config": config.model_dump(mode="json", by_alias=True),
+        "config": _portable(config.model_dump(mode="json", by_alias=True)),
     }
+
+
+def _portable(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a config, its paths written with ``/``: a run folder of Windows may be read elsewhere."""
+    data, program = values["data"], values["program"]
+    for table, key in ((values, "prompts"), (program, "system_file"), *((data, split) for split in SPLITS)):
+        if table[key] is not None:
+            table[key] = PurePath(table[key]).as_posix()
+    return values
 
 
 def with_limits(run: Run, config: Config) -> dict[str, Any]:
@@ -341,7 +350,7 @@ def begun(path: Path) -> bool:
 def left_in(path: Path) -> str:
     """What a run that was ended at once has left in its folder, in words."""
     if (path / "result.json").is_file():
-        return f"all of the run is in {path}, and `show {path}` prints the result"
+        return f"all of the run is in {path}, and `show {typed(path)}` prints the result"
     if not (path / "events.jsonl").is_file():
         return f"nothing was asked, and there is no run in {path}"
     try:
@@ -352,7 +361,7 @@ def left_in(path: Path) -> str:
         return f"nothing was answered; {_way_on(run)}"
     return (
         f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
-        f"`show {path}` prints what is known, and {_way_on(run)}"
+        f"`show {typed(path)}` prints what is known, and {_way_on(run)}"
     )
 
 
@@ -365,14 +374,15 @@ def goes_on(run: Run) -> str:
         return f"{_way_on(run)}."
     nearest, *others = raising
     also = f" Where it is another limit that has no room: {', '.join(others)}." if others else ""
-    return f"`textgrad-engine resume {run.path} {nearest}` goes on with a larger budget.{also}"
+    return f"`textgrad-engine resume {typed(run.path)} {nearest}` goes on with a larger budget.{also}"
 
 
 def _way_on(run: Run) -> str:
     """The command that goes on with a run, and what it does."""
     what = "goes on with it" if _answered(run) else "begins it, as nothing is on record yet"
-    command = "tg.Trainer(run_dir=..., resume=True)" if run.config is None else f"`textgrad-engine resume {run.path}`"
-    return f"{command} {what}"
+    if run.config is None:
+        return f"tg.Trainer(run_dir=..., resume=True) {what}"
+    return f"`textgrad-engine resume {typed(run.path)}` {what}"
 
 
 def _raising(limits: Mapping[str, float | None], used: Usage) -> list[str]:

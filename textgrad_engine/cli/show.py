@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.options import Json, RunPath
-from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write
+from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import read_run
 from textgrad_engine.train import TrainResult
@@ -60,24 +59,22 @@ def show(
                     f"{run} has no result, as the run {runs.how_it_ended(found)}; only finished runs can explain {what}"
                 )
             body, shown = _explained(found.result, line, step, parameter)
-            write(json.dumps(body, ensure_ascii=False, indent=2) if as_json else shown)
+            if as_json:
+                write_json(body)
+            else:
+                write(shown)
             return
     for note in found.notes:
         complain(f"note: {note}")
     if found.result is None:
         if as_json:
-            body = {"run": str(run), "status": None, "error": found.error or None, "best": found.best}
-            write(json.dumps(body, ensure_ascii=False, indent=2))
+            write_json({"run": str(run), "status": None, "error": found.error or None, "best": found.best})
         else:
             remark = "" if found.locked else runs.goes_on(found)
             write(report.render_unfinished(found, remark=remark, width=width(), color=colors()))
         raise typer.Exit(FAILED)
     if as_json:
-        write(
-            json.dumps(
-                {"run": str(run), **report.as_json(found.result, runs.openings(found))}, ensure_ascii=False, indent=2
-            )
-        )
+        write_json({"run": str(run), **report.as_json(found.result, runs.openings(found))})
     else:
         remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
         openings = runs.openings(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -23,7 +22,17 @@ from textgrad_engine.cli.options import (
     TokensLimit,
     limits_of,
 )
-from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, OK, checking, command, complain, width, write
+from textgrad_engine.cli.output import (
+    BUDGET_SPENT,
+    INTERRUPTED,
+    OK,
+    checking,
+    command,
+    complain,
+    width,
+    write,
+    write_json,
+)
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.data import Dataset, load
 from textgrad_engine.errors import CallCancelled, RunError, Stopped
@@ -111,10 +120,10 @@ def shrink(
     try:
         place = write_shrunk(found.path, result.after, about)
     except RunError:  # it is paid for, so it is printed all the same
-        write(json.dumps({"run": str(run), "file": None, **about}, ensure_ascii=False, indent=2))
+        write_json({"run": str(run), "file": None, **about})
         raise
     if as_json:
-        write(json.dumps({"run": str(run), "file": str(place), **about}, ensure_ascii=False, indent=2))
+        write_json({"run": str(run), "file": str(place), **about})
     elif quiet:
         write(f"{place}: {_in_short(result)}")
     else:

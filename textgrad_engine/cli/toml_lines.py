@@ -132,7 +132,7 @@ def syntax_error(path: Path, text: str, message: str) -> str:
     last = text.rstrip("\n").count("\n") + 1
     where = f"{path}:{found[1]}: column {found[2]}" if found else f"{path}:{last}: end of the file"
     hint = ""
-    if "escape" in what.lower() or "\\" in what:
+    if any(each in what for each in ("escape", "Escape", "\\", "hex")):
         hint = r"; in \"...\" a backslash is written \\, in '...' it needs nothing".replace(r"\"", '"')
     elif "Invalid value" in what:
         hint = '; text is written in quotes "...", true and false in small letters'

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from textgrad_engine.dispatch.aside import aside
 from textgrad_engine.dispatch.calls import (
-    LOOK_UP_SECONDS,
     Call,
     Scope,
     check_cancelled,
@@ -21,6 +20,7 @@ from textgrad_engine.dispatch.calls import (
 )
 from textgrad_engine.dispatch.lines import Line, asked_from, begun_from, caller_line
 from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
+from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS, place_taken, result_of, settled
 
 __all__ = [
     "LOOK_UP_SECONDS",
@@ -37,7 +37,10 @@ __all__ = [
     "in_loop_thread",
     "joint",
     "nudge",
+    "place_taken",
+    "result_of",
     "run",
+    "settled",
     "submit",
     "times_waited",
 ]

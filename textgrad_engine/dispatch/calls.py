@@ -15,10 +15,10 @@ from typing import Any, Self, TypeVar
 from textgrad_engine.dispatch.lines import Line
 from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thread
 from textgrad_engine.dispatch.threads import giving_way
+from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS
 from textgrad_engine.errors import CallCancelled, DispatchError
 
 __all__ = [
-    "LOOK_UP_SECONDS",
     "Call",
     "Scope",
     "check_cancelled",
@@ -33,10 +33,6 @@ T = TypeVar("T")
 
 _lock = threading.Lock()
 """Guards the moment between "not done yet" and "call me back", for every call; held for a few instructions only."""
-
-
-LOOK_UP_SECONDS = 1.0
-"""How long a wait goes on without looking up: a Ctrl-C that comes just when it begins is noticed only then."""
 
 
 def _forget() -> None:

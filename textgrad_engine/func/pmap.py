@@ -95,7 +95,8 @@ def in_threads(
     with ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap") as pool:
         futures = [pool.submit(copy_context().run, run, number, item) for number, item in enumerate(todo)]
         try:
-            return [future.result() for future in futures]
+            return [dispatch.result_of(future) for future in futures]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            dispatch.settled(futures)
             raise

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from textgrad_engine.errors import ConfigError
+from textgrad_engine.llm.moving import move
 
 __all__ = ["CacheFile", "Claim", "new_owner"]
 
@@ -80,11 +81,17 @@ class CacheFile:
             self._db, self._inode = self._open()
         except (OSError, sqlite3.Error) as error:
             if not _is_damage(error):
-                raise ConfigError(
-                    f"the cache cannot use {path}: {error}; name another folder with llm.caching(path) or "
-                    "TEXTGRAD_CACHE_DIR"
-                ) from error
-            self._replace(error, before)
+                raise self._unusable(error) from error
+            try:
+                self._replace(error, before)
+            except (OSError, sqlite3.Error) as trouble:
+                raise self._unusable(trouble) from trouble
+
+    def _unusable(self, error: Exception) -> ConfigError:
+        return ConfigError(
+            f"the cache cannot use {self.path}: {error}; name another folder with llm.caching(path) or "
+            "TEXTGRAD_CACHE_DIR"
+        )
 
     def claim(self, key: bytes, owner: str) -> Claim:
         """The answer, or the right to ask for it, or neither because somebody else has that right.
@@ -247,10 +254,10 @@ class CacheFile:
             aside = _free_name(self.path)
             _log.warning("the cache %s is damaged (%s); it is kept as %s and a new one begun", self.path, error, aside)
             with contextlib.suppress(FileNotFoundError):  # another process was faster
-                os.replace(self.path, aside)
+                move(self.path, aside)
             for suffix in ("-wal", "-shm"):  # they belong to the damaged file, and would damage the new one
                 with contextlib.suppress(FileNotFoundError):
-                    os.replace(f"{self.path}{suffix}", f"{aside}{suffix}")
+                    move(f"{self.path}{suffix}", f"{aside}{suffix}")
         self._db, self._inode = self._open()
 
     def _open(self) -> tuple[sqlite3.Connection, int | None]:
@@ -260,7 +267,8 @@ class CacheFile:
             db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             try:
                 if new:
-                    os.chmod(self.path, 0o600)  # answers are nobody else's business
+                    with contextlib.suppress(OSError):  # some file systems know no rights
+                        os.chmod(self.path, 0o600)  # answers are nobody else's business
                 db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a file without tables takes it
                 db.execute("PRAGMA journal_mode = WAL").fetchone()
                 db.execute("PRAGMA synchronous = NORMAL")

@@ -61,7 +61,7 @@ class CallRecord:
         completion: the answer, or None when the call failed.
         error: the failure, or None when it succeeded; `asyncio.CancelledError` of a call that was cancelled after it
             had paid for an attempt. One that had not is not recorded.
-        started: when it was asked, in seconds since the epoch.
+        started: when it was asked, in seconds since the epoch; no two calls have the same.
         key: the value of `call_key` where it was dispatched.
         latency: seconds from being asked to its end: queue, further attempts and the waits between them included.
         attempts: how many requests were sent for it; 0 when it came from the cache, None when that is not known.
@@ -232,7 +232,7 @@ class Metered(Wrapper):
     async def _recorded(
         self, request: Request, meters: tuple[Meter, ...], observers: tuple[Callable[[CallRecord], None], ...]
     ) -> Completion:
-        started, began = time.time(), time.perf_counter()
+        started, began = _next_moment(), time.perf_counter()
         for each in meters:
             each.begin()
         completion: Completion | None = None
@@ -267,6 +267,23 @@ class Metered(Wrapper):
                 for tell in observers:
                     tell(record)
             failure = None  # else frame and traceback keep each other alive
+
+
+_APART = 2e-6
+"""Seconds between two calls at least; they are told apart when written down in microseconds."""
+
+_moment = 0.0
+
+
+def _next_moment() -> float:
+    """The time, in seconds since the epoch, and behind that of the call before.
+
+    Records of equal requests are put in order by it. On Windows the clock ticks 64 times a second, and any clock may be
+    set back.
+    """
+    global _moment  # noqa: PLW0603  calls are begun on one thread
+    _moment = max(time.time(), _moment + _APART)
+    return _moment
 
 
 def is_estimated(completion: Completion) -> bool:

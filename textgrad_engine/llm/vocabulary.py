@@ -29,6 +29,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from textgrad_engine.llm.loading import loading
+from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, is_loopback
 
 __all__ = ["DEADLINE", "NO_FETCH", "encoding_of", "settled", "vocabulary_of"]
@@ -209,7 +210,7 @@ def _fetch(name: str) -> None:
     with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".part", delete=False) as partial:
         partial.write(content)
     try:
-        Path(partial.name).replace(file)
+        move(partial.name, file)
     finally:
         Path(partial.name).unlink(missing_ok=True)
 

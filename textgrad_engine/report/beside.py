@@ -299,4 +299,4 @@ def _check_begun(run: Run) -> None:
 
 
 def _file(run: Run, folder: str, name: str) -> str:
-    return (run.path / folder / f"{file_name(name)}.txt").as_posix()
+    return (run.path / folder / f"{file_name(name, run.seed)}.txt").as_posix()

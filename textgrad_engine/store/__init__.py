@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from textgrad_engine.store.files import write_atomically
+from textgrad_engine.store.files import typed, write_atomically
 from textgrad_engine.store.finished import FinishedRun
 from textgrad_engine.store.journal import RunFolder, append_evaluation, check_shrunk, file_name, write_shrunk
 from textgrad_engine.store.lock import is_locked
@@ -30,6 +30,7 @@ __all__ = [
     "read_run",
     "result_from_json",
     "result_to_json",
+    "typed",
     "write_atomically",
     "write_shrunk",
 ]

@@ -5,13 +5,29 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm.moving import move
 
-__all__ = ["read_lines", "write_atomically"]
+__all__ = ["read_lines", "typed", "write_atomically"]
+
+
+def typed(path: Path) -> str:
+    """A path as it is typed into a shell, for messages that name a command: in quotes, where it needs them.
+
+    Example:
+        >>> typed(Path("runs/grüße-1"))
+        'runs/grüße-1'
+    """
+    text = str(path)
+    if os.name == "nt":  # both of its shells know these quotes, and no path has one
+        return f'"{text}"' if re.search(r"[^\w@+:./\\~-]", text) else text
+    return shlex.quote(text) if re.search(r"[^\w@%+=:,./-]", text) else text
 
 
 def read_lines(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
@@ -57,7 +73,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
             file.writelines((content,) if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, path)
+        move(draft, path)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()

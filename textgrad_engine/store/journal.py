@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from textgrad_engine.llm.answers import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
-from textgrad_engine.store.files import write_atomically
+from textgrad_engine.store.files import typed, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import Reach, read_run
 from textgrad_engine.store.records import (
@@ -49,6 +49,10 @@ from textgrad_engine.train.events import (
 )
 
 __all__ = ["RunFolder", "append_evaluation", "check_shrunk", "file_name", "write_atomically", "write_shrunk"]
+
+
+_DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
+"""Names that are devices on Windows, whatever stands behind a dot."""
 
 
 class RunFolder:
@@ -124,16 +128,20 @@ class RunFolder:
         if found and not resume:
             raise _in_use(self.path)
         self._lock = Lock(self._home)
+        opened: list[_Lines] = []
         try:
             if found:
                 check_resumable(self.path)
                 self.earlier = Earlier(self._home, anyway=anyway)
                 self.earlier.put_aside()
-            self._completions = _Lines(self._home / "completions.jsonl", new=False)
-            self._events = _Lines(self._home / "events.jsonl", new=self.earlier is None)  # from now on there is a run
+            opened.append(_Lines(self._home / "completions.jsonl", new=False))
+            opened.append(_Lines(self._home / "events.jsonl", new=self.earlier is None))  # from now on there is a run
+            self._completions, self._events = opened
             if config is not None:
                 write_atomically(self._home / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
         except BaseException:
+            for lines in opened:  # Windows replaces no file that is open
+                lines.close()
             if self.earlier is not None:
                 with contextlib.suppress(OSError):
                     self.earlier.undo()
@@ -152,7 +160,10 @@ class RunFolder:
         return self
 
     def on_end(self) -> None:
-        """Let go of the folder; answers that come later are still written down."""
+        """Let go of the folder, so that it can be resumed, moved or removed; later answers are still written down."""
+        with self._write:  # Windows lets nobody replace a file that is open here
+            self._completions.close()
+            self._events.close()
         self._lock.release()
 
     def on_event(self, event: Event) -> None:
@@ -267,7 +278,7 @@ class RunFolder:
         for name, text in texts.items():
             content = text.encode("utf-8", "backslashreplace")
             (self._home / folder).mkdir(exist_ok=True)
-            write_atomically(self._home / folder / f"{file_name(name)}.txt", content)
+            write_atomically(self._home / folder / f"{file_name(name, self._best)}.txt", content)
             if folder == "best" and len(self._best) == 1:
                 write_atomically(self._home / "best_prompt.txt", content)
 
@@ -293,8 +304,15 @@ class _Lines:
         self.close = weakref.finalize(self, os.close, self._fd)
 
     def append(self, line: bytes) -> None:
-        """Write one line, without its line break."""
-        append_line(self._fd, line)
+        """Write one line, without its line break; where the file was closed, it is opened for that."""
+        if self.close.alive:
+            append_line(self._fd, line)
+            return
+        self._open(0)
+        try:
+            append_line(self._fd, line)
+        finally:
+            self.close()
 
     def sort(self) -> None:
         """Put the lines into their canonical order; further ones can still be appended."""
@@ -327,8 +345,8 @@ def check_resumable(folder: Path) -> None:
     run = read_run(folder)
     if run.result is not None and run.result.status == "finished":
         raise RunError(
-            f"{folder}: the run is finished, so there is nothing to resume; `textgrad-engine show {folder}` prints its "
-            "result"
+            f"{folder}: the run is finished, so there is nothing to resume; `textgrad-engine show {typed(folder)}` "
+            "prints its result"
         )
 
 
@@ -388,7 +406,7 @@ def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any
         (folder / "shrunk").mkdir(exist_ok=True)
         for name, text in texts.items():
             content = text.encode("utf-8", "backslashreplace")
-            write_atomically(folder / "shrunk" / f"{file_name(name)}.txt", content)
+            write_atomically(folder / "shrunk" / f"{file_name(name, texts)}.txt", content)
             if len(texts) == 1:
                 write_atomically(folder / "shrunk_prompt.txt", content)
         body = {"format": FORMAT, **about, "time": timestamp(time.time())}
@@ -398,9 +416,28 @@ def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any
     return folder / "shrunk_prompt.txt" if len(texts) == 1 else folder / "shrunk"
 
 
-def file_name(parameter: str) -> str:
-    """The name of a parameter's file: its own, but for characters that a file's name cannot have everywhere."""
-    return re.sub(r"[^\w.-]", lambda match: f"%{ord(match[0]):02X}", parameter)
+def file_name(parameter: str, among: Iterable[str] = ()) -> str:
+    """The name of a parameter's file: its own, but for what a file's name cannot have everywhere.
+
+    Args:
+        parameter: dotted name.
+        among: the names of all that have a file beside it. Where another one is the same but for case, which many file
+            systems do not tell apart, capitals are escaped, too.
+
+    Example:
+        >>> file_name("chat.system"), file_name("a/b"), file_name("aux.system")
+        ('chat.system', 'a%2Fb', '%61ux.system')
+        >>> file_name("Chat.system", ["Chat.system", "chat.system"])
+        '%43hat.system'
+    """
+    alike = any(other != parameter and other.casefold() == parameter.casefold() for other in among)
+    device = _DEVICE.match(parameter) is not None
+    return "".join(
+        f"%{ord(char):02X}"
+        if not (char.isalnum() or char in "_.-") or (alike and char.isupper()) or (device and place == 0)
+        else char
+        for place, char in enumerate(parameter)
+    )
 
 
 def _in_use(path: Path) -> RunError:

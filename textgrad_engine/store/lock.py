@@ -75,12 +75,18 @@ class Lock:
 
     def release(self) -> None:
         """Let others write; a second time, nothing happens."""
-        if self._close.alive:
-            try:
-                with contextlib.suppress(OSError):  # Windows removes no file that is open
-                    self.path.unlink()
-            finally:
-                self.forget()
+        if not self._close.alive:
+            return
+        try:
+            self.path.unlink()
+        except PermissionError:  # Windows removes no file that is open, also when another one has it by now
+            self.forget()
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+        except OSError:  # somebody else has removed it
+            pass
+        finally:
+            self.forget()
 
     def forget(self) -> None:
         """Close the file."""
@@ -108,7 +114,8 @@ def check_unlocked(folder: Path) -> None:
     except OSError:
         return
     try:
-        if not _taken(fd, shared=True):
+        # Windows has no shared locks: it may be somebody who only looks, for a moment.
+        if not (_taken(fd, shared=True) if os.name == "posix" else _taken_soon(fd)):
             raise _at_work(fd, folder)
     finally:
         os.close(fd)
@@ -153,6 +160,9 @@ def _taken(fd: int, *, shared: bool = False) -> bool:
 
 
 def _is(fd: int, path: Path) -> bool:
+    """Whether an open file is the one at a place; on Windows nobody can have put another one there."""
+    if os.name == "nt":
+        return True
     try:
         return os.path.samestat(os.fstat(fd), path.stat())
     except FileNotFoundError:

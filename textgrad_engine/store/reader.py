@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.store.files import read_lines
+from textgrad_engine.store.files import read_lines, typed
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
@@ -98,7 +98,9 @@ class Run:
         path = self.path / "shrink.json"
         body = _json(path)
         if body is None:
-            raise RunError(f"{self.path}: there is no short prompt; `textgrad-engine shrink {self.path}` makes one")
+            raise RunError(
+                f"{self.path}: there is no short prompt; `textgrad-engine shrink {typed(self.path)}` makes one"
+            )
         texts = body.get("after")
         if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
             raise RunError(f"{path}: was damaged, as it holds no texts; restore it, or shrink the run again")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
+from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.resume import Resumption
-from textgrad_engine.store.files import write_atomically
+from textgrad_engine.store.files import typed, write_atomically
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import answer_from_json, identity_of
@@ -71,7 +71,7 @@ class Earlier:
             if not paid.again:
                 found.append((str(paid.entry.get("time", "")), answer))
         if not anyway:
-            again = f", or have them bought again: textgrad-engine resume {run.path} --anyway"
+            again = f", or have them bought again: textgrad-engine resume {typed(run.path)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
         if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
@@ -92,7 +92,7 @@ class Earlier:
                 write_atomically(place, file.read_bytes())
                 write_atomically(file, b"")
             elif file.is_file():
-                os.replace(file, place)
+                move(file, place)
 
     def undo(self) -> None:
         """Have all as it was: the run that began anew has brought nothing, or could not be begun.
@@ -102,7 +102,7 @@ class Earlier:
         for name in ASIDE:
             place = aside(self.folder, name, self._number)
             if place.is_file():
-                os.replace(place, self.folder / name)
+                move(place, self.folder / name)
         for file in _replaced_in(self.folder):
             if file not in self._replaced:
                 file.unlink()
@@ -116,7 +116,7 @@ class Earlier:
         for number in numbers_aside(self.folder):
             if number not in kept:
                 for name in ASIDE:
-                    with contextlib.suppress(FileNotFoundError):
+                    with contextlib.suppress(OSError):  # what stays says nothing new
                         aside(self.folder, name, number).unlink()
 
     def confirmed(self, result: TrainResult) -> TrainResult:

@@ -382,7 +382,7 @@ def run_scored(
 
     def begin(position: int) -> tuple[R, Variable]:
         if room is not None:
-            room.acquire()
+            dispatch.place_taken(room)
         try:
             result, loss = start(position)
             if not isinstance(loss, Variable):

@@ -6,7 +6,7 @@ NOTE [What Ctrl-C does]
     3. After that it changes nothing until the block of `finishing_on_interrupt` ends: what was paid for is worked out,
        written and printed.
     SIGTERM counts as SIGINT does where `finishing_on_interrupt` is asked to listen to it, with less time for answers
-    that are under way; else it ends the process.
+    that are under way; else it ends the process. On Windows, where nobody can send it, SIGBREAK (Ctrl-Break) does.
     The second one is a `KeyboardInterrupt` anywhere, and gives up the answers that are under way. One that came in 2
     counts in 3. A block inside another hears what the outer one hears, so that between two of them nobody else does.
     Where the program ignores a signal it goes on doing so.
@@ -29,7 +29,16 @@ from textgrad_engine.dispatch import Scope, aside, call_soon
 from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.llm.stop import Stop, stopped_by_errors
 
-__all__ = ["GRACE", "Heard", "Tell", "finishing_on_interrupt", "interruptible", "stopping_on_interrupt", "telling"]
+__all__ = [
+    "GRACE",
+    "TERMINATING",
+    "Heard",
+    "Tell",
+    "finishing_on_interrupt",
+    "interruptible",
+    "stopping_on_interrupt",
+    "telling",
+]
 
 T = TypeVar("T")
 
@@ -38,6 +47,9 @@ GRACE = 10.0
 
 HASTE = 5.0
 """Seconds that they get after SIGTERM: `docker stop` kills ten seconds after it, and then there must be a result."""
+
+TERMINATING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if hasattr(signal, name))
+"""What somebody else sends who wants the program to end."""
 
 Tell = Callable[[bool], None]
 """Told about the first Ctrl-C that does not end the program at once, with whether models are asked at that moment. It
@@ -69,12 +81,13 @@ def finishing_on_interrupt(tell: Tell | None = None, *, terminate: bool = False)
 
     Args:
         tell: told about that first one.
-        terminate: listen to SIGTERM, too, as to Ctrl-C: it is what `docker stop`, `timeout` and Kubernetes send.
+        terminate: listen to SIGTERM, too, as to Ctrl-C: it is what `docker stop`, `timeout` and Kubernetes send; on
+            Windows to SIGBREAK.
 
     Yields:
         What was heard.
     """
-    signals = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
+    signals = (signal.SIGINT, *TERMINATING) if terminate else (signal.SIGINT,)
     with _listening(signals) as listener, contextlib.nullcontext() if tell is None else telling(tell):
         yield listener.heard
 
@@ -182,7 +195,7 @@ class _Listener:
 
     @property
     def _hastens(self) -> bool:
-        return self.heard.signal == signal.SIGTERM
+        return self.heard.signal in TERMINATING
 
     def begin(self, block: _Block) -> None:
         self.asking.append(block)

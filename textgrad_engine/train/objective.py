@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.hooks import call_hooks_of
 from textgrad_engine.data import examples_of, ids_of
+from textgrad_engine.dispatch import result_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.demos import Demo, demo_of
@@ -312,7 +313,7 @@ class Objective:
         futures, claimed = self._known.claim(wanted)
         if claimed:
             self._buy(claimed, on_score)
-        found = [[future.result() for future in row] for row in futures]
+        found = [[result_of(future) for future in row] for row in futures]
         refuse_if_mostly_lost([each for row in found for each in row])
         return found
 

@@ -4,6 +4,7 @@ import asyncio
 import io
 import os
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,6 +67,17 @@ def test_a_sentence_of_a_long_line_is_replaced_by_its_number() -> None:
     assert made.text == text.replace("Tickets of kind 5 go to queue 5.", "Kind 5 is junk.")
     assert "6|~ Tickets of kind 5 go to queue 5.\n" in shown
     assert "(|~: a sentence of the same line" in shown
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "cp437", "ascii", "utf-8"])
+def test_a_terminal_of_any_encoding_shows_what_it_can(encoding: str) -> None:
+    """A word in Chinese must not end a run whose feedback was paid for."""
+    shown = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
+    brief = replace(BRIEF, text="分类。\nSort.", origins=(None,) * 2, contracts=())
+    found = asyncio.run(propose(Human(io.StringIO("=2 Sort it.\n\n\n"), shown), brief, ScriptedModel([])))
+    assert found.text == "分类。\nSort it."
+    said = shown.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    assert ("1| 分类。" if encoding == "utf-8" else r"1| \u5206\u7c7b\u3002") in said
 
 
 def test_a_terminal_obeys_no_feedback() -> None:

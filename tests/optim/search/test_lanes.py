@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import permutations
 
@@ -151,15 +150,15 @@ def test_an_interrupted_wait_loses_nothing() -> None:
     gate = Gate("slow")
     lanes.put(gate)
     future, _ = lanes._begun[0]
-    real: Callable[[], str] = future.result
+    real = future.exception
 
-    def interrupted() -> str:
+    def interrupted(timeout: float) -> None:
         raise KeyboardInterrupt
 
-    future.result = interrupted  # type: ignore[assignment,method-assign]
+    future.exception = interrupted  # type: ignore[assignment,method-assign]
     with pytest.raises(KeyboardInterrupt):
         lanes.take()
-    future.result = real  # type: ignore[assignment,method-assign]
+    future.exception = real  # type: ignore[method-assign]
     assert lanes.under_way == 1
     gate.open.set()
     assert lanes.take() == "slow"

@@ -76,14 +76,14 @@ class Human:
 
 def _dialog(brief: Brief, problem: str, source: TextIO, shown: TextIO) -> list[Edit]:
     with _terminal:
-        shown.write(_question(brief, problem))
+        _show(_question(brief, problem), shown)
         entries: list[dict[str, Any]] = []
         while (line := _read("> ", source, shown)).strip():
             try:
                 entry = _entry(line)
                 _checked([*entries, entry], brief)
             except ContractError as error:
-                shown.write(f"{error}\n")
+                _show(f"{error}\n", shown)
             else:
                 entries.append(entry)
         reason = _read("Why? (for the record; may be empty) ", source, shown).strip() if entries else ""
@@ -105,6 +105,12 @@ def _question(brief: Brief, problem: str) -> str:
         parts.append(f"Your last edits could not be used: {problem}")
     parts.append(f"At most {brief.max_edits} {'edit' if brief.max_edits == 1 else 'edits'}. {HELP}")
     return _plain("\n".join(parts)) + "\n"
+
+
+def _show(text: str, shown: TextIO) -> None:
+    """Write what a person is to read; what the terminal's encoding cannot express comes as an escape."""
+    encoding = getattr(shown, "encoding", None) or "utf-8"
+    shown.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _read(prompt: str, source: TextIO, shown: TextIO) -> str:

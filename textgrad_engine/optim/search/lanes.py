@@ -70,11 +70,9 @@ class Lanes(Generic[T]):
             Whatever it raised.
         """
         future, _ = self._begun[0]
-        try:
-            return future.result()
-        finally:
-            if future.done():
-                self._begun.popleft()
+        dispatch.settled([future])  # Ctrl-C meanwhile leaves it the oldest
+        self._begun.popleft()
+        return future.result()
 
     def close(self) -> None:
         """Wait for what is under way and drop it.
@@ -83,6 +81,7 @@ class Lanes(Generic[T]):
         threads.
         """
         if self._pool is not None:
+            dispatch.settled([future for future, _ in self._begun])
             self._pool.shutdown(wait=True)
             self._pool = None
         self._begun.clear()

@@ -1,0 +1,93 @@
+"""What the commands write, whatever the terminal and its encoding."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rich.console
+
+from textgrad_engine.cli import output
+
+TEXT = "把工单分到一个队列 → é 😀"
+
+
+class Terminal(io.TextIOWrapper):
+    """A stream that says it is a terminal."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__(io.BytesIO(), encoding=encoding, write_through=True)
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def written(self) -> bytes:
+        assert isinstance(self.buffer, io.BytesIO)
+        return self.buffer.getvalue()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "cp1252", "cp437", "ascii"])
+def test_json_loses_nothing_to_an_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is redirected on Windows is in the code page of the system, and a reader of JSON takes it for UTF-8."""
+    stream = Terminal(encoding)
+    monkeypatch.setattr(sys, "stdout", stream)
+    output.write_json({"prompt": TEXT})
+    assert json.loads(stream.written.decode("utf-8")) == {"prompt": TEXT}
+    assert (TEXT.encode("utf-8") in stream.written) == encoding.lower().startswith("utf")
+
+
+def test_json_keeps_half_a_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model may answer with one; it is what the run holds."""
+    stream = Terminal("utf-8")
+    monkeypatch.setattr(sys, "stdout", stream)
+    output.write_json(["\ud83d"])
+    assert json.loads(stream.written) == ["\ud83d"]
+
+
+def test_every_command_writes_its_json_so(trained: Any, tmp_path: Path) -> None:
+    """The text of the run is the same in every encoding of stdout."""
+    run = tmp_path / "run"
+    run.mkdir()
+    for file in ("events.jsonl", "completions.jsonl", "result.json", "config.json"):
+        text = (trained[0] / file).read_text(encoding="utf-8")
+        (run / file).write_text(text.replace("You sort the support mail", TEXT), encoding="utf-8")
+    said = []
+    for encoding in ("utf-8", "cp1252"):
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": encoding}
+        for command in (["show", run, "--json"], ["show", run, "--line", "1", "--json"], ["diff", run, "--json"]):
+            words = [sys.executable, "-m", "textgrad_engine", *map(str, command)]
+            said.append(json.loads(subprocess.run(words, capture_output=True, env=env, check=True).stdout))
+    assert said[:3] == said[3:]
+    assert TEXT in json.dumps(said[0], ensure_ascii=False)
+
+
+def test_on_windows_a_terminal_needs_no_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bars are for people there, too; elsewhere a terminal without TERM is a dumb one."""
+    monkeypatch.setattr(sys, "stderr", Terminal("utf-8"))
+    monkeypatch.delenv("TERM", raising=False)
+    assert not output.moves_its_cursor()
+    with monkeypatch.context() as windows:
+        windows.setattr(os, "name", "nt")
+        assert output.moves_its_cursor()
+        windows.setenv("TERM", "dumb")
+        assert not output.moves_its_cursor()
+
+
+def test_a_console_that_shows_escape_codes_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of Windows does where nobody has told it otherwise."""
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Terminal("cp437"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert output.colors()
+    assert output.moves_its_cursor()
+    monkeypatch.setattr(rich.console, "detect_legacy_windows", lambda: True)
+    assert not output.colors()
+    assert not output.moves_its_cursor()
