@@ -43,6 +43,19 @@ def test_a_callback_that_fails_is_raised_when_the_phase_is_over() -> None:
     assert current_phase.get() == before
 
 
+def test_a_phase_that_nobody_could_be_told_of_has_not_begun() -> None:
+    """What runs afterwards, such as the next run of a notebook, does not belong to it."""
+
+    class Full:
+        def on_event(self, event: Event) -> None:
+            raise OSError("no space left")
+
+    before = current_phase.get()
+    with pytest.raises(OSError, match="no space left"), RunPhases(Audience([Full()])).phase("validate", 1, 1):
+        pytest.fail("the phase has begun")
+    assert current_phase.get() == before
+
+
 def test_nothing_is_told_of_a_phase_that_is_over() -> None:
     """An answer may come when a run was interrupted; and the phase ended with its error, too."""
     told = Told()

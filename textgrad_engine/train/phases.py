@@ -53,8 +53,8 @@ class RunPhases:
             if last:
                 complete.set()
 
-        token = current_phase.set(number)
         self._audience.tell(PhaseStarted(number, phase, step, total))
+        token = current_phase.set(number)
         try:
             yield advance
             if total:  # a value can be read a moment before its callbacks have run
