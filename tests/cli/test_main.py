@@ -35,6 +35,7 @@ def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> 
     assert "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data" in said
     assert "3 the budget was spent" in said
     assert "130 interrupted" in said
+    assert ("; 4 the score is below" in said) == (command in {(), ("eval",)})
 
 
 def test_version(cli: Any) -> None:
