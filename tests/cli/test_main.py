@@ -38,6 +38,13 @@ def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> 
     assert ("; 4 the score is below" in said) == (command in {(), ("eval",)})
 
 
+@pytest.mark.parametrize("command", ["train", "resume", "eval", "estimate", "show", "diff", "report", "shrink"])
+def test_no_help_is_cut_off_at_80_columns(cli: Any, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address to copy is there as a whole."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "…" not in cli(command, "--help").output
+
+
 def test_version(cli: Any) -> None:
     """The version of the package."""
     assert cli("--version").output == f"textgrad-engine {textgrad_engine.__version__}\n"
