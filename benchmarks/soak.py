@@ -9,6 +9,7 @@ its own answer, the budget has counted every answer once, and memory is what it 
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import hashlib
@@ -140,7 +141,9 @@ def _serve() -> None:
 
 def main() -> None:
     """Run the soak and print what it found."""
-    calls = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("calls", type=int, nargs="?", default=20_000, help="how many (default 20,000)")
+    calls = parser.parse_args().calls
     command = [sys.executable, str(Path(__file__).resolve()), "serve"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

@@ -4,10 +4,15 @@ A transform is one `Layer`. Its `process` sees each operation that passes throug
 the result, and hands the call to the levels below with ``function.apply``. What `Redact` changes is recorded like
 everything else, so feedback flows through it, and it nests with `func.grad`, `func.vmap` and the others in any order.
 
-Run it offline:   python examples/custom_layer.py
+Run it offline, in a second:       python examples/custom_layer.py
+Run it with a model of your own:   python examples/custom_layer.py --model openai/gpt-5-mini
+
+The offline model says what it was shown.
 """
 
+import argparse
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import textgrad_engine as tg
@@ -40,10 +45,13 @@ class Redact(Layer):
         return value
 
 
-def main() -> None:
-    """Ask about three mails at once; the model sees no address, and the prompt still gets its feedback."""
-    model = FunctionModel(lambda request: f"I was shown: {request.messages[-1].text}")
-    prompt = tg.Variable("Sort the mail.", role="system prompt", requires_grad=True)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Ask about three mails at once; the model sees no address."""
+    parser = argparse.ArgumentParser(description="Hide addresses from every model that a block of code asks.")
+    parser.add_argument("--model", help="a live model, such as openai/gpt-5-mini; without it a function answers")
+    options = parser.parse_args(arguments)
+    model = options.model or FunctionModel(lambda request: f"I was shown: {request.messages[-1].text}")
+    prompt = tg.Variable("Repeat the mail.", role="system prompt", requires_grad=True)
     mails = ["From ann@home.example: hello", "From bob@work.example: invoice", "no sender"]
 
     def answer(mail: tg.Variable) -> tg.Variable:

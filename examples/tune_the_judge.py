@@ -33,7 +33,7 @@ def rows() -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     for subject, used in itertools.product(SUBJECTS, itertools.product((False, True), repeat=len(RULES))):
         words = [word for word, uses in zip(RULES, used) if uses]
-        answer = f"About your {subject}: " + "; ".join(["it is being looked at", *words]) + "."
+        answer = f"About the {subject} that you sent us: " + "; ".join([f"we look at your {subject}", *words]) + "."
         found.append({"answer": answer, "target": 2 + sum(RULES[word][0] for word in words)})
     return found
 
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         metric = nn.Metric(agreement, "how near the judge's mark is to people's")
         trainer = tg.Trainer(max_epochs=2, batch_size=12)
         optimizer = optim.TGD(program.parameters())
-        result = trainer.fit(program, metric, optimizer, marked[0::3], marked[1::3], marked[2::3])
+        result = trainer.fit(program, metric, optimizer, marked[:24], marked[24:48], marked[48:])  # by subject
     print("The criteria now:", *result.best["judge.instructions"].split("\n"), sep="\n  ")
     print(result)
     if not options.model:

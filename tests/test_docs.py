@@ -58,6 +58,16 @@ def test_every_test_that_a_page_names_exists() -> None:
     assert named <= defined, sorted(named - defined)
 
 
+def test_the_modules_that_the_tour_names_are_there() -> None:
+    """Somebody who looks for the file that architecture.md names finds it, also after it was renamed."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = page[page.index("\n**`") : page.index("## A run folder")]
+    named = {name.rstrip("/").split("/")[-1] for name in re.findall(r"`([a-z_/]+)`", packages)}
+    there = {path.stem for path in (ROOT / "textgrad_engine").rglob("*")} | {"functional_call"}  # no module, a function
+    assert len(named) > 80
+    assert named <= there, sorted(named - there)
+
+
 PORTED = [
     (path, words)
     for row in re.findall(r"^\| .* \|$", (ROOT / "docs" / "porting.md").read_text(), re.MULTILINE)

@@ -153,6 +153,15 @@ def test_what_the_guide_quotes_is_said(said: str, receipts: Path) -> None:
     assert result.exit_code == code, result.output
 
 
+def test_a_stand_in_that_answers_what_does_not_fit_is_named(receipts: Path) -> None:
+    """Who writes one for a config as the page does sees what was wrong with its answer, and no traceback."""
+    answering(receipts, "backward", '{"nonsense": 1}')
+    result = train(receipts)
+    assert result.exit_code == 1
+    assert "FunctionModel 'function' does not have the form feedback" in " ".join(result.output.split())
+    assert not isinstance(result.exception, AssertionError)
+
+
 def test_an_endpoint_that_is_asked_too_often_is_named_with_the_setting() -> None:
     """The first row: its repair is what the message says."""
     error = error_of(429, '{"error": {"message": "Rate limit reached"}}', {}, "gpt-5-mini", "https://api.openai.com/v1")

@@ -9,6 +9,7 @@ TextgradError
 ├── DataError (ValueError)               a dataset cannot be read
 ├── ContractError (ValueError)           a proposed parameter breaks what it must keep
 ├── RunError (RuntimeError)              a run folder is missing, in use or damaged
+├── ScriptError (AssertionError)         a model of `testing` has no answer that fits what it is asked
 └── ModelError (RuntimeError)            anything about asking a model
     ├── NoModelError                     no model was named for a purpose
     ├── UnknownModelError                a model name that nothing answers to
@@ -60,6 +61,7 @@ __all__ = [
     "RateLimited",
     "RequestRefused",
     "RunError",
+    "ScriptError",
     "ServerFailed",
     "Stopped",
     "TemplateError",
@@ -104,6 +106,10 @@ class ContractError(TextgradError, ValueError):
 
 class RunError(TextgradError, RuntimeError):
     """A run folder is missing, in use or damaged."""
+
+
+class ScriptError(TextgradError, AssertionError):
+    """A model of `testing` has no answer left, or one that does not fit what it is asked: a mistake in a script."""
 
 
 class ModelError(TextgradError, RuntimeError):

@@ -35,6 +35,14 @@ def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> 
     assert "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data" in said
     assert "3 the budget was spent" in said
     assert "130 interrupted" in said
+    assert ("; 4 the score is below" in said) == (command in {(), ("eval",)})
+
+
+@pytest.mark.parametrize("command", ["train", "resume", "eval", "estimate", "show", "diff", "report", "shrink"])
+def test_no_help_is_cut_off_at_80_columns(cli: Any, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address to copy is there as a whole."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "…" not in cli(command, "--help").output
 
 
 def test_version(cli: Any) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,9 @@ def test_feedback_reaches_the_original(redact: Any) -> None:
     assert [item.data for item in mail.grad] == ["greet"]
 
 
-def test_the_script_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_script_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """As a user runs it, offline."""
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
     runpy.run_path(str(SCRIPT), run_name="__main__")
     shown = capsys.readouterr().out
     assert shown.startswith("I was shown: From [address]: hello\n")
@@ -80,11 +82,18 @@ def test_the_script_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, shown.split("\n"))) <= 80
 
 
+def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flag for a live model is used, not ignored."""
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
+    with pytest.raises(tg.errors.UnknownModelError, match="nobody/nothing"):
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+
+
 def test_it_is_thirty_lines() -> None:
     """The class, as the documentation promises."""
     lines = SCRIPT.read_text(encoding="utf-8").split("\n")
     first = lines.index("class Redact(Layer):")
-    last = lines.index("def main() -> None:")
+    last = lines.index("def main(arguments: Sequence[str] | None = None) -> None:")
     assert last - first <= 30
 
 

@@ -20,14 +20,17 @@ def example() -> dict[str, Any]:
     return runpy.run_path(str(SCRIPT))
 
 
-def test_the_criteria_become_peoples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_criteria_become_peoples(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     """Run as a user runs it: each rule that people go by is stated, once, and that it is simulated."""
     monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
     runpy.run_path(str(SCRIPT), run_name="__main__")
     shown = capsys.readouterr().out
     for rule in ("names a day", "says sorry", "blames the customer"):
         assert shown.count(rule) == 1
-    assert "val 0.676 -> 1.000" in shown
+    assert "val 0.688 -> 1.000" in shown
+    assert caplog.messages == []  # such as that the sets are not apart
     assert "A simulated model answered" in shown
 
 
@@ -37,7 +40,7 @@ def test_the_tuned_criteria_judge_another_program(example: dict[str, Any]) -> No
     with tg.use_models(forward=FunctionModel(example["simulated"])):
         metric = nn.Metric(example["agreement"], "how near it is")
         search = optim.PatchSearch(program.parameters())
-        result = tg.Trainer().fit(program, metric, search, marked[0::3], marked[1::3])
+        result = tg.Trainer().fit(program, metric, search, marked[:24], marked[24:48])
         judge = nn.Judge(program.judge.instructions.data, scale=(1, 5))
         answer = tg.Variable("It comes on Friday; we are sorry.", role="answer", requires_grad=True)
         mark = judge(answer)

@@ -14,7 +14,7 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="textgrad-engine",
     help="Make LLM prompts better from examples, and prove it on held-out data.",
-    epilog=epilog(),
+    epilog=epilog(also="4 the score is below eval --at-least; "),
     no_args_is_help=True,
     rich_markup_mode="markdown",
     add_completion=False,

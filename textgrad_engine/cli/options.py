@@ -68,7 +68,7 @@ BaseUrl = Annotated[
 ]
 BudgetLimit = Annotated[
     float | None,
-    typer.Option("--budget", metavar="DOLLARS", min=0.0, help="Stop before more than this is spent (US dollars)."),
+    typer.Option("--budget", metavar="USD", min=0.0, help="Stop before more than this is spent, in US dollars."),
 ]
 CallsLimit = Annotated[
     int | None,

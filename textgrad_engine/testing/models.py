@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.errors import MalformedResponse, ScriptError
 from textgrad_engine.llm.check import check_json
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
@@ -57,13 +57,13 @@ class ScriptedModel:
         """The next answer.
 
         Raises:
-            AssertionError: there is none left, or it does not fit what the request asks for.
+            ScriptError: there is none left, or it does not fit what the request asks for.
         """
         self.requests.append(request)
         number = len(self.requests)
         if number > len(self._answers):
             last = request.messages[-1].text if request.messages else ""
-            raise AssertionError(
+            raise ScriptError(
                 f"ScriptedModel {self.name!r} has {len(self._answers)} answers and this is request {number} "
                 f"(purpose {request.purpose!r}, last message {last[:200]!r}); script one more answer, or find out why "
                 "it was asked"
@@ -113,7 +113,7 @@ class FunctionModel:
         """What the function says.
 
         Raises:
-            AssertionError: the function's answer does not fit what the request asks for.
+            ScriptError: the function's answer does not fit what the request asks for.
         """
         self.requests.append(request)
         self.in_flight += 1
@@ -144,13 +144,13 @@ def _completion(answer: Answer, request: Request, name: str, what: str) -> Compl
     elif isinstance(answer, str):
         text = answer
     else:
-        raise AssertionError(f"{what} must be a str, a dict or a Completion, got {type(answer).__name__}")
+        raise ScriptError(f"{what} must be a str, a dict or a Completion, got {type(answer).__name__}")
     wanted = request.config.response_format
     if wanted is not None:
         try:
             check_json(text, wanted.without_model(), what)  # no endpoint holds a model to a validator
         except MalformedResponse as error:
-            raise AssertionError(
+            raise ScriptError(
                 f"{error}. An endpoint with structured output would not have said this; to test what does not fit, "
                 "answer with a Completion"
             ) from None
