@@ -98,6 +98,13 @@ def test_a_crossover_shows_both_and_marks_what_is_lacking() -> None:
     assert "at most 5 edits" in shown
 
 
+def test_a_crossover_shows_the_other_as_it_is() -> None:
+    """In Markdown two spaces at the end of a line end it."""
+    model = ScriptedModel([{"edits": []}])
+    crossed(model, theirs=grown(2, Edit("replace", 2, "Be brief.  ", "")))
+    assert "\n+| Be brief.  \n" in model.requests[0].messages[-1].text
+
+
 def test_the_sign_of_a_line_that_is_lacking_does_not_come_into_the_text() -> None:
     """The model is told once to leave it out, as often as it is seen again the edit is."""
     good, bad = entry("add", 4, "Customs: billing."), entry("add", 0, "+| Be brief.")
