@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine.optim.patch import Edit, edits_from
 from textgrad_engine.optim.rebase import merge_patches, rebase
-from textgrad_engine.optim.sentences import Place, by_sentences, changed_sentences, merged_line, places_of
+from textgrad_engine.optim.sentences import Place, by_sentences, changed_sentences, excerpts, merged_line, places_of
 from textgrad_engine.optim.showing import left_over, numbered
 
 KINDS = [f"Tickets of kind {n} go to queue {n}." for n in range(30)]
@@ -236,3 +236,9 @@ def test_the_number_of_an_item_is_no_sentence() -> None:
     text = f"1. {PARAGRAPH} 2. Be kind. It is 5. Be brief."
     assert [place.text for place in places_of(text)][:1] == [f"1. {KINDS[0]} "]
     assert [place.text for place in places_of(text)][-3:] == ["2. Be kind. ", "It is 5. ", "Be brief."]
+
+
+def test_what_is_left_out_beside_each_other_has_one_ellipsis() -> None:
+    """Where sentences come in, nothing stands between those that stay."""
+    new = PARAGRAPH.replace(KINDS[3], f"{KINDS[3]} One.").replace(KINDS[9], f"{KINDS[9]} Other.").replace(KINDS[20], "")
+    assert excerpts(PARAGRAPH, new) == (f"… {KINDS[20]} …", "… One. … Other. …")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
@@ -118,8 +118,8 @@ def excerpts(old: str, new: str) -> tuple[str, str]:
     compared = _compared(old, new)
     if len({same for same, *_ in compared}) < 2:
         return old, new
-    was, now = (" ".join("…" if same else " ".join(sides[at]) for same, *sides in compared) for at in (0, 1))
-    return " ".join(was.split()), " ".join(now.split())
+    was, now = ([(same, sides[at]) for same, *sides in compared if same or sides[at]] for at in (0, 1))
+    return _excerpt(was), _excerpt(now)
 
 
 def merged_line(base: str, one: str, other: str) -> str | None:
@@ -157,6 +157,14 @@ def merged_line(base: str, one: str, other: str) -> str | None:
     gap = before[0][len(before[0].rstrip()) :]
     text = "".join(part if part[-1:].isspace() or part not in last else f"{part}{gap}" for part in parts)
     return text.rstrip() + base[len(base.rstrip()) :]
+
+
+def _excerpt(runs: Iterable[tuple[bool, Sequence[str]]]) -> str:
+    """Sentences with one ellipsis for those, side by side, that are left out."""
+    parts: list[str] = []
+    for left_out, sentences in runs:
+        parts += ["…"] if left_out and parts[-1:] != ["…"] else [] if left_out else sentences
+    return " ".join(" ".join(parts).split())
 
 
 def _lead_of(line: str) -> str:
