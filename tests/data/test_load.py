@@ -141,18 +141,21 @@ def test_csv_values_are_strings_and_lines_are_those_where_rows_begin(tmp_path: P
         ("a\tb\n1;5\tx\n", 2),
         ('sep=;\r\na;b\r\n"1;5";x\r\n', 3),
         ("\n\na\tb\n1;5\tx\n", 4),
+        ('sep=;\ra;b\r"1;5";x\r', 3),
+        ('a;b\r"1;5";x\r1,5;y\r', 2),
     ],
 )
 def test_columns_may_stand_between_what_spreadsheets_write(content: str, line: int, tmp_path: Path) -> None:
     """In countries with decimal commas a spreadsheet has no other way to save a table as .csv."""
     dataset = load(put(tmp_path, "a.csv", content))
-    assert (list(dataset), dataset.ids) == ([{"a": "1;5", "b": "x"}], (f"a:{line}",))
+    assert (dataset[0], dataset.ids[0]) == ({"a": "1;5", "b": "x"}, f"a:{line}")
 
 
 def test_a_name_in_quotes_separates_nothing(tmp_path: Path) -> None:
     """It may hold commas, and a table of one column has no separator."""
     assert list(load(put(tmp_path, "a.csv", '"x, y";b\n1,2;3\n'))) == [{"x, y": "1,2", "b": "3"}]
     assert list(load(put(tmp_path, "b.csv", '"x; y"\n"1;2"\n'))) == [{"x; y": "1;2"}]
+    assert list(load(put(tmp_path, "c.csv", '"x\ny, z";b\n1,2;3\n'))) == [{"x\ny, z": "1,2", "b": "3"}]
 
 
 def test_files_that_were_put_together_keep_their_byte_order_marks(tmp_path: Path) -> None:

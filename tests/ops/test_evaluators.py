@@ -130,10 +130,16 @@ def test_exact_match_without_a_target_is_an_error() -> None:
         ("bil\u200bling", "billing", 0),
         ("r\u00e9sum\u00e9", "resume", 0),
         ("\uff11\uff12", "12", 0),
+        ("\u00e9" + 1_000_000 * " " + "x", "\u00e9", 0),
+        ("\u00e9" + 500_000 * " \u200b", "\u00e9", 1),
     ],
+    ids=range(10),
 )
 def test_texts_that_are_one_to_unicode_match(prediction: str, target: str, score: int) -> None:
-    """Data from one program spells a letter with two characters, models with one, and nobody can see which."""
+    """Data from one program spells a letter with two characters, models with one, and nobody can see which.
+
+    An answer that is spaces without end is compared in a time that goes with its length.
+    """
     assert ops.exact_match_evaluator(Variable(prediction), target)[0].data == score
 
 

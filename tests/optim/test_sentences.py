@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.optim.patch import Edit, edits_from
-from textgrad_engine.optim.rebase import rebase
-from textgrad_engine.optim.sentences import Place, by_sentences, changed_sentences, merged_line, places_of
+from textgrad_engine.optim.rebase import merge_patches, rebase
+from textgrad_engine.optim.sentences import Place, by_sentences, changed_sentences, excerpts, merged_line, places_of
 from textgrad_engine.optim.showing import left_over, numbered
 
 KINDS = [f"Tickets of kind {n} go to queue {n}." for n in range(30)]
@@ -185,3 +185,60 @@ def test_the_indentation_of_a_long_line_is_kept() -> None:
 def test_a_line_of_nothing_but_marks_is_one_place(line: str) -> None:
     """Found in a time that goes with its length, or no test would see the end."""
     assert [place.text for place in places_of(line)] == [line]
+
+
+@pytest.mark.parametrize("end", ["", " ", "　"])
+def test_what_is_put_together_keeps_the_spaces_of_its_line(end: str) -> None:
+    """Chinese has none between sentences, also where one stands at the end of the line."""
+    kinds = [f"种类{n}的工单转给队列{n}。" for n in range(40)]
+    base = "".join(kinds) + end
+    one, other = base.replace(kinds[3], "甲。"), base.replace(kinds[20], "乙。")
+    assert merged_line(base, one, other) == one.replace(kinds[20], "乙。")
+    spaced = f"{KINDS[0]}  {'  '.join(KINDS[1:20])} {' '.join(KINDS[20:])}"
+    one, other = spaced.replace(KINDS[3], "One."), f"{spaced} Other."
+    assert merged_line(spaced, one, other) == f"{one}  Other."
+
+
+def test_edits_of_two_lines_that_have_become_one_are_both_in_it_once() -> None:
+    """A rewrite may make one paragraph of two; to write that twice would double it."""
+    second = PARAGRAPH.replace("kind", "sort")
+    base, now = f"{PARAGRAPH}\n{second}", f"{PARAGRAPH} {second}"
+    edits = [
+        Edit("replace", 1, PARAGRAPH.replace(KINDS[3], "One."), "First.", (1,), "4.1"),
+        Edit("replace", 2, second.replace("sort 20", "sort 99"), "Second.", (2,), "4.2"),
+    ]
+    found = rebase(edits, base, now)
+    expected = now.replace(KINDS[3], "One.").replace("sort 20", "sort 99")
+    assert found.edits == (Edit("replace", 1, expected, "First; Second", (1, 2), "4.1"),)
+    assert not found.conflicts
+
+
+def test_patches_of_different_sentences_are_one_patch() -> None:
+    """So that two candidates of a population are merged without asking a model."""
+    one, other = (PARAGRAPH.replace(KINDS[n], f"Kind {n} is junk.") for n in (3, 20))
+    first, second = Edit("replace", 1, one, "One.", (1,)), Edit("replace", 1, other, "Other.", (1,))
+    merged = merge_patches(PARAGRAPH, [first], [second], feedback=1)
+    both = one.replace(KINDS[20], "Kind 20 is junk.")
+    assert merged.edits == (Edit("replace", 1, both, "One; Other", (1, 2)),)
+    assert not merged.conflicts
+    disagreeing = Edit("replace", 1, PARAGRAPH.replace(KINDS[3], "Kind 3 is fine."), "")
+    assert len(merge_patches(PARAGRAPH, [first], [second, disagreeing]).conflicts) == 1
+
+
+def test_the_mark_of_an_item_is_not_written_twice() -> None:
+    """It is put before what is left of a line, but not where that was written with it."""
+    assert edited(f"- {PARAGRAPH}", ("remove", 1, ""), ("add", 1, "- Be kind."))[0][2].startswith("- Be kind. Tickets")
+    assert edited(f"- Do so. 1. {PARAGRAPH}", ("remove", 1, ""))[0][2].startswith("- 1. Tickets of kind 0")
+
+
+def test_the_number_of_an_item_is_no_sentence() -> None:
+    """To remove it alone would change nothing."""
+    text = f"1. {PARAGRAPH} 2. Be kind. It is 5. Be brief."
+    assert [place.text for place in places_of(text)][:1] == [f"1. {KINDS[0]} "]
+    assert [place.text for place in places_of(text)][-3:] == ["2. Be kind. ", "It is 5. ", "Be brief."]
+
+
+def test_what_is_left_out_beside_each_other_has_one_ellipsis() -> None:
+    """Where sentences come in, nothing stands between those that stay."""
+    new = PARAGRAPH.replace(KINDS[3], f"{KINDS[3]} One.").replace(KINDS[9], f"{KINDS[9]} Other.").replace(KINDS[20], "")
+    assert excerpts(PARAGRAPH, new) == (f"… {KINDS[20]} …", "… One. … Other. …")

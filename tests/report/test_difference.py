@@ -121,9 +121,9 @@ def test_a_long_line_shows_the_sentences_that_differ() -> None:
     found = diff_of("p", f"a\n{before}\nb", f"{after}\nc", [None, None], [])
     assert [(line.op, line.shown) for line in found] == [
         ("removed", "a"),
-        ("removed", before),
+        ("removed", f"\u2026 {kinds[5]} \u2026"),
         ("removed", "b"),
-        ("added", after),
+        ("added", "\u2026 Kind 5 is junk. \u2026 Be kind."),
         ("added", "c"),
     ]
     found = diff_of("p", f"a\n{before}\nb", f"a\n{after}\nc", [None] * 3, [])
@@ -134,3 +134,15 @@ def test_a_long_line_shows_the_sentences_that_differ() -> None:
         ("added", "c"),
     ]
     assert found[1].text == before
+
+
+def test_a_long_line_is_shown_beside_what_has_most_in_common_with_it() -> None:
+    """Other lines may have come in before it, and be long as well."""
+    old = " ".join(f"Tickets of kind {n} go to queue {n}." for n in range(40))
+    new, other = old.replace("queue 7.", "nobody."), " ".join(["Tickets of kind 3 go to queue 3.", *["Ask."] * 150])
+    lines = diff_of("p", f"{old}\nEnd.", f"Be kind.\n{other}\n{new}\nEnd.", [None] * 4, [])
+    assert [(line.op, line.shown) for line in lines if line.text in (old, new)] == [
+        ("removed", "… Tickets of kind 7 go to queue 7. …"),
+        ("added", "… Tickets of kind 7 go to nobody. …"),
+    ]
+    assert [line.excerpt for line in lines if line.text in ("Be kind.", other, "End.")] == [None] * 3

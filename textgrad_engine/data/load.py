@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import json
 import math
 import re
@@ -222,6 +223,7 @@ def _csv_rows(path: Path, raw: bytes) -> Iterator[_Row]:
 
 
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+_MOST_OF_A_HEADER = 100
 
 
 def _first_row(raw: bytes) -> tuple[int, str]:
@@ -230,11 +232,16 @@ def _first_row(raw: bytes) -> tuple[int, str]:
     Spreadsheets write semicolons where a comma stands in numbers, and some a line "sep=;" before the header. What is
     in the header outside of quotes tells; a name that has a semicolon in it stands in quotes.
     """
-    for number, encoded in enumerate(io.BytesIO(raw)):
-        line = encoded.decode("utf-8").strip("\r\n")
+    lines = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline="")
+    for number, ended in enumerate(lines):
+        line = ended.strip("\r\n")
         if (said := re.fullmatch(r'"?sep=(.)"?', line)) and said[1] in _SEPARATORS:
             return number + 1, said[1]
         if line.strip():
+            for more in itertools.islice(lines, _MOST_OF_A_HEADER):
+                if line.count('"') % 2 == 0:
+                    break
+                line += more  # a name may be written on several lines
             bare = re.sub(r'"(?:[^"]|"")*"?', "", line).strip()
             return 0, next((mark for mark in _SEPARATORS if mark in bare), ",")
     return 0, ","

@@ -13,8 +13,8 @@ What is not:
 - Which prompt to change is drawn by how much of the feedback went to it (`optim.search.credit`); the paper takes turns,
   and spends as many proposals on a prompt that nothing speaks about.
 - Where two candidates have both changed one prompt, the paper takes it from the one with the higher score. Here their
-  changes are put together line by line when they do not touch the same lines, else by a model (`proposers.Crossover`):
-  so what both have learned stays, and programs of one prompt can be merged, too.
+  changes are put together line by line when they do not touch the same lines, or the same sentences of long ones, else
+  by a model (`proposers.Crossover`): so what both have learned stays, and programs of one prompt can be merged, too.
 - Of several common ancestors the youngest counts, where the paper draws one: least has changed since then twice.
 - It ends after so many proposals, where the paper counts runs of examples; budgets are the Trainer's and `tg.budget`'s.
 - What is measured on the validation set selects, as in the paper; the test set stays sealed, and the final choice is

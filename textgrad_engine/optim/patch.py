@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from textgrad_engine.llm.schema import integer
 from textgrad_engine.optim.cells import Cell, Evidence, Gone, Origin, cells_of, text_of
-from textgrad_engine.optim.sentences import Place, lead_of, places_of
+from textgrad_engine.optim.sentences import Place, led_as, places_of
 from textgrad_engine.optim.showing import left_over
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Op",
     "Origin",
     "apply_patch",
+    "as_one",
     "edits_from",
     "origins_of_rewrite",
     "stamped",
@@ -158,12 +159,18 @@ def _of_sentences(edits: Sequence[Edit], line: int, places: Sequence[Place]) -> 
         text = text.rstrip()
     first = next(number for number, place in enumerate(places, 1) if place.line == line)
     if text.strip() and any(edit.op == "remove" and edit.line == first for edit in edits):
-        text = lead_of(old) + text
+        text = led_as(old, text)
+    text = text if text.strip() else ""
+    return as_one(edits, Edit("replace" if text else "remove", line, text, ""))
+
+
+def as_one(edits: Sequence[Edit], made: Edit) -> Edit:
+    """The edit that several of one line come to, with what all of them were made for."""
     reasons = list(dict.fromkeys(edit.reason for edit in edits if edit.reason))
     reason = reasons[0] if len(reasons) == 1 else "; ".join(each.rstrip(".") for each in reasons)
-    feedback = tuple(dict.fromkeys(number for edit in edits for number in edit.feedback))
-    text = text if text.strip() else ""
-    return Edit("replace" if text else "remove", line, text, reason, feedback)
+    return replace(
+        made, reason=reason, feedback=tuple(dict.fromkeys(number for edit in edits for number in edit.feedback))
+    )
 
 
 def _problem_of(edit: Edit, lines: int, touched: Mapping[int, int], shown: Sequence[str]) -> str:

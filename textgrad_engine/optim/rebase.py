@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, standing_for
-from textgrad_engine.optim.patch import Edit
+from textgrad_engine.optim.patch import Edit, as_one
 from textgrad_engine.optim.sentences import merged_line
 from textgrad_engine.optim.words import folded
 
@@ -99,6 +99,7 @@ def rebase(
     made: list[Edit] = []
     conflicts: list[Conflict] = []
     duplicates: list[Edit] = []
+    merged: dict[int, int] = {}
     for edit in edits:
         if edit.op == "add":
             if _is_among(edit, since):
@@ -112,10 +113,21 @@ def rebase(
             continue
         theirs = tuple(new[number - 1] for number in now.standing)
         mine = edit.text.split("\n") if edit.op == "replace" else []
-        both = merged_line(base[edit.line - 1], theirs[0], edit.text) if len(theirs) == len(mine) == 1 else None
-        if both is not None:
-            (made if both != theirs[0] else duplicates).append(replace(edit, line=now.standing[0], text=both))
-            continue
+        if len(theirs) == len(mine) == 1:
+            number = now.standing[0]
+            earlier = made[merged[number]] if number in merged else None  # two lines may have become one
+            stands = theirs[0] if earlier is None else earlier.text
+            both = merged_line(base[edit.line - 1], stands, edit.text)
+            if both is not None:
+                moved = replace(edit, line=number, text=both)
+                if both == stands:
+                    duplicates.append(moved)
+                elif earlier is None:
+                    merged[number] = len(made)
+                    made.append(moved)
+                else:
+                    made[merged[number]] = as_one([earlier, edit], replace(earlier, text=both))
+                continue
         if [fold(line) for line in theirs] == [fold(line) for line in mine]:
             duplicates.append(edit)
         else:
@@ -126,6 +138,8 @@ def rebase(
 
 def merge_patches(base_text: str, first: Sequence[Edit], second: Sequence[Edit], *, feedback: int = 0) -> Merged:
     r"""Two patches of one text as one patch of it; where they disagree, the first has its way.
+
+    What they do to different sentences of a long line becomes one edit.
 
     Args:
         base_text: the text that both were made for.
@@ -141,7 +155,8 @@ def merge_patches(base_text: str, first: Sequence[Edit], second: Sequence[Edit],
         >>> [(edit.op, edit.feedback) for edit in merged.edits], len(merged.conflicts)
         ([('replace', (1,)), ('add', (2,))], 1)
     """
-    there = _folded(base_text.split("\n"))
+    base = base_text.split("\n")
+    there = _folded(base)
     said = _folded(line for edit in first if edit.op != "remove" for line in edit.text.split("\n")) - there
     touched = {edit.line: edit for edit in first if edit.op != "add"}
     made = list(first)
@@ -156,9 +171,17 @@ def merge_patches(base_text: str, first: Sequence[Edit], second: Sequence[Edit],
             made.append(moved)
         elif other.op == edit.op and fold(other.text) == fold(edit.text):
             duplicates.append(moved)
+        elif (both := _both(base[edit.line - 1], other, edit)) is not None:
+            touched[edit.line] = as_one([other, moved], replace(other, text=both))
+            made[made.index(other)] = touched[edit.line]
         else:
             conflicts.append((other, moved))
     return Merged(tuple(made), tuple(conflicts), tuple(duplicates))
+
+
+def _both(line: str, one: Edit, other: Edit) -> str | None:
+    """What two edits make of a line together; None where they disagree."""
+    return merged_line(line, one.text, other.text) if one.op == other.op == "replace" else None
 
 
 def fold(line: str) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
 
-__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "excerpts", "lead_of", "merged_line", "places_of"]
+__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "excerpts", "led_as", "merged_line", "places_of"]
 
 LONG = 120
 """Tokens above which the sentences of a line are places of their own."""
@@ -31,7 +32,7 @@ _END = re.compile(
     r"|(?<=[\u0e00-\u0eff])[ \u00a0]++(?=[\u0e00-\u0eff])"
 )
 
-
+_NUMBER = re.compile(r"\W*\d+\.\s+")
 _LEAD = re.compile(r"\s*(?:(?:[-*+\u2022>]|\d+[.)]|#+)\s+)?")
 
 
@@ -71,15 +72,16 @@ def by_sentences(text: str) -> bool:
     return any(place.goes_on for place in places_of(text))
 
 
-def lead_of(line: str) -> str:
-    """What stands before the first word of a line and belongs to all of it: its indentation and the mark of an item.
+def led_as(line: str, rest: str) -> str:
+    """What is left of a line that has lost its first sentence, behind what stands before that line's first word.
 
     Example:
-        >>> lead_of("   - Be brief."), lead_of("2) Be kind."), lead_of("-x")
-        ('   - ', '2) ', '')
+        >>> led_as("   - Be brief. Be kind.", "Be kind."), led_as("- Be brief.", "- Be kind.")
+        ('   - Be kind.', '- Be kind.')
     """
-    found = _LEAD.match(line)
-    return found[0] if found is not None else ""
+    lead = _lead_of(line)
+    mark, own = (re.sub(r"\d", "", each.strip()) for each in (lead, _lead_of(rest)))
+    return rest if mark and mark == own else lead + rest
 
 
 def changed_sentences(old: str, new: str) -> list[tuple[str, str]]:
@@ -116,8 +118,8 @@ def excerpts(old: str, new: str) -> tuple[str, str]:
     compared = _compared(old, new)
     if len({same for same, *_ in compared}) < 2:
         return old, new
-    was, now = (" ".join("…" if same else " ".join(sides[at]) for same, *sides in compared) for at in (0, 1))
-    return " ".join(was.split()), " ".join(now.split())
+    was, now = ([(same, sides[at]) for same, *sides in compared if same or sides[at]] for at in (0, 1))
+    return _excerpt(was), _excerpt(now)
 
 
 def merged_line(base: str, one: str, other: str) -> str | None:
@@ -133,42 +135,70 @@ def merged_line(base: str, one: str, other: str) -> str | None:
     if not by_sentences(base) or "\n" in base + one + other:
         return None
     before = _sentences(base)
-    changes: list[tuple[int, int, list[str]]] = []
+    changes: dict[tuple[int, int, tuple[str, ...]], list[str]] = {}
     for text in (one, other):
         at = 0
-        for same, was, now in _compared(base, text):
-            if not same and (at, at + len(was), now) not in changes:
-                changes.append((at, at + len(was), now))
+        for same, was, now in _runs(base, text):
+            if not same:
+                changes.setdefault((at, at + len(was), _bare(now)), now)
             at += len(was)
-    changes.sort(key=lambda change: change[:2])
-    for (first, end, _), (start, stop, _) in itertools.pairwise(changes):
+    changed = sorted(changes, key=lambda change: change[:2])
+    for (first, end, _), (start, stop, _) in itertools.pairwise(changed):
         if start < end or (start == end and (first == end or start == stop)):
             return None
-    gap = next((found for part in before if (found := part[len(part.rstrip()) :])), "")
     parts: list[str] = []
     at = 0
-    for start, stop, now in changes:
-        parts += [*before[at:start], *(f"{part}{gap}" for part in now)]
+    for start, stop, said in changed:
+        parts += [*before[at:start], *changes[start, stop, said]]
         at = stop
-    text = "".join(part if part[-1:].isspace() else f"{part}{gap}" for part in [*parts, *before[at:]])
-    return text if base[-1:].isspace() else text.rstrip()
+    parts += before[at:]
+    # What was the last sentence of its line has no space behind it yet.
+    last = {_sentences(text)[-1] for text in (base, one, other)}
+    gap = before[0][len(before[0].rstrip()) :]
+    text = "".join(part if part[-1:].isspace() or part not in last else f"{part}{gap}" for part in parts)
+    return text.rstrip() + base[len(base.rstrip()) :]
 
 
-def _compared(old: str, new: str) -> list[tuple[bool, list[str], list[str]]]:
+def _excerpt(runs: Iterable[tuple[bool, Sequence[str]]]) -> str:
+    """Sentences with one ellipsis for those, side by side, that are left out."""
+    parts: list[str] = []
+    for left_out, sentences in runs:
+        parts += ["…"] if left_out and parts[-1:] != ["…"] else [] if left_out else sentences
+    return " ".join(" ".join(parts).split())
+
+
+def _lead_of(line: str) -> str:
+    """What stands before the first word of a line and belongs to all of it: its indentation and the mark of an item."""
+    found = _LEAD.match(line)
+    return found[0] if found is not None else ""
+
+
+def _compared(old: str, new: str) -> list[tuple[bool, tuple[str, ...], tuple[str, ...]]]:
     """The sentences of two texts in runs: whether they are the same, those of the one, and those of the other."""
-    before, after = ([part.rstrip() for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
+    return [(same, _bare(was), _bare(now)) for same, was, now in _runs(old, new)]
+
+
+def _runs(old: str, new: str) -> list[tuple[bool, list[str], list[str]]]:
+    """The same, with the spaces behind sentences, which make no difference."""
+    before, after = ([part for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
+    matcher = difflib.SequenceMatcher(None, _bare(before), _bare(after), autojunk=False)
     return [
         (tag == "equal", before[start:stop], after[first:last])
-        for tag, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        for tag, start, stop, first, last in matcher.get_opcodes()
     ]
+
+
+def _bare(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(part.rstrip() for part in parts)
 
 
 def _sentences(line: str) -> list[str]:
     parts: list[str] = []
     start = 0
     for match in _END.finditer(line):
-        if not match[0].strip() and match.end() - start < _LEAST:
+        part = line[start : match.end()]
+        if (not match[0].strip() and len(part) < _LEAST) or _NUMBER.fullmatch(part):
             continue
-        parts.append(line[start : match.end()])
+        parts.append(part)
         start = match.end()
     return [*parts, line[start:]] if line[start:].strip() or not parts else [*parts[:-1], parts[-1] + line[start:]]

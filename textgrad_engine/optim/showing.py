@@ -9,7 +9,7 @@ from textgrad_engine import templates
 from textgrad_engine.llm.check import strip_fence
 from textgrad_engine.optim.sentences import places_of
 
-__all__ = ["left_over", "marked", "numbered", "unwrapped"]
+__all__ = ["left_over", "marked", "numbered", "shown_lines", "unwrapped"]
 
 _MARK = re.compile(r"^(?:\d+|\+)\|~?(?: |$)", re.MULTILINE)
 _TAG = re.compile(r"</?([^<>/]+)-[0-9a-f]{8}>")
@@ -27,12 +27,17 @@ def numbered(text: str) -> str:
         1| Be brief.
         2|~ Be brief.
     """
-    places = places_of(text)
-    ends = [not place.goes_on for place in places[1:]] + [True]
     return "\n".join(
-        f"{number}|{'~' if place.goes_on else ''} {place.text if at_end else place.text.rstrip()}"
-        for number, (place, at_end) in enumerate(zip(places, ends), 1)
+        f"{number}|{'~' if place.goes_on else ''} {line}"
+        for number, (place, line) in enumerate(zip(places_of(text), shown_lines(text)), 1)
     )
+
+
+def shown_lines(text: str) -> list[str]:
+    """The lines of a text as they are shown, each sentence of a long one by itself, without the space behind it."""
+    places = places_of(text)
+    ends = [*(not place.goes_on for place in places[1:]), True]
+    return [place.text if at_end else place.text.rstrip() for place, at_end in zip(places, ends)]
 
 
 def marked(lines: Sequence[str], lacking: Collection[str]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, broken
-from textgrad_engine.optim.sentences import Place, lead_of, places_of
+from textgrad_engine.optim.sentences import Place, led_as, places_of
 
 __all__ = ["Point", "Shrunk", "pareto", "shrink", "units_of"]
 
@@ -132,7 +132,7 @@ def _text_of(places: Sequence[Place], kept: Collection[int]) -> str:
         own = list(line)
         if parts := [place.text for number, place in own if number in kept]:
             left = "".join(parts) if own[-1][0] in kept else "".join(parts).rstrip()
-            lines.append(left if own[0][0] in kept else lead_of(own[0][1].text) + left)
+            lines.append(left if own[0][0] in kept else led_as(own[0][1].text, left))
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from textgrad_engine.optim import Evidence, Origin
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
-from textgrad_engine.optim.sentences import excerpts
+from textgrad_engine.optim.sentences import by_sentences, excerpts
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
 __all__ = ["Arrivals", "DiffLine", "Op", "diff_of", "origins_from_steps", "with_excerpts"]
@@ -82,10 +82,16 @@ def with_excerpts(lines: Sequence[DiffLine]) -> list[DiffLine]:
     for removed, added in itertools.pairwise(runs):
         if (removed[0].op, added[0].op) != ("removed", "added"):
             continue
-        for place, (old, new) in enumerate(zip(removed, added)):
-            shown = excerpts(old.text, new.text)
-            if shown != (old.text, new.text):
-                removed[place], added[place] = replace(old, excerpt=shown[0]), replace(new, excerpt=shown[1])
+        left = dict.fromkeys(range(len(added)))
+        for place, old in enumerate(removed):
+            # Lines may have come in before it, so that what stands for it is not in its place.
+            places = list(left) if by_sentences(old.text) else [place] if place in left else []
+            found = [(at, *excerpts(old.text, added[at].text)) for at in places]
+            found = [each for each in found if each[1:] != (old.text, added[each[0]].text)]
+            if found:
+                at, was, now = min(found, key=lambda each: len(each[1]) + len(each[2]) - len(added[each[0]].text))
+                removed[place], added[at] = replace(old, excerpt=was), replace(added[at], excerpt=now)
+                del left[at]
     return [line for run in runs for line in run]
 
 

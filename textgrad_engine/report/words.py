@@ -27,10 +27,10 @@ def score(value: float, signed: bool = False) -> str:
     """A score, or a difference of two, with three decimals.
 
     Example:
-        >>> score(0.92), score(0.46, signed=True)
-        ('0.920', '+0.460')
+        >>> score(0.92), score(-1e-17), score(0.46, signed=True)
+        ('0.920', '0.000', '+0.460')
     """
-    return f"{value:+.3f}" if signed else f"{value:.3f}"
+    return f"{value:+.3f}" if signed else f"{value:z.3f}"
 
 
 def within(bounds: tuple[float, float], signed: bool = False) -> str:

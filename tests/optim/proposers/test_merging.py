@@ -75,6 +75,20 @@ def test_where_both_changed_a_line_ours_stays() -> None:
     assert merged(OURS, theirs).text == "Hello.\nSort.\nOne word.\nBe polite.\nGift cards: account."
 
 
+def test_different_sentences_of_one_long_line_are_merged() -> None:
+    """A prompt of one paragraph has no other lines; each side's edit can still be taken back."""
+    kinds = [f"Tickets of kind {n} go to queue {n}." for n in range(30)]
+    base = " ".join(kinds)
+
+    def changed(step: int, number: int) -> Held:
+        edit = Edit("replace", 1, base.replace(kinds[number], f"Kind {number} is junk."), "")
+        return apply_patch(base, [None], [edit], [], step)
+
+    found = asyncio.run(propose(Merge(base), brief_of(changed(1, 3), changed(2, 20)), ScriptedModel([])))
+    assert found.text == changed(1, 3)[0].replace(kinds[20], "Kind 20 is junk.")
+    assert revert(found.text, found.origins, "2.1")[0] == changed(1, 3)[0]
+
+
 def test_merging_with_oneself_changes_nothing() -> None:
     """Nothing is there twice."""
     assert merged(OURS, OURS).text == OURS[0]
@@ -96,6 +110,13 @@ def test_a_crossover_shows_both_and_marks_what_is_lacking() -> None:
     assert "1| Sort.\n2| One word.\n3| Be polite.\n4| Gift cards: account.\n" in shown
     assert " | Sort.\n+| Be brief.\n+| Customs: billing.\n" in shown
     assert "at most 5 edits" in shown
+
+
+def test_a_crossover_shows_the_other_as_it_is() -> None:
+    """In Markdown two spaces at the end of a line end it."""
+    model = ScriptedModel([{"edits": []}])
+    crossed(model, theirs=grown(2, Edit("replace", 2, "Be brief.  ", "")))
+    assert "\n+| Be brief.  \n" in model.requests[0].messages[-1].text
 
 
 def test_the_sign_of_a_line_that_is_lacking_does_not_come_into_the_text() -> None:

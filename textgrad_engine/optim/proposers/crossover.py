@@ -9,8 +9,8 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import PATCH_SCHEMA, Origin, edits_from
 from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, second_parent, shared_slots
 from textgrad_engine.optim.rebase import fold
-from textgrad_engine.optim.sentences import by_sentences, places_of
-from textgrad_engine.optim.showing import marked, numbered
+from textgrad_engine.optim.sentences import by_sentences
+from textgrad_engine.optim.showing import marked, numbered, shown_lines
 
 __all__ = ["Crossover"]
 
@@ -45,7 +45,7 @@ class Crossover:
             ValueError: the brief has no other candidate.
         """
         other, other_origins = second_parent(brief)
-        lines, others = ([place.text.rstrip() for place in places_of(text)] for text in (brief.text, other))
+        lines, others = shown_lines(brief.text), shown_lines(other)
         differing = len(_unshared(lines, others)) + len(_unshared(others, lines))
         limit = max(1, differing) if self.max_edits is None else self.max_edits
         slots = shared_slots(brief, problem) | {

@@ -17,7 +17,8 @@ __all__ = ["Merge"]
 class Merge:
     """Does to a text what was done to another candidate since their common ancestor; no model is asked.
 
-    The candidate is the best of `Brief.others`. Where both changed a line, the line of the text itself stays.
+    The candidate is the best of `Brief.others`. Where both changed a line, the line of the text itself stays;
+    of a long one only where both changed the same sentence.
 
     Args:
         base: the text that both descend from.
