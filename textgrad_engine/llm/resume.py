@@ -134,7 +134,7 @@ class Resumption:
                 return None
             if each.item not in ((), item):  # folders of before know of no items
                 return None
-            return each.phase != phase, is_answer(each), each.nth
+            return each.phase != phase, each.item != item, is_answer(each), each.nth
 
         equal = self._answers.equal_to(entry)
         while (taken := self._answers.take(equal, rank)) is not None:
