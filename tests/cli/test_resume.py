@@ -295,6 +295,14 @@ def cut(cli: Any, small: Any, tmp_path: Path, dying: Any) -> Path:
     return path
 
 
+def test_a_budget_without_room_for_one_call_leaves_the_run_as_it_was(cli: Any, cut: Path) -> None:
+    """Who mistyped it has lost nothing."""
+    before = {file: file.read_bytes() for file in cut.rglob("*") if file.is_file()}
+    resumed = cli("resume", cut, "--budget-tokens", 1)
+    assert (resumed.exit_code, f"The run in {cut} is as it was before." in resumed.stderr) == (2, True)
+    assert {file: file.read_bytes() for file in cut.rglob("*") if file.is_file()} == before
+
+
 def test_killed_before_its_first_event_it_begins(cli: Any, small: Any, cut: Path, tmp_path: Path) -> None:
     """Its folder holds the config, and nothing else that tells anything."""
     whole = tmp_path / "whole"

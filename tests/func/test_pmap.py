@@ -85,6 +85,26 @@ def test_items_that_have_not_begun_are_left_out_after_an_error() -> None:
     assert seen == [0]
 
 
+def test_a_second_ctrl_c_ends_the_wait_for_items_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ends the wait for a result, and nothing waits behind the second."""
+
+    def interrupted(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("result_of", "settled"):
+        monkeypatch.setattr(f"textgrad_engine.dispatch.{name}", interrupted)
+    over = threading.Event()
+    late = threading.Timer(5.0, over.set)  # the end of the items, where they are waited for
+    late.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pmap(lambda _: over.wait(PATIENCE))(range(2))
+        assert not over.is_set()
+    finally:
+        late.cancel()
+        over.set()
+
+
 def test_no_items_are_no_work() -> None:
     """And no thread."""
     assert pmap(str)([]) == []

@@ -12,6 +12,7 @@ from textgrad_engine.llm import RetryPolicy, Stop, budget, call_key_scope, meter
 from textgrad_engine.llm.answers import Answer
 from textgrad_engine.llm.playback import Playback
 from textgrad_engine.llm.record import playing
+from textgrad_engine.llm.usage import call_item
 from textgrad_engine.testing import FunctionModel
 
 from .test_resume import recorded
@@ -57,6 +58,28 @@ def test_what_is_not_on_record_is_refused(run: Any, ask: Any) -> None:
     assert "less often" in player.problem
     with pytest.raises(RunError, match=r"the nearest is line 1, and differs so:(.|\n)*\+.*other"):
         run(said(playback(recorded(ask(), "first")), ask("other")))
+
+
+def test_an_answer_belongs_to_its_item_of_a_pmap(run: Any, ask: Any) -> None:
+    """Whichever thread asks first; what has no item is that of a run of before, or was asked beside the items."""
+    player = playback(
+        recorded(ask(), "beside"),
+        recorded(ask(), "of 1", 1, item=(1,)),
+        recorded(ask(), "of 0", 2, item=(0,)),
+        recorded(ask("old"), "old", 3),
+    )
+
+    async def of_item(item: tuple[int, ...], text: str = "hello") -> str:
+        token = call_item.set(item)
+        try:
+            return await said(player, ask(text))
+        finally:
+            call_item.reset(token)
+
+    async def main() -> list[str]:
+        return [await of_item((0,)), await of_item((1,)), await said(player, ask()), await of_item((0,), "old")]
+
+    assert run(main()) == ["of 0", "of 1", "beside", "old"]
 
 
 def test_of_a_purpose_that_is_not_on_record_nothing_is_near(run: Any, ask: Any) -> None:

@@ -80,7 +80,11 @@ def test_an_answer_belongs_to_its_model_and_its_example(run: Any, ask: Any) -> N
 def test_an_answer_belongs_to_its_item_of_a_pmap(run: Any, ask: Any) -> None:
     """Whichever thread asks first, and also where the answer of another item is missing as the run was cut."""
     player = resumption(
-        recorded(ask(), "of 1", item=(1,)), recorded(ask(), "of 2.0", 1, item=(2, 0)), recorded(ask("old"), "old", 2)
+        recorded(ask(), "of 1", item=(1,)),
+        recorded(ask(), "of 2.0", 1, item=(2, 0)),
+        recorded(ask("old"), "old", 2),
+        recorded(ask("also beside"), "beside", 3),
+        recorded(ask("also beside"), "of 0", 4, item=(0,)),
     )
 
     async def of_item(item: tuple[int, ...], text: str = "hello") -> str:
@@ -92,9 +96,10 @@ def test_an_answer_belongs_to_its_item_of_a_pmap(run: Any, ask: Any) -> None:
 
     async def main() -> list[str]:
         found = [await of_item((2, 0)), await of_item((0,)), await of_item((1,)), await of_item((1,))]
-        return [*found, await of_item((0,), "old")]
+        found += [await of_item((0,), "old"), await of_item((0,), "also beside")]
+        return [*found, await said(player, ask("also beside"))]
 
-    assert run(main()) == ["of 2.0", "new", "of 1", "new", "old"]
+    assert run(main()) == ["of 2.0", "new", "of 1", "new", "old", "of 0", "beside"]
 
 
 def test_the_answers_of_a_phase_go_to_that_phase_first(run: Any, ask: Any) -> None:

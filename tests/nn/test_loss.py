@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -80,6 +81,14 @@ def test_trained_criteria_of_a_judge_belong_to_the_module() -> None:
     """A Parameter as instructions is saved with the program, though feedback goes to what is judged."""
     loss = nn.Judge(nn.Parameter("Is it kind?", role="criteria"))
     assert [name for name, _ in loss.named_parameters()] == ["instructions"]
+
+
+def test_a_judge_that_an_earlier_version_pickled_still_judges() -> None:
+    """It had no settings of its own then."""
+    judge = nn.Judge("Is it kind?", scale=(1, 5))
+    del judge._settings
+    with tg.use_models(forward=FunctionModel(lambda request: {"score": 4, "explanation": "kind"})):
+        assert pickle.loads(pickle.dumps(judge))(Variable("Dear Ann")).data == 4
 
 
 def test_a_metric_with_a_scale_is_right_at_its_end_only() -> None:

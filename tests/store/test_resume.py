@@ -635,6 +635,27 @@ def test_a_run_that_asks_for_something_else_is_refused_before_it_pays(tmp_path: 
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
+class Halt:
+    """Ends a run with an error when its first step is over."""
+
+    def on_event(self, event: Any) -> None:
+        if isinstance(event, StepEnded):
+            raise RuntimeError("halt")
+
+
+def test_a_budget_without_room_for_one_call_leaves_the_run_as_it_was(tmp_path: Path, fit: Any) -> None:
+    """It has asked nobody, and the best texts so far are not replaced by those of the beginning."""
+    path = tmp_path / "run"
+    with pytest.raises(RuntimeError, match="halt"):
+        fit(RunFolder(path), callbacks=[Halt()])
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    assert read_run(path).best != read_run(path).seed
+    with tg.budget(tokens=1):
+        result = fit(RunFolder(path, resume=True), model=unasked)
+    assert "does not allow a single call" in result.shortage
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
 class Forgiving(nn.Module):
     """A program that goes on with a word of its own where it gets no answer."""
 

@@ -142,7 +142,8 @@ def end(
         write("\n" + report.render(result, title=str(path), remark=remark, width=width(), color=colors()))
         complain(f"\n{report.one_line(result)}\nThe best prompt is in {runs.best_files(path, result.best)}")
     if resumed is not None:
-        say("\n".join(resumed.in_words(result, path)), quiet or as_json)
+        as_before = [f"The run in {path} is as it was before."]
+        say("\n".join(as_before if result.shortage else resumed.in_words(result, path)), quiet or as_json)
     if result.status != "finished" and not result.shortage:
         run = read_run(path)
         say("\n".join([*(f"note: {note}" for note in run.notes), runs.goes_on(run)]), quiet or as_json)

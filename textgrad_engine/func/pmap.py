@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
@@ -92,11 +92,15 @@ def in_threads(
             failed.append(number)
             raise
 
-    with ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap") as pool:
-        futures = [pool.submit(copy_context().run, run, number, item) for number, item in enumerate(todo)]
-        try:
-            return [dispatch.result_of(future) for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            dispatch.settled(futures)
-            raise
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap")
+    futures: list[Future[R]] = []
+    try:
+        for number, item in enumerate(todo):
+            futures.append(pool.submit(copy_context().run, run, number, item))
+        results = [dispatch.result_of(future) for future in futures]
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        dispatch.settled(futures)  # which another Ctrl-C ends, so nothing waits behind it
+        raise
+    pool.shutdown()
+    return results

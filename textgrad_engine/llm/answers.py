@@ -8,7 +8,7 @@ import itertools
 import json
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,11 +74,11 @@ class Answer:
 
 @dataclass
 class Equal:
-    """The answers to equal requests, those of one place in the order in which they were asked for."""
+    """The answers to equal requests by example, those of one place in the order in which they were asked for."""
 
     count: int = 0
     models: set[str] = field(default_factory=set)
-    waiting: dict[Hashable, deque[Answer]] = field(default_factory=dict)
+    waiting: dict[str, dict[Hashable, deque[Answer]]] = field(default_factory=dict)
 
 
 class Answers:
@@ -86,7 +86,7 @@ class Answers:
 
     Args:
         every: all of them; of equal requests, in the order in which they were asked.
-        place: what keeps answers to equal requests apart, such as model and example.
+        place: what keeps answers to equal requests for one example apart, such as the model.
     """
 
     def __init__(self, every: Sequence[Answer], place: Callable[[Answer], Hashable]) -> None:
@@ -100,7 +100,7 @@ class Answers:
             equal = self._by_request.setdefault(answer.digest, Equal())
             equal.count += 1
             equal.models.add(answer.model)
-            equal.waiting.setdefault(place(answer), deque()).append(answer)
+            self._queue(equal, answer).append(answer)
             self._as_asked[answer.asked or answer.digest] = equal
 
     def __len__(self) -> int:
@@ -110,8 +110,8 @@ class Answers:
     def waiting(self) -> list[Answer]:
         """Those that have not been given yet."""
         with self._lock:
-            queues = [queue for equal in self._by_request.values() for queue in equal.waiting.values()]
-            return [answer for queue in queues for answer in queue]
+            groups = [group for equal in self._by_request.values() for group in equal.waiting.values()]
+            return [answer for group in groups for queue in group.values() for answer in queue]
 
     def equal_to(self, entry: Mapping[str, Any]) -> Equal | None:
         """What was recorded for requests equal to that of an entry (`entry_of`)."""
@@ -121,18 +121,24 @@ class Answers:
             found = self._as_asked.get(entry.get("asked", kept))
         return found
 
-    def take(self, equal: Equal | None, rank: Callable[[Answer], Any]) -> Answer | None:
+    def take(
+        self, equal: Equal | None, rank: Callable[[Answer], Any], example: str, *, elsewhere: bool = False
+    ) -> Answer | None:
         """Give one of the answers that are the first of their places.
 
         Args:
             equal: those to choose from, by `equal_to`.
             rank: the lower, the sooner it is given; None for an answer to somebody else.
+            example: what is asked about.
+            elsewhere: where that has no answer left, give one of another example.
         """
         with self._lock:
             if equal is None:
                 return None
-            heads = [queue for queue in equal.waiting.values() if queue and rank(queue[0]) is not None]
-            found = min(heads, key=lambda queue: rank(queue[0]), default=None)
+            own = equal.waiting.get(example, {})  # of thousands, where all examples ask for the same
+            found = _first(own.values(), rank)
+            if found is None and elsewhere:
+                found = _first((queue for group in equal.waiting.values() for queue in group.values()), rank)
             if found is None:
                 return None
             self._left -= 1
@@ -141,8 +147,11 @@ class Answers:
     def put_back(self, answer: Answer) -> None:
         """Have an answer wait again: there was no room for it in a budget."""
         with self._lock:
-            self._by_request[answer.digest].waiting[self._place(answer)].appendleft(answer)
+            self._queue(self._by_request[answer.digest], answer).appendleft(answer)
             self._left += 1
+
+    def _queue(self, equal: Equal, answer: Answer) -> deque[Answer]:
+        return equal.waiting.setdefault(answer.example, {}).setdefault(self._place(answer), deque())
 
     async def play(
         self, answer: Answer, model: Budgeted, request: Request, given: Callable[[], None] = lambda: None
@@ -178,6 +187,12 @@ class Answers:
         finally:
             if not fits:
                 self.put_back(answer)
+
+
+def _first(queues: Iterable[deque[Answer]], rank: Callable[[Answer], Any]) -> deque[Answer] | None:
+    """The queue whose first answer is given first; None where no answer can be given."""
+    heads = [queue for queue in queues if queue and rank(queue[0]) is not None]
+    return min(heads, key=lambda queue: rank(queue[0]), default=None)
 
 
 def entry_of(model: Model, request: Request) -> dict[str, Any]:

@@ -36,8 +36,9 @@ _TURN = 0.02
 class Playback:
     """A `Player` that gives what calls of a run got, failures too, and has nobody asked.
 
-    An answer goes to the request that it was an answer to, of the same model and the same example (`call_key`): the
-    n-th equal request of a phase gets the n-th one. It is charged to the budgets as it was then.
+    An answer goes to the request that it was an answer to, of the same model, the same example (`call_key`) and the
+    same item of a `pmap` (`call_item`): the n-th equal request of a phase gets the n-th one. It is charged to the
+    budgets as it was then.
 
     Args:
         every: the answers and failures; of equal requests, in the order in which they were asked.
@@ -51,7 +52,7 @@ class Playback:
     def __init__(
         self, every: Sequence[Answer], *, phase: Callable[[], int], refused: Callable[[str], RunError]
     ) -> None:
-        self._answers = Answers(every, lambda each: (each.model, each.example, each.phase, each.counted_again))
+        self._answers = Answers(every, lambda each: (each.model, each.item, each.phase, each.counted_again))
         self._phase, self._refused = phase, refused
         self.outer: Player | None = None
         self.problem = ""
@@ -67,14 +68,17 @@ class Playback:
         """
         check_stop()
         entry, phase = entry_of(model, request), self._phase()
+        item = tuple(entry.get("item", ()))
 
         def rank(each: Answer) -> Any:
-            if (each.model, each.example) != (entry["model"], entry["example"]):
+            if each.model != entry["model"]:
                 return None
-            return each.phase != phase, not each.counted_again, each.nth
+            if each.item not in ((), item):  # folders of before know of no items
+                return None
+            return each.phase != phase, each.item != item, not each.counted_again, each.nth
 
         equal = self._answers.equal_to(entry)
-        while (taken := self._answers.take(equal, rank)) is not None:
+        while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
             if not taken.counted_again:
                 return await self._answers.play(taken, model, request)
             play = functools.partial(self._answers.play, taken, model, request)
@@ -147,9 +151,9 @@ def unlike(entry: dict[str, Any], equal: Equal | None, first: Sequence[Answer]) 
         equal: what was recorded for equal requests; None for nothing.
         first: recorded answers with their requests, which may be near.
     """
-    what = f"a {entry['request']['purpose']} request for example {entry['example']!r}"
+    purpose = entry["request"]["purpose"]
+    what = f"{'an' if purpose[0] in 'aeiou' else 'a'} {purpose} request for example {entry['example']!r}"
     if equal is None:
-        purpose = entry["request"]["purpose"]
         near = [each for each in first if each.purpose == purpose]
         own = [each for each in near if each.example == entry["example"]]
         return f"{what}; {difference(own or near, entry['request'])}" if near else what

@@ -121,7 +121,7 @@ class Replay:
         self._lock = threading.Lock()
         self._all = _read(self.path)
         ordered = sorted(self._all, key=lambda each: each.nth)
-        self._answers = Answers(ordered, lambda each: (each.model, each.example, each.item))
+        self._answers = Answers(ordered, lambda each: (each.model, each.item))
         self._first_unknown: str | None = None  # what was said of the first unknown request
 
     @property
@@ -149,7 +149,7 @@ class Replay:
             return each.example != entry["example"], each.item != item, each.nth, each.line
 
         equal = self._answers.equal_to(entry)
-        taken = self._answers.take(equal, rank)
+        taken = self._answers.take(equal, rank, entry["example"], elsewhere=True)
         if taken is not None:
             return await self._answers.play(taken, model, request)
 

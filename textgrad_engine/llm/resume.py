@@ -74,7 +74,7 @@ class Resumption:
         phase: Callable[[], int],
         validated: bool | None = None,
     ) -> None:
-        self._answers = Answers(every, lambda each: (each.model, each.example, each.item, each.phase, is_answer(each)))
+        self._answers = Answers(every, lambda each: (each.model, each.item, each.phase, is_answer(each)))
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
@@ -130,14 +130,14 @@ class Resumption:
         item = tuple(entry.get("item", ()))
 
         def rank(each: Answer) -> Any:
-            if (each.model, each.example) != (entry["model"], entry["example"]):
+            if each.model != entry["model"]:
                 return None
             if each.item not in ((), item):  # folders of before know of no items
                 return None
-            return each.phase != phase, is_answer(each), each.nth
+            return each.phase != phase, each.item != item, is_answer(each), each.nth
 
         equal = self._answers.equal_to(entry)
-        while (taken := self._answers.take(equal, rank)) is not None:
+        while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
             known = True
             if is_answer(taken):
                 self._others[taken.example, taken.purpose] -= 1

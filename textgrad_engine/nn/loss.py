@@ -116,7 +116,8 @@ class Judge(OneVariable):
         self, prediction: Variable, target: Variable | str | None = None, inputs: Mapping[str, Any] | None = None
     ) -> Variable:
         """Score a prediction."""
-        settings = self._settings = judge_settings(self.model, self.scale, self._settings)
+        known = vars(self).get("_settings")  # a Judge that was pickled by an earlier version has none
+        settings = self._settings = judge_settings(self.model, self.scale, known)
         given = self.instructions, target, inputs, self.scale, self.success_fn
         return judged_by(settings, prediction, *given, reduction_fn=sum, eval_mode=self.eval_mode)[0]
 

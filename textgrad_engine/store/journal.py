@@ -230,7 +230,7 @@ class RunFolder:
                 self._best |= {change.name: change.after for change in event.changes if change.after != change.before}
             self._reach = self._reach._replace(steps=self._reach.steps + 1)
             self._write_best()
-        if isinstance(event, RunFailed) and self.earlier is not None and self.earlier.refused:
+        if self.earlier is not None and self._brings_nothing(event, self.earlier):
             self._undo(self.earlier)
         elif isinstance(event, RunEnded):
             self._finish(event)
@@ -250,8 +250,14 @@ class RunFolder:
         if self.earlier is not None and not self._is_behind(event.status):
             self.earlier.settle()
 
+    def _brings_nothing(self, event: Event, earlier: Earlier) -> bool:
+        """Whether a run ends that was refused before it asked for anything, or had no room in the budget for a call."""
+        if isinstance(event, RunFailed):
+            return earlier.refused
+        return isinstance(event, RunEnded) and bool(event.result.shortage)
+
     def _undo(self, earlier: Earlier) -> None:
-        """Have the folder as it was before this run, which was refused before it asked for anything."""
+        """Have the folder as it was before this run, which has brought nothing."""
         with self._write:
             self._undone = True
             self._events.close()

@@ -1,0 +1,31 @@
+"""Recorded answers that wait for their requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textgrad_engine.llm.answers import Answer, Answers, entry_of
+from textgrad_engine.testing import ScriptedModel
+
+from .test_resume import recorded
+
+
+def test_what_all_examples_ask_for_is_looked_for_among_the_answers_of_one(ask: Any) -> None:
+    """A call that is the same for thousands of examples, such as a plan, would take minutes."""
+    every = [recorded(ask("plan"), f"of {n}", n, example=str(n)) for n in range(50)]
+    answers, ranked = Answers(every, lambda each: each.model), []
+
+    def rank(each: Answer) -> int:
+        ranked.append(each)
+        return each.nth
+
+    equal = answers.equal_to(entry_of(ScriptedModel([], name="o"), ask("plan")))
+    for n in reversed(range(50)):
+        assert answers.take(equal, rank, str(n)) is every[n]
+        answers.put_back(every[n])
+        assert answers.take(equal, rank, str(n)) is every[n]
+        assert answers.take(equal, rank, str(n)) is None
+    assert len(ranked) <= 50 * 4
+    answers.put_back(every[7])
+    assert answers.take(equal, rank, "1") is None
+    assert answers.take(equal, rank, "1", elsewhere=True) is every[7]
