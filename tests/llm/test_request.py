@@ -1,5 +1,6 @@
 import json
 import pickle
+import re
 from datetime import date
 from typing import Generic, Literal, TypeVar
 
@@ -159,6 +160,35 @@ def test_an_answer_must_be_one_that_the_pydantic_model_takes(changed, problem):
         for wanted in (config.response_format, config.model_copy(deep=True).response_format.model_copy()):
             found = wanted.problem(answer, json.dumps(answer))
             assert found == problem if problem is None else problem in found
+
+
+class Odd(BaseModel):
+    queue: str
+
+    @field_validator("queue")
+    @classmethod
+    def _known(cls, given: str) -> str:
+        if given == "long":
+            raise ValueError("x" * 9999)
+        if given == "surrogate":
+            raise ValueError("\ud800")
+        return {"billing": "billing"}[given]
+
+
+@pytest.mark.parametrize(
+    ("queue", "problem"),
+    [
+        ("billing", None),
+        ("trust", r"\$: its rules failed: KeyError: 'trust' \(test_request.py:\d+\)"),
+        ("long", r"\$.queue: Value error, x{100,480}\.\.\."),
+        ("surrogate", r"\$: its rules failed: Unicode.*"),
+    ],
+)
+def test_a_validator_that_fails_in_its_own_way_costs_an_answer_and_not_the_run(queue, problem):
+    """Pydantic passes on all but ValueError and AssertionError, and what it says goes to the model, too."""
+    found = ResponseFormat.of(Odd).problem({"queue": queue}, json.dumps({"queue": queue}))
+    assert found is None if problem is None else re.fullmatch(problem, found)
+    (found or "").encode()
 
 
 def test_a_format_with_another_schema_is_not_that_of_the_model():

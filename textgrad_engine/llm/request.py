@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -127,6 +129,8 @@ class ResponseFormat(_Frozen):
             model.model_validate_json(text)
         except ValidationError as error:
             return "; ".join([_told(each) for each in error.errors(include_url=False, include_context=False)[:_MOST]])
+        except Exception as error:  # its rules are the user's own code; what they cannot work with is no good answer
+            return _shown(f"$: its rules failed: {type(error).__name__}: {error} ({_place_of(error)})")
         return None
 
     @classmethod
@@ -270,6 +274,9 @@ _MODEL = "_model"
 _MOST = 5
 """How many of the things that a pydantic model finds wrong are told."""
 
+_LONGEST = 500
+"""Characters that are told of one of them."""
+
 _ROOTS = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf"}
 
 
@@ -301,7 +308,19 @@ def _no_object(wanted: Any) -> str:
 
 def _told(error: Any) -> str:
     """One of a pydantic model's complaints, with its place."""
-    return f"{'.'.join(['$', *map(str, error['loc'])])}: {error['msg']}"
+    return _shown(f"{'.'.join(['$', *map(str, error['loc'])])}: {error['msg']}")
+
+
+def _shown(said: str) -> str:
+    """What is said about an answer, as it can be sent, and not longer than is good for whoever mends it."""
+    said = said.encode("utf-8", "replace").decode()
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
+
+
+def _place_of(error: Exception) -> str:
+    """The file and the line where it was raised."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(last.filename).name}:{last.lineno}"
 
 
 def _strict(schema: Any) -> Any:
