@@ -101,9 +101,14 @@ class ResponseFormat(_Frozen):
             copied.__dict__.pop(_MODEL, None)
         return copied
 
+    @property
+    def has_model(self) -> bool:
+        """Whether it holds answers against a pydantic model, too."""
+        return _MODEL in self.__dict__
+
     def without_model(self) -> ResponseFormat:
         """The format that holds answers against the schema alone, as an endpoint does."""
-        return self.model_copy(update={"json_schema": self.json_schema}) if _MODEL in self.__dict__ else self
+        return self.model_copy(update={"json_schema": self.json_schema}) if self.has_model else self
 
     def __getstate__(self) -> dict[Any, Any]:
         state = super().__getstate__()
