@@ -5,7 +5,7 @@ from datetime import date
 from typing import Generic, Literal, TypeVar
 
 import pytest
-from pydantic import BaseModel, Field, RootModel, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, RootModel, ValidationError, ValidationInfo, create_model, field_validator
 
 from textgrad_engine.llm import GenerateConfig, OpenAIModel, ResponseFormat, resolve
 from textgrad_engine.llm.request import INSTEAD
@@ -211,7 +211,9 @@ def test_a_format_is_pickled_with_its_model_where_that_can_be_found_again():
         pass
 
     odd = {"number": 3, "day": "2024-02-29", "sizes": {}, "last": 3}
-    for model, kept in ((Even, True), (Local, False)):
+    made = create_model("Made", __base__=Even)
+    filled = create_model("Filled[int]", __base__=Even)  # as a generic one that a function fills in
+    for model, kept in ((Even, True), (Local, False), (made, False), (filled, False)):
         config = pickle.loads(pickle.dumps(GenerateConfig(response_format=model)))
         assert config == GenerateConfig(response_format=model)
         assert (config.response_format.problem(odd, json.dumps(odd)) is not None) is kept

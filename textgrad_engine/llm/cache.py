@@ -228,8 +228,8 @@ class Cached(Wrapper):
     """Answers from a cache what was asked before.
 
     Stands outside retry, limit and budget: a kept answer costs none of them. It is marked `cached`, its `usage` is zero
-    and `saved` says what the answer used when it was paid for. Where a pydantic model has a say in what is an answer, it
-    has it of a kept one, too, as its rules may have changed.
+    and `saved` says what the answer used when it was paid for. Where a pydantic model has a say in what is an answer,
+    it has it of a kept one, too, as its rules may have changed.
 
     Args:
         inner: the model that is wrapped.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -113,7 +114,7 @@ class ResponseFormat(_Frozen):
     def __getstate__(self) -> dict[Any, Any]:
         state = super().__getstate__()
         model = self.__dict__.get(_MODEL)
-        if model is not None and "<locals>" in model.__qualname__:  # pickle knows no way to it
+        if model is not None and not _can_be_found(model):
             state = {**state, "__dict__": {key: value for key, value in state["__dict__"].items() if key != _MODEL}}
         return state
 
@@ -309,6 +310,14 @@ def _no_object(wanted: Any) -> str:
         f"expected a pydantic model or the JSON schema of an object, got {str(wanted)[:200]}; a list or a number goes "
         "into a property of an object, and what only one endpoint knows into extra={...}"
     )
+
+
+def _can_be_found(model: type[BaseModel]) -> bool:
+    """Whether pickle knows a way to it; to what a function has made, there is none."""
+    found: Any = sys.modules.get(model.__module__)
+    for name in model.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is model
 
 
 def _told(error: Any) -> str:
