@@ -142,4 +142,4 @@ def test_scores_of_any_scale_are_shown() -> None:
     for limits in ((-math.inf, 1.0), (0.0, math.inf), (-math.inf, math.inf)):
         assert shown_scores([0.25, 1.0], limits) == [("0.25", ""), ("1", "")]
     assert shown_scores([1.0, 3.0, 5.0], (1.0, 5.0)) == [("0", "100"), ("50", "100"), ("100", "100")]
-    assert shown_scores([0.25], (-1.0, 1.0)) == [("62", "100")]
+    assert shown_scores([0.25], (-1.0, 1.0)) == [("62.5", "100")]
