@@ -14,6 +14,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import write_shrunk
 from textgrad_engine.testing import Fault, LoopbackServer
+from textgrad_engine.train import Evaluation
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
 
@@ -87,6 +88,14 @@ def test_a_score_below_the_least_has_an_exit_code_of_its_own(cli: Any, run: Path
     assert "score" in low.stdout
     assert cli("eval", run, "--at-least", str(measured)).exit_code == 0
     assert json.loads(cli("eval", run, "--at-least", "1", "--json").stdout)["mean"] == measured
+
+
+def test_a_score_that_is_the_least_but_for_rounding_is_enough() -> None:
+    """The mean of three times 0.7 is 0.6999999999999998 for a computer."""
+    same = Evaluation(("a", "b", "c"), (0.7, 0.7, 0.7), ("", "", ""), {})
+    assert same.mean < 0.7
+    assert not evaluate._short_of(same, 0.7)
+    assert evaluate._short_of(same, 0.7001)
 
 
 def test_answers_that_are_missing_do_not_help_to_reach_the_least_score(cli: Any, run: Path) -> None:

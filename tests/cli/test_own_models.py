@@ -32,6 +32,10 @@ class Gateway:
 
 model = Gateway()
 number = 7
+unnamed = Gateway()
+unnamed.name = 5
+empty = Gateway()
+empty.complete = None
 '''
 NAMED = ('forward = "simulated/tickets"', 'forward = "own:model"')
 
@@ -51,6 +55,8 @@ def folder(small: Any) -> Path:
         ("own:modle", "own.py has no 'modle'; did you mean 'model'?"),
         ("own:number", "is no model but 7; a model has a name and `async def complete"),
         ("own:Gateway", "is no model but <class"),
+        ("own:unnamed", "is no model but <.*Gateway object"),
+        ("own:empty", "is no model but <.*Gateway object"),
         ("broken:model", r"ZeroDivisionError: .*broken.py:1\)"),
     ],
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, field_validator
 
 from textgrad_engine import Trainer, nn, use_models
 from textgrad_engine.errors import (
@@ -825,3 +826,36 @@ def test_without_a_home_the_repair_is_named(monkeypatch, make):
     monkeypatch.setattr("pathlib.Path.expanduser", none)
     with pytest.raises(ConfigError, match=r"could not determine home directory; name .*TEXTGRAD_CACHE_DIR"):
         make()
+
+
+def test_a_kept_answer_that_its_pydantic_model_no_longer_takes_is_asked_for_anew(tmp_path, ask, monkeypatch):
+    """The key has the schema, which does not tell a validator from another one; what does not fit goes for good."""
+
+    def taking(*queues):
+        class Answer(BaseModel):
+            queue: str
+
+            @field_validator("queue")
+            @classmethod
+            def _known(cls, given: str) -> str:
+                if given not in queues:
+                    raise ValueError("no such queue")
+                return given
+
+        return ask(config=GenerateConfig(response_format=Answer))
+
+    asked = []
+
+    def answer(request):
+        asked.append(request)
+        return {"queue": "old" if len(asked) == 1 else "new"}
+
+    cache = Cache(tmp_path)
+    model = Cached(paid(answer), cache)
+    assert [asyncio.run(model.complete(taking("old"))).cached for _ in range(2)] == [False, True]
+    assert [asyncio.run(model.complete(taking("new"))).text for _ in range(2)] == ['{"queue": "new"}'] * 2
+    assert len(asked) == 2
+    monkeypatch.setattr(cache._worker.file, "drop", lambda key: None)
+    assert asyncio.run(model.complete(taking("old"))).text == '{"queue": "new"}'
+    assert len(asked) == 3
+    cache.close()

@@ -102,6 +102,8 @@ FITS = '{"score": 3, "why": "x"}'
         (f"Three, I think.\n</think>\n```json\n{FITS}\n```", FITS),
         (f'<think>{{"score": 1, "why": "no"}}</think>{FITS}', FITS),
         (FITS.replace("x", "</think>"), FITS.replace("x", "</think>")),
+        (f"<think>Is </think> what ends them? It is.</think>{FITS}", FITS),
+        (f"<think>Three.</think>{FITS.replace('x', '</think>')}", FITS.replace("x", "</think>")),
     ],
 )
 def test_thoughts_before_an_answer_are_taken_off(text, bare):

@@ -1,10 +1,11 @@
 import json
 import pickle
+import re
 from datetime import date
 from typing import Generic, Literal, TypeVar
 
 import pytest
-from pydantic import BaseModel, Field, RootModel, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, RootModel, ValidationError, ValidationInfo, create_model, field_validator
 
 from textgrad_engine.llm import GenerateConfig, OpenAIModel, ResponseFormat, resolve
 from textgrad_engine.llm.request import INSTEAD
@@ -161,6 +162,35 @@ def test_an_answer_must_be_one_that_the_pydantic_model_takes(changed, problem):
             assert found == problem if problem is None else problem in found
 
 
+class Odd(BaseModel):
+    queue: str
+
+    @field_validator("queue")
+    @classmethod
+    def _known(cls, given: str) -> str:
+        if given == "long":
+            raise ValueError("x" * 9999)
+        if given == "surrogate":
+            raise ValueError("\ud800")
+        return {"billing": "billing"}[given]
+
+
+@pytest.mark.parametrize(
+    ("queue", "problem"),
+    [
+        ("billing", None),
+        ("trust", r"\$: its rules failed: KeyError: 'trust' \(test_request.py:\d+\)"),
+        ("long", r"\$.queue: Value error, x{100,480}\.\.\."),
+        ("surrogate", r"\$: its rules failed: Unicode.*"),
+    ],
+)
+def test_a_validator_that_fails_in_its_own_way_costs_an_answer_and_not_the_run(queue, problem):
+    """Pydantic passes on all but ValueError and AssertionError, and what it says goes to the model, too."""
+    found = ResponseFormat.of(Odd).problem({"queue": queue}, json.dumps({"queue": queue}))
+    assert found is None if problem is None else re.fullmatch(problem, found)
+    (found or "").encode()
+
+
 def test_a_format_with_another_schema_is_not_that_of_the_model():
     """Nor is one that was read from a file; they still hold answers against the schema."""
     wanted = ResponseFormat.of(Even)
@@ -181,7 +211,9 @@ def test_a_format_is_pickled_with_its_model_where_that_can_be_found_again():
         pass
 
     odd = {"number": 3, "day": "2024-02-29", "sizes": {}, "last": 3}
-    for model, kept in ((Even, True), (Local, False)):
+    made = create_model("Made", __base__=Even)
+    filled = create_model("Filled[int]", __base__=Even)  # as a generic one that a function fills in
+    for model, kept in ((Even, True), (Local, False), (made, False), (filled, False)):
         config = pickle.loads(pickle.dumps(GenerateConfig(response_format=model)))
         assert config == GenerateConfig(response_format=model)
         assert (config.response_format.problem(odd, json.dumps(odd)) is not None) is kept

@@ -81,6 +81,20 @@ def test_a_request_that_is_flagged_says_nothing_about_the_key():
     assert type(error_of(403, '{"error": {"message": "Country not supported"}}', {}, "m", "w")) is AuthenticationFailed
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"message": "Your account has been flagged for potential abuse"},
+        {"message": "This API key was flagged and disabled"},
+        {"message": "Content policy: the organization was suspended"},
+        {"code": "account_deactivated", "message": "deactivated because of content policy violations"},
+    ],
+)
+def test_an_account_that_is_flagged_is_refused_for_all_requests(said):
+    """Each of them would be refused, so that a run which goes on has nothing to go on with."""
+    assert type(error_of(403, json.dumps({"error": said}), {}, "m", "w")) is AuthenticationFailed
+
+
 def test_an_empty_account_is_told_from_a_busy_endpoint_by_its_code_or_its_words():
     """Both come as 429, and only one of them passes by waiting."""
     for text in ('{"error": {"code": "insufficient_quota"}}', "insufficient_quota", '{"error": "insufficient_quota"}'):

@@ -102,6 +102,49 @@ def test_tool_calls_and_usage_are_put_together():
     assert (choice["finish_reason"], body["usage"], pieces) == ("tool_calls", {"prompt_tokens": 3}, [])
 
 
+@pytest.mark.parametrize("own", [{}, {"id": ""}, {"id": None}])
+def test_calls_with_neither_number_nor_id_are_told_apart_where_one_is_whole(own):
+    """Put into one, they would be the second function with the arguments of both."""
+
+    def piece(name, arguments):
+        return chunk(tool_calls=[{**own, "function": {"name": name, "arguments": arguments}}])
+
+    said = (piece("f", '{"a"'), piece(None, ': "}"}'), piece("f", "{}"), piece("g", ""), chunk("tool_calls"))
+    calls = read(*said)[0]["choices"][0]["message"]["tool_calls"]
+    assert [(call["function"]["name"], call["function"]["arguments"]) for call in calls] == [
+        ("f", '{"a": "}"}'),
+        ("f", "{}"),
+        ("g", ""),
+    ]
+
+
+def test_numbers_of_calls_that_cannot_be_ordered_leave_them_as_they_came():
+    """Some servers write them as texts."""
+    pieces = [{"index": n, "id": str(n), "function": {"name": "f", "arguments": "{}"}} for n in ("1", 0)]
+    calls = read(chunk("tool_calls", tool_calls=pieces))[0]["choices"][0]["message"]["tool_calls"]
+    assert [call["id"] for call in calls] == ["1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        ("x", "delta is no object"),
+        ({"delta": {"tool_calls": [{"function": {"arguments": {}}}]}}, "arguments are no text"),
+    ],
+)
+def test_a_chunk_of_another_form_is_malformed(choice, says):
+    """A run goes on behind it; it would not behind a TypeError."""
+    with pytest.raises(MalformedResponse, match=says):
+        read("data: " + json.dumps({"choices": [choice]}))
+
+
+def test_an_error_inside_a_choice_is_what_its_own_status_says():
+    """As it is where nothing is streamed."""
+    failed = {"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": {"code": 502, "message": "up"}}
+    with pytest.raises(ServerFailed, match="status 502: up"):
+        read(chunk(content="He"), "data: " + json.dumps({"choices": [failed]}))
+
+
 @pytest.mark.parametrize("index", [{}, {"index": 0}, {"index": None}])
 def test_calls_without_a_number_of_their_own_are_told_apart_by_their_ids(index):
     """Two calls of Gemini's endpoint are two, and an id that is made up for each piece makes no further one."""

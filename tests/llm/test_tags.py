@@ -1,4 +1,7 @@
+import json
+
 import pytest
+from pydantic import BaseModel, field_validator
 
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import Message, Request, ResponseFormat, inwords
@@ -158,6 +161,33 @@ def test_thoughts_may_speak_of_the_tags():
     assert inwords.read(thoughts + said, REWRITE, asked(), "'m'") == fits
     with pytest.raises(MalformedResponse, match="more than one pair of tags for `text`"):
         inwords.read(thoughts + 2 * said, REWRITE, asked(), "'m'")
+
+
+def test_what_stands_only_in_the_thoughts_is_no_answer():
+    """A draft that the model went on from would become a prompt."""
+    nonce = nonce_of(asked(), REWRITE)
+    draft = f"<text-{nonce}>draft</text-{nonce}><reason-{nonce}>hm</reason-{nonce}>"
+    with pytest.raises(MalformedResponse, match="no pair of tags for `text`"):
+        inwords.read(f"<think>{draft}? Too short.</think>The new text is: Be brief.", REWRITE, asked(), "'m'")
+    final = draft.replace("draft", "final")
+    for thoughts in (f"<think>{draft} Too short.</think>", f"<think>{draft} Is </think> an end? {draft}</think>"):
+        assert json.loads(inwords.read(thoughts + final, REWRITE, asked(), "'m'"))["text"] == "final"
+
+
+def test_json_that_the_pydantic_model_refuses_is_not_said_to_lack_tags():
+    """What the model says of it is told by `Check`, and the answer can be mended by it."""
+
+    class Short(BaseModel):
+        text: str
+
+        @field_validator("text")
+        @classmethod
+        def _short(cls, given: str) -> str:
+            if len(given) > 3:
+                raise ValueError("at most three letters")
+            return given
+
+    assert inwords.read('{"text": "long"}', ResponseFormat.of(Short), asked(), "'m'") == '{"text": "long"}'
 
 
 def test_the_repair_asks_for_tags_and_not_for_json_too():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -58,6 +59,7 @@ def test_an_optimizer_without_the_setting_is_refused() -> None:
         (LinearEdits, (1, 4, 2), [1, 3, 4, 4]),
         (CosineEdits, (5, 1, 4), [5, 4, 3, 2, 1, 1]),
         (StepEdits, (8, 2), [8, 8, 4, 4, 2, 2, 1, 1, 1]),
+        (StepEdits, (1, 2, 1e300), [1, 1, int(1e300), int(1e300), sys.maxsize]),
         (StepEdits, (1, 1, 2.0), [1, 2, 4, 8]),
     ],
 )

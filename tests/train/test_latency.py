@@ -310,3 +310,16 @@ def test_the_final_choice_charges_for_time_too() -> None:
     assert does_better(best, seed, latency_weight=0.1)
     assert not does_better(best, seed, latency_weight=0.2)
     assert not does_better(best, seed, handicap=0.2, latency_weight=0.1)
+
+
+def test_equal_means_are_equal_whatever_they_are_rounded_to() -> None:
+    """0.1 + 0.2 - 0.3 is not 0 for a computer: no gain, and no loss that would cost the shorter texts their place."""
+
+    def of(*scores: float) -> Evaluation:
+        names = tuple(f"e{n}" for n in range(len(scores)))
+        return Evaluation(names, scores, scores, {})
+
+    zero = of(0.0, 0.0, 0.0)
+    for up in (of(0.1, 0.2, -0.3), of(-0.1, -0.2, 0.3)):
+        assert not does_better(up, zero)
+        assert does_better(up, zero, ties=True)

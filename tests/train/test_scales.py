@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -103,3 +105,27 @@ def test_what_a_run_tells_of_lost_answers_is_by_the_scale_of_the_loss() -> None:
     assert result.comparison is not None
     assert (result.seed_val.scale, result.seed_val.bounds) == ((1.0, 5.0), direct.bounds)
     assert result.comparison.bounds is not None
+
+
+@pytest.mark.parametrize("kind", [optim.TGD, optim.PatchSearch])
+@pytest.mark.parametrize("scale", [(-math.inf, 0.0), (-math.inf, math.inf)])
+def test_on_a_scale_without_an_end_what_is_better_is_kept(kind: Any, scale: tuple[float, float]) -> None:
+    """Measured by an endless scale, no difference would be one."""
+    asked = itertools.count()
+
+    def answer(request: llm.Request) -> Any:
+        if request.purpose == "forward":
+            return "x" * (1 + request.messages[0].text.count("Be"))
+        properties = request.config.response_format.json_schema["properties"]
+        if request.purpose == "backward":
+            return {case: {"system": "Be nicer."} for case in properties}
+        text = f"Be {next(asked)}."
+        return {"edits": [{"op": "add", "line": 1, "text": text, "reason": "", "feedback": [1]}]}
+
+    rows = [{"id": f"q{n}", "word": str(n), "target": "xxx"} for n in range(40)]
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Say.", role="system prompt"))
+    loss = nn.Metric(lambda got, wanted: -abs(len(got) - len(wanted)), "their lengths", scale=scale)
+    with tg.use_models(forward=FunctionModel(answer)):
+        result = tg.Trainer(max_steps=2).fit(program, loss, kind(program.parameters()), rows[:20], rows[20:])
+    assert result.best_val is not None
+    assert result.best_val.mean > -2

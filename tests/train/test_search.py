@@ -13,7 +13,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn
-from textgrad_engine.errors import ContentFiltered, ModelError, NoModelError
+from textgrad_engine.errors import BadRequest, ContentFiltered, ModelError, NoModelError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import PatchSearch, RandomSearch
 from textgrad_engine.optim.proposers import Unaided
@@ -181,12 +181,18 @@ def test_the_seed_texts_come_back_when_nothing_is_better(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("proposer", [None, Unaided()])
-def test_of_equals_the_shorter_texts_are_the_result(proposer: Unaided | None) -> None:
-    """A line of the seed prompt that does nothing goes in a step, and stays out of the result."""
+@pytest.mark.parametrize("loses", ["", "w60"])
+def test_of_equals_the_shorter_texts_are_the_result(proposer: Unaided | None, loses: str) -> None:
+    """A line of the seed prompt that does nothing goes in a step, and stays out of the result.
+
+    Texts that lose an answer which the seed texts have are no equals, whatever the others score.
+    """
 
     def answer(request: Request) -> Any:
         if request.purpose == "forward":
             word = request.messages[-1].text
+            if word == loses and "kind" not in request.messages[0].text:
+                raise BadRequest("refused", status=400)
             return word.upper() if int(word[1:]) % 2 else word
         properties = request.config.response_format.json_schema["properties"]
         if request.purpose == "backward":
@@ -204,7 +210,7 @@ def test_of_equals_the_shorter_texts_are_the_result(proposer: Unaided | None) ->
         result = Trainer(max_steps=3).fit(program, nn.ExactMatch(), search, rows[:60], rows[60:])
     assert result.steps[0].kept
     assert result.steps[0].why == "no difference, and shorter"
-    assert result.best == {"system": "Repeat."}
+    assert result.best == {"system": "Repeat.\nBe kind." if loses else "Repeat."}
 
 
 @pytest.mark.parametrize("limit", [{"max_steps": 3}, {"patience": 2}])

@@ -159,7 +159,8 @@ class Config(Section):
                 f"{error}. This names a model of your own, as module:name; a server's model of that name needs the "
                 "address: base_url in [models], or --base-url http://localhost:11434/v1"
             ) from None
-        if inspect.isclass(found) or not (hasattr(found, "name") and hasattr(found, "complete")):
+        named = isinstance(getattr(found, "name", None), str)
+        if inspect.isclass(found) or not (named and callable(getattr(found, "complete", None))):
             raise TypeError(
                 f"that is no model but {found!r}; a model has a name and `async def complete(self, request)`, such as "
                 "testing.FunctionModel(function)"

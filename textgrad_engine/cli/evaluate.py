@@ -48,6 +48,7 @@ from textgrad_engine.store import Run, append_evaluation, read_run
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.evaluator import attempt, scale_of
 from textgrad_engine.train.interrupt import stopping_on_interrupt
+from textgrad_engine.train.scores import ALIKE
 
 __all__ = ["evaluate"]
 
@@ -242,7 +243,7 @@ def _short_of(evaluation: Evaluation, least: float) -> str:
     """What is said of a score that is too low; "" of one that is not."""
     lost = evaluation.unanswered
     at_worst = evaluation.mean if not lost else -math.inf if evaluation.bounds is None else evaluation.bounds[0]
-    if at_worst >= least:
+    if at_worst >= least - ALIKE:
         return ""
     if math.isinf(at_worst):
         return f"{plural(lost, 'answer')} missing, so the score may be below --at-least {least:g}"

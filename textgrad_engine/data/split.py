@@ -47,9 +47,13 @@ def random_split(
         members: dict[str, list[int]] = {}
         for index, row in enumerate(whole):
             members.setdefault(str(row[clusters]), []).append(index)
-        drawn = random_split(list(members.values()), fractions, seed)
+        drawn = _drawn(list(members.values()), fractions, seed, "clusters")
         return [Subset(dataset, sorted(index for own in part for index in own)) for part in drawn]
-    sizes = _sizes(len(dataset), fractions)
+    return _drawn(dataset, fractions, seed, "examples")
+
+
+def _drawn(dataset: Sequence[T], fractions: Sequence[float], seed: int, of: str) -> list[Subset[T]]:
+    sizes = _sizes(len(dataset), fractions, of)
     order = list(RandomSampler(dataset, seed=seed))
     parts = []
     start = 0
@@ -94,7 +98,7 @@ def _key(row: dict[str, object], columns: Sequence[str]) -> str:
     return json.dumps([row.get(column) for column in columns], sort_keys=True, default=repr)
 
 
-def _sizes(n: int, fractions: Sequence[float]) -> list[int]:
+def _sizes(n: int, fractions: Sequence[float], of: str) -> list[int]:
     if not fractions:
         raise ValueError("fractions is empty: give the share of each part, such as [0.8, 0.2]")
     for index, fraction in enumerate(fractions):
@@ -104,7 +108,7 @@ def _sizes(n: int, fractions: Sequence[float]) -> list[int]:
         return [int(fraction) for fraction in fractions]
     if not math.isclose(math.fsum(fractions), 1.0, abs_tol=1e-6):
         raise ValueError(
-            f"fractions must sum to 1, or lengths to the {n} examples there are, got {list(fractions)}, "
+            f"fractions must sum to 1, or lengths to the {n} {of} there are, got {list(fractions)}, "
             f"which sums to {math.fsum(fractions):g}"
         )
     # The small addend keeps 0.29 * 100 = 28.999999999999996 from losing an example.
@@ -115,7 +119,7 @@ def _sizes(n: int, fractions: Sequence[float]) -> list[int]:
     for index in wanted:
         if not sizes[index]:
             raise ValueError(
-                f"fractions[{index}]={fractions[index]} of {n} examples is less than one; "
-                "give a larger fraction, lengths, or more examples"
+                f"fractions[{index}]={fractions[index]} of {n} {of} is less than one; "
+                f"give a larger fraction, lengths, or more {of}"
             )
     return sizes

@@ -12,17 +12,26 @@ import threading
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
-from textgrad_engine.errors import BudgetExceeded, ConfigError, ModelError, Stopped, UnknownPriceError
+from textgrad_engine.errors import (
+    BudgetExceeded,
+    ConfigError,
+    MalformedResponse,
+    ModelError,
+    Stopped,
+    UnknownPriceError,
+)
 from textgrad_engine.llm.cachefile import CacheFile, new_owner
 from textgrad_engine.llm.cachekey import identity_of, key_of, repeat
+from textgrad_engine.llm.check import check_json
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.model import Model, Wrapper, innermost, is_free
-from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.model import Model, Wrapper, defaults_of, innermost, is_free
+from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import unless_stopped
 from textgrad_engine.llm.usage import own_copy
@@ -82,12 +91,18 @@ class Cache:
     def _file(self) -> CacheFile:
         return CacheFile(self.path / _FILE, self.max_bytes, self.lease)
 
-    async def answer(self, key: bytes, ask: Callable[[], Awaitable[Completion]]) -> Completion:
+    async def answer(
+        self,
+        key: bytes,
+        ask: Callable[[], Awaitable[Completion]],
+        fits: Callable[[Completion], bool] = lambda kept: True,
+    ) -> Completion:
         """The kept answer, or that of an equal request under way, or the one that `ask` gets, which is kept.
 
         Args:
             key: of the request (`key_of`).
             ask: sends it. What it raises is not kept.
+            fits: whether a kept answer is one still; else it is asked for anew.
         """
         flights = self._flights.get()
         while (under_way := flights.futures.get(key)) is not None:
@@ -101,7 +116,7 @@ class Cache:
         flights.futures[key] = future
         outcome = None
         try:
-            completion = await self._first(flights, key, ask)
+            completion = await self._first(flights, key, ask, fits)
             outcome = completion
             return completion
         except ModelError as error:
@@ -111,10 +126,16 @@ class Cache:
             del flights.futures[key]
             future.set_result(outcome)
 
-    async def _first(self, flights: _Flights, key: bytes, ask: Callable[[], Awaitable[Completion]]) -> Completion:
+    async def _first(
+        self,
+        flights: _Flights,
+        key: bytes,
+        ask: Callable[[], Awaitable[Completion]],
+        fits: Callable[[Completion], bool],
+    ) -> Completion:
         worker = self._current()
         wait = 0.01
-        done = False
+        done = dropped = False
         try:
             while True:
                 state, body = await worker.run(worker.file.claim, key, flights.owner)
@@ -127,6 +148,12 @@ class Cache:
                 try:
                     found = Completion.model_validate(json.loads(body))
                 except ValueError:  # written by something else; it is no answer
+                    await worker.run(worker.file.drop, key)
+                    continue
+                if not fits(found):
+                    if dropped:  # the file keeps it, or others put it back: so it is asked for beside the cache
+                        return await ask()
+                    dropped = True
                     await worker.run(worker.file.drop, key)
                     continue
                 done = True
@@ -187,11 +214,22 @@ class Cache:
         return f"Cache({str(self.path)!r})"
 
 
+def _fits(wanted: ResponseFormat, kept: Completion) -> bool:
+    if kept.tool_calls:
+        return True
+    try:
+        check_json(kept.text, wanted)
+    except MalformedResponse:
+        return False
+    return True
+
+
 class Cached(Wrapper):
     """Answers from a cache what was asked before.
 
     Stands outside retry, limit and budget: a kept answer costs none of them. It is marked `cached`, its `usage` is zero
-    and `saved` says what the answer used when it was paid for.
+    and `saved` says what the answer used when it was paid for. Where a pydantic model has a say in what is an answer,
+    it has it of a kept one, too, as its rules may have changed.
 
     Args:
         inner: the model that is wrapped.
@@ -206,6 +244,7 @@ class Cached(Wrapper):
         self.cache = cache
         self._identity = identity_of(inner)
         self._ambient = self._identity is not None and not is_free(inner)
+        self._format = defaults_of(inner).response_format
         if cache is not None and self._identity is None:
             raise TypeError(
                 f"{innermost(inner)!r} cannot be cached: it has no endpoint, and its name does not tell it from "
@@ -219,7 +258,9 @@ class Cached(Wrapper):
             cache = _block.get()
         if cache is None:
             return self.inner.complete(request)
-        return cache.answer(key_of(self.inner, request), lambda: self.inner.complete(request))
+        wanted = request.config.response_format or self._format
+        fits = [partial(_fits, wanted)] if wanted is not None and wanted.has_model else []
+        return cache.answer(key_of(self.inner, request), lambda: self.inner.complete(request), *fits)
 
     def __repr__(self) -> str:
         return f"Cached({self.inner!r}{'' if self.cache is None else f', {self.cache!r}'})"

@@ -156,17 +156,19 @@ def strip_fence(text: str, kinds: tuple[str, ...] = ("", "json", "JSON")) -> str
     return inside.rstrip(" \t").removesuffix("\n").removesuffix("\r")
 
 
-def after_thoughts(text: str) -> str | None:
-    """What stands behind the thoughts that a model has written before its answer; None where it has not.
+def after_thoughts(text: str) -> tuple[str, ...]:
+    """What may stand behind the thoughts that a model has written before its answer; nothing where it has not.
 
     Servers that do not know how a model marks its thoughts leave them in the text, some of them without their start.
+    Thoughts, and answers, may speak of the mark itself, so that they end where it stands first or where it stands last.
 
     Example:
         >>> after_thoughts("<think>Shall I?</think>yes"), after_thoughts("yes")
-        ('yes', None)
+        (('yes',), ())
     """
     _, end, rest = text.partition("</think>")
-    return rest if end else None
+    last = text.rpartition("</think>")[2]
+    return () if not end else (rest,) if last == rest else (rest, last)
 
 
 def json_in(text: str) -> tuple[str, Any]:
@@ -177,20 +179,18 @@ def json_in(text: str) -> tuple[str, Any]:
         RecursionError: it is nested too deeply.
     """
     first: Exception | None = None
-    said = text
-    while True:
+    for said in (text, *after_thoughts(text)):
         bare = strip_fence(said).strip()
         try:
             value, end = _DECODER.raw_decode(bare)
             if end != len(bare):
                 _DECODER.decode(bare)  # says what is wrong about the rest
         except (ValueError, RecursionError) as error:
-            rest = after_thoughts(text)
-            if first is not None or rest is None:
-                raise first or error  # noqa: B904  what is wrong about the whole is told
-            first, said = error, rest
+            first = first or error  # what is wrong about the whole is told
         else:
             return bare, value
+    assert first is not None
+    raise first
 
 
 def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str:

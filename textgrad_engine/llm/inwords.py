@@ -57,7 +57,8 @@ def read(answer: str, wanted: ResponseFormat, request: Request, who: str) -> str
     """The JSON in an answer to a request whose form was asked for in words.
 
     One that was asked for as JSON is passed on as it is. A JSON object of the right form is taken also where tags were
-    asked for: some models answer nothing else. Thoughts before the answer may speak of the tags.
+    asked for: some models answer nothing else. Thoughts before the answer may speak of the tags; what stands only in
+    them is no answer.
 
     Args:
         answer: what was answered.
@@ -72,12 +73,13 @@ def read(answer: str, wanted: ResponseFormat, request: Request, who: str) -> str
     if parts is None:
         return answer
     with contextlib.suppress(MalformedResponse):
-        return check_json(answer, wanted, who)
-    nonce, rest = tags.nonce_of(request, wanted), after_thoughts(answer)
+        return check_json(answer, wanted.without_model(), who)  # what the model says of it is told by `Check`
+    nonce, rests = tags.nonce_of(request, wanted), after_thoughts(answer)
+    whole = answer if not rests or nonce in rests[0] else rests[0]
     try:
-        return tags.put_together(parts, tags.texts_in(answer, parts, nonce))
+        return tags.put_together(parts, tags.texts_in(whole, parts, nonce))
     except ValueError as error:
-        if rest is not None:
+        for rest in rests:
             with contextlib.suppress(ValueError):
                 return tags.put_together(parts, tags.texts_in(rest, parts, nonce))
         raise MalformedResponse(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -99,14 +102,19 @@ class ResponseFormat(_Frozen):
             copied.__dict__.pop(_MODEL, None)
         return copied
 
+    @property
+    def has_model(self) -> bool:
+        """Whether it holds answers against a pydantic model, too."""
+        return _MODEL in self.__dict__
+
     def without_model(self) -> ResponseFormat:
         """The format that holds answers against the schema alone, as an endpoint does."""
-        return self.model_copy(update={"json_schema": self.json_schema}) if _MODEL in self.__dict__ else self
+        return self.model_copy(update={"json_schema": self.json_schema}) if self.has_model else self
 
     def __getstate__(self) -> dict[Any, Any]:
         state = super().__getstate__()
         model = self.__dict__.get(_MODEL)
-        if model is not None and "<locals>" in model.__qualname__:  # pickle knows no way to it
+        if model is not None and not _can_be_found(model):
             state = {**state, "__dict__": {key: value for key, value in state["__dict__"].items() if key != _MODEL}}
         return state
 
@@ -127,6 +135,8 @@ class ResponseFormat(_Frozen):
             model.model_validate_json(text)
         except ValidationError as error:
             return "; ".join([_told(each) for each in error.errors(include_url=False, include_context=False)[:_MOST]])
+        except Exception as error:  # its rules are the user's own code; what they cannot work with is no good answer
+            return _shown(f"$: its rules failed: {type(error).__name__}: {error} ({_place_of(error)})")
         return None
 
     @classmethod
@@ -270,6 +280,9 @@ _MODEL = "_model"
 _MOST = 5
 """How many of the things that a pydantic model finds wrong are told."""
 
+_LONGEST = 500
+"""Characters that are told of one of them."""
+
 _ROOTS = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf"}
 
 
@@ -299,9 +312,29 @@ def _no_object(wanted: Any) -> str:
     )
 
 
+def _can_be_found(model: type[BaseModel]) -> bool:
+    """Whether pickle knows a way to it; to what a function has made, there is none."""
+    found: Any = sys.modules.get(model.__module__)
+    for name in model.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is model
+
+
 def _told(error: Any) -> str:
     """One of a pydantic model's complaints, with its place."""
-    return f"{'.'.join(['$', *map(str, error['loc'])])}: {error['msg']}"
+    return _shown(f"{'.'.join(['$', *map(str, error['loc'])])}: {error['msg']}")
+
+
+def _shown(said: str) -> str:
+    """What is said about an answer, as it can be sent, and not longer than is good for whoever mends it."""
+    said = said.encode("utf-8", "replace").decode()
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
+
+
+def _place_of(error: Exception) -> str:
+    """The file and the line where it was raised."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(last.filename).name}:{last.lineno}"
 
 
 def _strict(schema: Any) -> Any:

@@ -43,8 +43,11 @@ _OVERFLOW = (
     "prompt is too long",
 )
 
-_FLAGGED = ("flagged", "content_policy", "content policy")
-"""What a 403 says that is about the text of one request, and not about the key (OpenRouter's moderation)."""
+_FLAGGED = re.compile(r"flagged|content[_ ]policy")
+_OF_THE_ACCOUNT = re.compile(
+    r"(?:account|organi[sz]ation|project|key)[ _](?:\w+[ _]){0,3}(?:flagged|deactivated|disabled|suspended|terminated)"
+)
+"""What a 403 says that is about the text of one request (OpenRouter's moderation), and not about who has sent it."""
 
 _INSIDE = "the endpoint, in a body of status 200,"
 
@@ -71,7 +74,7 @@ def error_of(status: int, text: str, headers: Mapping[str, str], model: str, whe
     low = f"{code} {said}".lower()
     about = f"{where} refused a request to {model!r} with status {status}: {said or 'no reason given'}"
     kind: type[APIError]
-    if status == 403 and any(sign in low for sign in _FLAGGED):
+    if status == 403 and _FLAGGED.search(low) and not _OF_THE_ACCOUNT.search(low):
         kind, repair = BadRequest, "the key is right; what was asked is refused"
     elif status in (401, 403) or (status == 400 and any(sign in low for sign in _KEY_REFUSED)):
         kind, repair = AuthenticationFailed, "check the API key (OPENAI_API_KEY, or api_key=...) and its rights"

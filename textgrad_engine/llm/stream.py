@@ -168,17 +168,19 @@ class _Gathered:
         self.reason: str | None = None
         self.done = False
         self._refusal: list[str] = []
-        self._calls: list[tuple[int, dict[str, Any]]] = []  # in the order in which they began
+        self._calls: list[tuple[Any, dict[str, Any]]] = []  # in the order in which they began
         self._rest: dict[str, Any] = {}
 
     def add(self, event: dict[str, Any], model: str) -> Iterator[str]:
         self._rest |= {key: value for key, value in event.items() if key not in ("choices", "object") and value}
         for choice in event.get("choices") or ():
-            delta = choice.get("delta") if isinstance(choice, dict) else None
-            if not isinstance(delta, dict | None):
+            delta = choice.get("delta") if isinstance(choice, dict) else choice
+            if not isinstance(choice, dict) or not isinstance(delta, dict | None):
                 raise MalformedResponse(f"{model!r} sent a chunk whose delta is no object: {str(choice)[:200]!r}")
             if choice.get("index", 0) != 0:
                 continue
+            if (failed := reported(choice.get("error"), model)) is not None:
+                raise failed
             self.reason = choice.get("finish_reason") or self.reason
             if not delta:
                 continue
@@ -193,26 +195,35 @@ class _Gathered:
         if not isinstance(call, dict):
             raise MalformedResponse(f"{model!r} sent a tool call that is no object: {str(call)[:200]!r}")
         function = call.get("function") if isinstance(call.get("function"), dict) else None
+        arguments = (function or {}).get("arguments")
+        if not isinstance(arguments, str | None):
+            raise MalformedResponse(
+                f"{model!r} sent a piece of a tool call whose arguments are no text: {str(call)[:200]!r}"
+            )
         known = self._call_of(call, function or {})
         known |= {key: value for key, value in call.items() if key in ("id", "type") and value}
         if function is not None:
             so_far = known.setdefault("function", {"name": "", "arguments": ""})
             so_far["name"] = function.get("name") or so_far["name"]
-            so_far["arguments"] += function.get("arguments") or ""
+            so_far["arguments"] += arguments or ""
 
     def _call_of(self, piece: dict[str, Any], function: dict[str, Any]) -> dict[str, Any]:
         """The call that a piece goes on with: the last one of its number, unless it begins another one.
 
         Some endpoints give all calls the number 0, or none (Gemini's, smolagents#1569), so a piece with a name and
-        another id begins one; a name is asked for, as others make up an id for each piece.
+        another id begins one; a name is asked for, as others make up an id for each piece. Where there is neither
+        number nor id, a name begins one behind a call that is whole.
         """
-        number = piece.get("index")
+        number, own = piece.get("index"), piece.get("id")
         of_it = [call for index, call in self._calls if number is None or index == number]
-        if of_it and not (function.get("name") and piece.get("id") and of_it[-1].get("id", piece["id"]) != piece["id"]):
-            return of_it[-1]
+        if of_it:
+            last = of_it[-1]
+            another = last.get("id", own) != own if own else number is None and _is_whole(last)
+            if not (function.get("name") and another):
+                return last
         made = {"type": "function"}
-        last = self._calls[-1][0] if self._calls else 0
-        self._calls.append((last if number is None else number, made))
+        before = self._calls[-1][0] if self._calls else 0
+        self._calls.append((before if number is None else number, made))
         return made
 
     def body(self) -> bytes:
@@ -220,9 +231,18 @@ class _Gathered:
         if refusal := "".join(self._refusal):
             message["refusal"] = refusal
         if self._calls:
-            message["tool_calls"] = [call for _, call in sorted(self._calls, key=lambda numbered: numbered[0])]
+            with contextlib.suppress(TypeError):  # not all of them are numbers, so the order in which they began stays
+                self._calls.sort(key=lambda numbered: numbered[0])
+            message["tool_calls"] = [call for _, call in self._calls]
         choice = {"index": 0, "message": message, "finish_reason": self.reason}
         return json.dumps({**self._rest, "choices": [choice]}).encode()
+
+
+def _is_whole(call: dict[str, Any]) -> bool:
+    try:
+        return isinstance(json.loads(call["function"]["arguments"]), dict)
+    except (KeyError, ValueError, RecursionError):
+        return False
 
 
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("textgrad_engine_on_token", default=())

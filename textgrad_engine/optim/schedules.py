@@ -7,6 +7,7 @@ be judged by itself.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -178,7 +179,10 @@ class StepEdits(EditSchedule):
 
     def edits(self, step: int) -> int:
         """The number after the multiplications so far, to the nearest whole number."""
-        return max(1, _rounded(self.start * self.factor ** (step // self.every)))
+        try:
+            return max(1, _rounded(self.start * self.factor ** (step // self.every)))
+        except OverflowError:
+            return sys.maxsize
 
 
 def _at_least_one(name: str, value: int) -> int:

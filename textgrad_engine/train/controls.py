@@ -24,6 +24,7 @@ from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import latency_change
 from textgrad_engine.train.objective import Objective
+from textgrad_engine.train.scores import ALIKE
 
 __all__ = [
     "CONTROLS",
@@ -184,6 +185,8 @@ def search_without_feedback(
 def beats_seed(objective: Objective, seed: Texts, best: Texts, seed_val: Evaluation, best_val: Evaluation) -> bool:
     """Whether the texts that a search selected take the place of the seed texts; of equals the shorter ones do.
 
+    Texts that lose answers which the seed texts have are no equals.
+
     Args:
         objective: says what tokens and seconds cost.
         seed: the seed texts.
@@ -192,7 +195,8 @@ def beats_seed(objective: Objective, seed: Texts, best: Texts, seed_val: Evaluat
         best_val: the others there.
     """
     handicap = handicap_of(objective, seed, best)
-    return does_better(best_val, seed_val, handicap, objective.latency_weight, ties=is_shorter(seed, best))
+    ties = is_shorter(seed, best) and best_val.unanswered <= seed_val.unanswered
+    return does_better(best_val, seed_val, handicap, objective.latency_weight, ties=ties)
 
 
 def does_better(
@@ -217,7 +221,7 @@ def does_better(
     if latency_weight and (slower := latency_change(seed, best)) is not None:
         handicap += latency_weight * (slower.after - slower.before)
     gain, price = sum(changes), len(changes) * handicap
-    return gain > price or (ties and bool(changes) and gain == price)
+    return gain > price + ALIKE or (ties and bool(changes) and gain >= price - ALIKE)
 
 
 def _group_of(parameter: Variable, optimizer: Optimizer) -> dict[str, Any]:

@@ -10,13 +10,11 @@ from typing import Any
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.errors import DataError
+from textgrad_engine.train.scores import ALIKE
 
 __all__ = ["Guarded", "Guards"]
 
 _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
-
-_ALIKE = 1e-9
-"""Scores that differ by less are the same."""
 
 _MOST_TOLD = 3
 """So many broken examples are named."""
@@ -150,7 +148,7 @@ class Guarded:
             old, new = before[position], after[position]
             if old is None:
                 return new is None and position in self.never_break
-            return new is None or new < old - _ALIKE
+            return new is None or new < old - ALIKE
 
         return tuple(position for position in self.positions if fell(position))
 
@@ -166,7 +164,7 @@ class Guarded:
             old, new = before[position], after[position]
             if new is None:
                 worse.append(f"{self.names[position]} must never break: it could not be run")
-            elif old is not None and new < old - _ALIKE:
+            elif old is not None and new < old - ALIKE:
                 worse.append(f"{self.names[position]} must never break: {old:.3f} -> {new:.3f}")
         more = len(worse) - _MOST_TOLD
         found = [*worse[:_MOST_TOLD], *([f"and {more} more of them"] if more > 0 else [])]
@@ -181,8 +179,8 @@ class Guarded:
             counted = [(old, worst if new is None else new) for old, new in pairs if (old, new) != (None, None)]
             mean = sum(new for _, new in counted) / len(counted)
             both = [(old, new) for old, new in counted if old is not None]
-            fell = not both or sum(new - old for old, new in both) < -_ALIKE
-            if mean < floor - _ALIKE and fell:
+            fell = not both or sum(new - old for old, new in both) < -ALIKE
+            if mean < floor - ALIKE and fell:
                 was = f"{sum(old for old, _ in both) / len(both):.3f} -> " if both else ""
                 found.append(f"{told}: {was}{mean:.3f}" + (f", as {lost} could not be run" if lost else ""))
         return "; ".join(found)

@@ -6,7 +6,11 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-__all__ = ["check_confidence", "cluster_means", "cluster_sums", "finite_scores", "same_length"]
+__all__ = ["ALIKE", "check_confidence", "cluster_means", "cluster_sums", "finite_scores", "same_length"]
+
+
+ALIKE = 1e-9
+"""Scores that differ by no more are the same, but for rounding."""
 
 
 def check_confidence(confidence: float) -> None:

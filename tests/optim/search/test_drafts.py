@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -137,5 +138,8 @@ def test_scores_of_any_scale_are_shown() -> None:
     assert shown_scores([0.0, 1.0]) == [("0", "100"), ("100", "100")]
     assert shown_scores([-1.0, 12.3456]) == [("-1", ""), ("12.3", "")]
     assert shown_scores([0.5, 0.9], (0.0, 10.0)) == [("5", "100"), ("9", "100")]
+    assert shown_scores([3.1, 3.9], (0.0, 1000.0)) == [("0.31", "100"), ("0.39", "100")]
+    for limits in ((-math.inf, 1.0), (0.0, math.inf), (-math.inf, math.inf)):
+        assert shown_scores([0.25, 1.0], limits) == [("0.25", ""), ("1", "")]
     assert shown_scores([1.0, 3.0, 5.0], (1.0, 5.0)) == [("0", "100"), ("50", "100"), ("100", "100")]
-    assert shown_scores([0.25], (-1.0, 1.0)) == [("62", "100")]
+    assert shown_scores([0.25], (-1.0, 1.0)) == [("62.5", "100")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -53,13 +54,13 @@ class ByScores:
 def shown_scores(scores: Sequence[float], limits: tuple[float, float] | None = None) -> list[tuple[str, str]]:
     """Scores as the model sees them, each with the best that there can be, "" where nobody knows that.
 
-    Those with limits are whole percents of the way from the worst to the best, as accuracies are in the paper, and so
-    are those that are all between 0 and 1; what was paid for tokens and seconds may bring them below 0. Others have
-    three digits.
+    Those with limits are percents of the way from the worst to the best, as accuracies are in the paper, and so are
+    those that are all between 0 and 1; what was paid for tokens and seconds may bring them below 0. Whole ones would
+    hide what differs on a scale of which little is used, so these and all others have three digits.
 
     Args:
         scores: the scores.
-        limits: the worst and the best score that there can be; None where nobody knows.
+        limits: the worst and the best score that there can be; None where nobody knows, infinite where there is none.
 
     Example:
         >>> shown_scores([0.5, 0.614]), shown_scores([0.5], (0.0, 10.0)), shown_scores([2.5, 3.14159])
@@ -67,7 +68,8 @@ def shown_scores(scores: Sequence[float], limits: tuple[float, float] | None = N
     """
     if limits is None and all(0 <= score <= 1 for score in scores):
         limits = 0.0, 1.0
-    if limits is None:
+    if limits is None or not all(map(math.isfinite, limits)):
         return [(f"{score:.3g}", "") for score in scores]
     worst, best = limits
-    return [(f"{100 * (score - worst) / (best - worst):.0f}", "100") for score in scores]
+    digits = ".0f" if limits == (0, 1) else ".3g"
+    return [(f"{100 * (score - worst) / (best - worst):{digits}}", "100") for score in scores]

@@ -32,7 +32,8 @@ def marks_of(limits: tuple[float, float] | None, seen: Sequence[float]) -> Marks
     tell nothing, so none of them is.
 
     Args:
-        limits: the worst and the best score that there can be; None where the loss does not say.
+        limits: the worst and the best score that there can be; None where the loss does not say, infinite where there
+            is none, for which what was seen stands in.
         seen: the scores that are known.
 
     Example:
@@ -40,12 +41,15 @@ def marks_of(limits: tuple[float, float] | None, seen: Sequence[float]) -> Marks
         Marks(top=5.0, scale=4.0, known=True)
         >>> marks_of(None, [6.0, 6.0]), marks_of(None, [6.0, 7.0])
         (Marks(top=inf, scale=1.0, known=False), Marks(top=7.0, scale=1.0, known=False))
+        >>> marks_of((float("-inf"), 0.0), [-6.0, -4.0])
+        Marks(top=0.0, scale=2.0, known=True)
     """
-    if limits is not None:
+    if limits is not None and all(map(math.isfinite, limits)):
         return Marks(limits[1], limits[1] - limits[0], known=True)
-    if all(0 <= score <= 1 for score in seen):
+    if limits is None and all(0 <= score <= 1 for score in seen):
         return Marks(1.0, 1.0, known=True)
-    lowest, highest = min(seen), max(seen)
-    if lowest == highest:
-        return Marks(math.inf, 1.0, known=False)
-    return Marks(highest, highest - lowest, known=False)
+    lowest, highest = min(seen, default=0.0), max(seen, default=0.0)
+    scale = highest - lowest or 1.0
+    if limits is not None and math.isfinite(limits[1]):
+        return Marks(limits[1], scale, known=True)
+    return Marks(math.inf if lowest == highest else highest, scale, known=False)
