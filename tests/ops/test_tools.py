@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import logging
 import pickle
+import sys
 from typing import Any, Literal
 
 import pytest
@@ -111,6 +113,109 @@ def test_what_ends_a_run_ends_it_in_a_tool_too() -> None:
 
     with pytest.raises(BudgetExceeded):
         ask(ScriptedModel([call("broke", item="hat")]), tools=[broke]).data  # noqa: B018
+
+
+def leaves(item: str) -> str:
+    """Ends the program."""
+    sys.exit(3)
+
+
+async def leaves_later(item: str) -> str:
+    """Ends the program, too."""
+    sys.exit(3)
+
+
+@pytest.mark.parametrize("tool", [leaves, leaves_later])
+def test_a_tool_that_ends_the_program_does_not_end_the_event_loop(tool: Any) -> None:
+    """Its error is that of the call; nobody would have come to anything any more."""
+    with pytest.raises(SystemExit):
+        ask(ScriptedModel([call(tool.__name__, item="hat")]), tools=[tool]).data  # noqa: B018
+    assert ask(ScriptedModel(["7"])).data == "7"
+
+
+def passed_on(function: Any) -> Any:
+    @functools.wraps(function)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return decorated
+
+
+def asks(item: str) -> tg.Variable:
+    """Another model's answer."""
+    return ops.chat_completion(ScriptedModel(["7"]), [{"role": "user", "content": item}])
+
+
+async def asks_later(item: str) -> tg.Variable:
+    """The same."""
+    return asks(item)
+
+
+def asks_among_others(item: str) -> dict[str, Any]:
+    """The same, with its name."""
+    return {item: asks(item)}
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        (passed_on(later), "7 euro"),
+        (asks, "7"),
+        (asks_later, "7"),
+        (passed_on(asks_later), "7"),
+        (asks_among_others, '{"hat":"7"}'),
+    ],
+)
+def test_what_a_tool_gives_is_waited_for(tool: Any, text: str) -> None:
+    """A coroutine of what decorates an `async` function, and answers of models."""
+    model = ScriptedModel([call(tool.__name__, item="hat"), "7"])
+    assert ask(model, tools=[tool]).data == "7"
+    assert told(model.requests[1]) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (b"\xff", "The call came to nothing: PydanticSerializationError: "),
+        ((n for n in ["one", 1 / 2, b"\xff"]), "The call came to nothing: "),
+        ("x" * 5_000_001, "The call came to nothing: it gave 5,000,001 characters, and 5,000,000 are the most"),
+        ("file \udcff", "file ?"),
+    ],
+)
+def test_what_cannot_be_sent_is_told_to_the_model(given: Any, text: str) -> None:
+    """It had ended the run."""
+
+    def gives(item: str) -> Any:
+        """Something."""
+        return given
+
+    model = ScriptedModel([call("gives", item="hat"), "7"])
+    assert ask(model, tools=[gives]).data == "7"
+    assert told(model.requests[1]).startswith(text)
+
+
+def odd(schema: str, _json: int, model_config: str = "x", copy: str = "y") -> str:
+    """Arguments called as what pydantic models have."""
+    return f"{schema} {_json} {model_config} {copy}"
+
+
+@pytest.mark.filterwarnings("error")
+def test_arguments_may_have_any_name() -> None:
+    """The model is told all of them, and problems name them."""
+    model = ScriptedModel([call("odd", schema="a", _json="b"), call("odd", schema="a", _json=1, copy="c"), "7"])
+    assert ask(model, tools=[odd]).data == "7"
+    (described,) = model.requests[0].config.tools or ()
+    assert list(described["function"]["parameters"]["properties"]) == ["schema", "_json", "model_config", "copy"]
+    assert "_json: Input should be a valid integer" in told(model.requests[1])
+    assert told(model.requests[2]) == "a 1 x c"
+
+
+def test_descriptions_that_come_one_by_one_are_all_sent() -> None:
+    """A generator is gone through once."""
+    described = {"type": "function", "function": {"name": "price", "parameters": {"type": "object"}}}
+    model = ScriptedModel(["7"])
+    assert ask(model, tools=(each for each in [described])).data == "7"
+    assert model.requests[0].config.tools == (described,)
 
 
 def test_the_model_is_asked_so_often_at_most() -> None:
@@ -258,6 +363,11 @@ def untyped(item) -> str:  # type: ignore[no-untyped-def]
     return str(item)
 
 
+def misspelled(item: "list[str") -> str:  # type: ignore[syntax]  # noqa: F722
+    """An item."""
+    return str(item)
+
+
 def spread(*items: str) -> str:
     """Items."""
     return str(items)
@@ -269,6 +379,8 @@ def spread(*items: str) -> str:
         ([untyped], TypeError, "the tool 'untyped' does not say of what type 'item' is"),
         ([spread], TypeError, r"the tool 'spread' takes \*items"),
         ([lambda item: item], TypeError, "give a function made with def"),
+        ([max], TypeError, "the tool 'max' does not say what its arguments are"),
+        ([misspelled], TypeError, "the tool 'misspelled' has a type that is not known"),
         (price, TypeError, r"tools is a list of functions, tools=\[function, …\]"),
         ([price, price], ValueError, "two tools are called 'price'"),
         ([price, {"type": "function"}], TypeError, "Write a function for each"),
@@ -282,10 +394,11 @@ def test_what_no_model_could_call_is_refused_before_anything_is_asked(tools: Any
         nn.ChatCompletion("{item}", tools=tools)
 
 
-def test_a_number_of_turns_that_is_none_is_refused() -> None:
+@pytest.mark.parametrize("turns", [0, 2.5, "5", None])
+def test_a_number_of_turns_that_is_none_is_refused(turns: Any) -> None:
     """At least one."""
     with pytest.raises(ValueError, match="max_turns is how often the model is asked at most"):
-        ask(ScriptedModel([]), max_turns=0)
+        ask(ScriptedModel([]), max_turns=turns)
 
 
 def test_messages_of_tools_name_what_is_used_instead() -> None:
