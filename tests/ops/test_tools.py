@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import func, nn, ops
+from textgrad_engine import func, llm, nn, ops
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm import Completion, Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
@@ -94,6 +94,23 @@ def test_a_call_that_comes_to_nothing_is_told_to_the_model(called: Completion, p
     assert ask(model).data == "7"
     assert told(model.requests[1]).startswith("The call came to nothing: ")
     assert problem in told(model.requests[1])
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        ({"name": "later", "arguments": {"item": "hat"}}, "7 euro"),
+        ({"name": ["later"], "arguments": "{}"}, "The call came to nothing: there is no tool ['later']"),
+        ({"name": "later", "arguments": "[" * 100_000}, "The call came to nothing: arguments: Invalid JSON"),
+        (None, "The call came to nothing: there is no tool ''"),
+    ],
+)
+def test_a_call_that_is_not_in_openais_shape_costs_a_turn_at_most(function: Any, text: str) -> None:
+    """Some endpoints give arguments as objects."""
+    called = ({"id": "call_1", "type": "function", "function": function},)
+    model = ScriptedModel([Completion(text="", finish_reason="tool_calls", tool_calls=called), "7"])
+    assert ask(llm.resolve(model), tools=[later]).data == "7"
+    assert told(model.requests[1]).startswith(text)
 
 
 def test_the_first_failure_of_each_kind_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -74,12 +74,13 @@ class Tools:
 
     async def _answer(self, called: Mapping[str, Any]) -> str:
         name = called.get("name", "")
-        tool = {each.__name__: each for each in self.functions}.get(name)
+        tool = next((each for each in self.functions if each.__name__ == name), None)
         if tool is None:
             return _failed(f"there is no tool {name!r}, there are {[each.__name__ for each in self.functions]}")
         try:
             form = _form_of(tool)
-            arguments = form.fields.model_validate_json(called.get("arguments") or "{}")
+            said = called.get("arguments") or "{}"
+            arguments = form.fields.model_validate_json(said if isinstance(said, str) else json.dumps(said))
         except ValidationError as error:
             wrong = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()]
             return _failed("; ".join(wrong))
