@@ -375,6 +375,35 @@ def test_a_method_as_a_tool_belongs_to_the_copy_of_its_program() -> None:
         assert tried.data == "Tried."
 
 
+class Consulting(nn.Module):
+    """A program whose tool is a method of a part that it names only afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        expert = Expert()
+        self.chat = nn.ChatCompletion("{item}", tools=[expert.expert])
+        self.expert = expert
+
+    def forward(self, item: str) -> tg.Variable:
+        return self.chat(item)
+
+
+def test_a_method_of_a_part_belongs_to_the_part_of_the_copy() -> None:
+    """In whatever order the parts are named."""
+
+    def answer(request: Request) -> Any:
+        if request.messages[0].role == "system":
+            return request.messages[0].text
+        return told(request) if request.messages[-1].role == "tool" else call("expert", question="x")
+
+    program = Consulting()
+    other = copy.deepcopy(program)
+    with tg.no_grad():
+        other.expert.inner.system.data = "Copied."
+    with tg.use_models(forward=FunctionModel(answer)):
+        assert (other("hat").data, program("hat").data) == ("Copied.", "Inner.")
+
+
 def untyped(item) -> str:  # type: ignore[no-untyped-def]
     """An item."""
     return str(item)

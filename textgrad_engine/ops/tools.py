@@ -13,6 +13,7 @@ NOTE [Tools]
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import inspect
 import json
@@ -51,8 +52,8 @@ class Tools:
     max_turns: int
     told: set[tuple[str, str]] = field(default_factory=set, repr=False)
 
-    def of_copy(self, memo: Mapping[int, Any]) -> Tools:
-        """These tools in a copy of a program: methods of what is copied belong to the copy; all else is the same.
+    def of_copy(self, memo: dict[int, Any]) -> Tools:
+        """These tools in a copy of a program: methods of modules and of what is copied belong to the copy.
 
         Args:
             memo: of `copy.deepcopy`: what was copied so far.
@@ -151,10 +152,13 @@ def as_text(result: Any) -> str:
     return data if isinstance(data, str) else to_json(data, fallback=str).decode()
 
 
-def _of_copy(function: Callable[..., Any], memo: Mapping[int, Any]) -> Callable[..., Any]:
-    if not isinstance(function, MethodType) or id(function.__self__) not in memo:
+def _of_copy(function: Callable[..., Any], memo: dict[int, Any]) -> Callable[..., Any]:
+    if not isinstance(function, MethodType):
         return function
-    return MethodType(function.__func__, memo[id(function.__self__)])
+    owner = function.__self__
+    if id(owner) not in memo and (isinstance(owner, type) or not hasattr(owner, "named_parameters")):
+        return function  # of something else, such as a connection to a database
+    return MethodType(function.__func__, copy.deepcopy(owner, memo))  # of a module, which may be copied only later
 
 
 def _sendable(text: str) -> str:
