@@ -13,7 +13,7 @@ from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator, exact_match_evaluator
 from textgrad_engine.ops.judges import judge_settings, judged_by, text_loss
 
-__all__ = ["ExactMatch", "Judge", "Metric", "TextLoss", "names_inputs"]
+__all__ = ["ExactMatch", "Judge", "Metric", "TextLoss", "names_inputs", "takes_target"]
 
 
 def names_inputs(function: Callable[..., Any]) -> bool:
@@ -24,6 +24,16 @@ def names_inputs(function: Callable[..., Any]) -> bool:
         (True, False)
     """
     return "inputs" in _arguments_of(function)[1:]
+
+
+def takes_target(function: Callable[..., Any]) -> bool:
+    """Whether a metric's function is given a target: not where ``inputs`` is its second argument.
+
+    Example:
+        >>> takes_target(lambda prediction, target, inputs: 1), takes_target(lambda prediction, inputs: 1)
+        (True, False)
+    """
+    return _arguments_of(function)[1:2] != ["inputs"]
 
 
 def _arguments_of(function: Callable[..., Any]) -> list[str]:
@@ -87,8 +97,7 @@ class Metric(OneVariable):
         fn = self.fn
         if inputs is not None and self.reads_inputs:
             fn = functools.partial(fn, inputs=inputs)
-            if _arguments_of(self.fn)[1] == "inputs":  # in the place of the target
-                target = None
+            target = target if takes_target(self.fn) else None
         return deterministic_evaluator(prediction, target, fn, self.purpose, self.success_fn, scale=self.scale)[0]
 
 
