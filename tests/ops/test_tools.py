@@ -227,6 +227,15 @@ def test_arguments_may_have_any_name() -> None:
     assert told(model.requests[2]) == "a 1 x c"
 
 
+def test_a_function_is_described_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of `chat_completion` for each of thousands of examples would take longer over that than over the rest."""
+    ask(ScriptedModel(["7"])).data  # noqa: B018
+    monkeypatch.setattr("pydantic.BaseModel.model_json_schema", None)
+    model = ScriptedModel(["7"])
+    assert ask(model).data == "7"
+    assert model.requests[0].config.tools
+
+
 def test_descriptions_that_come_one_by_one_are_all_sent() -> None:
     """A generator is gone through once."""
     described = {"type": "function", "function": {"name": "price", "parameters": {"type": "object"}}}

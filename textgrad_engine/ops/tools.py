@@ -143,7 +143,7 @@ def tools_of(
         raise TypeError(f"{call}: the tool {wrong[0]!r:.60} has no name for the model; give a function made with def")
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{call}: two tools are called {twice[0]!r}; rename one, as the model calls them by name")
-    return tuple([_description(function) for function in functions]), Tools(tuple(functions), max_turns)
+    return tuple([_form_of(function).described for function in functions]), Tools(tuple(functions), max_turns)
 
 
 def as_text(result: Any) -> str:
@@ -170,14 +170,6 @@ def _failed(problem: str) -> str:
     return templates.load("tool_failed").render(problem=problem)
 
 
-def _description(function: Callable[..., Any]) -> dict[str, Any]:
-    schema = _form_of(function).fields.model_json_schema()
-    for entry in (schema, *schema.get("properties", {}).values()):
-        entry.pop("title", None)
-    described = {"name": function.__name__, "description": inspect.getdoc(function) or "", "parameters": schema}
-    return {"type": "function", "function": described}
-
-
 @dataclass(frozen=True, slots=True)
 class _Form:
     """The arguments of a function.
@@ -186,10 +178,12 @@ class _Form:
         fields: a pydantic model that has a field for each, with the argument's name as its alias, as models have names
             of their own (`schema`, `json`, `model_config`) that arguments may have, too.
         names: the argument's name by that of the field.
+        described: what a model is told of the function, as in OpenAI's API.
     """
 
     fields: type[BaseModel]
     names: dict[str, str]
+    described: dict[str, Any]
 
 
 @functools.lru_cache(maxsize=256)
@@ -222,10 +216,13 @@ def _form_of(function: Callable[..., Any]) -> _Form:
     try:
         config = ConfigDict(extra="forbid", alias_generator=lambda field: names[field])
         form: type[BaseModel] = create_model(name, __config__=config, **fields)
-        form.model_json_schema()
+        schema = form.model_json_schema()
     except (PydanticUserError, NameError, TypeError) as error:
         raise TypeError(f"the arguments of the tool {name!r} cannot be described to a model: {error}") from error
-    return _Form(form, names)
+    for entry in (schema, *schema.get("properties", {}).values()):
+        entry.pop("title", None)
+    described = {"name": name, "description": inspect.getdoc(function) or "", "parameters": schema}
+    return _Form(form, names, {"type": "function", "function": described})
 
 
 def shown(messages: Sequence[Message]) -> str:
