@@ -565,6 +565,9 @@ def test_a_metric_function_is_imported(tmp_path: Path) -> None:
     ).metric_function()
     assert function is not None
     assert function("a", "b", inputs={"ticket": "x"}) == 1
+    for module, arguments in (("first", "inputs, targets"), ("second", "answer, inputs"), ("last", "a, b, inputs")):
+        code = {f"{module}__py": f"def near({arguments}): return 1"}
+        assert load_config(project(tmp_path, text.replace("score:", f"{module}:"), **code)).metric_function()
 
 
 def test_a_system_prompt_can_be_a_file(tmp_path: Path) -> None:

@@ -30,6 +30,12 @@ VERDICT = ResponseFormat(
 )
 
 
+def calling(arguments):
+    function = {"name": "look", "arguments": arguments}
+    called = ({"id": "1", "type": "function", "function": function},)
+    return Completion(text="", finish_reason="tool_calls", tool_calls=called)
+
+
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.booleans(), st.integers(0, 2)), max_size=8))
 def test_the_value_of_an_answer_is_its_own_whatever_was_checked_before(steps):
     """The value that was found when an answer was checked is handed out once, and for that answer only."""
@@ -53,6 +59,8 @@ def test_the_value_of_an_answer_is_its_own_whatever_was_checked_before(steps):
         (Completion(text="", finish_reason="content_filter"), ContentFiltered),
         (Completion(text=" \n "), EmptyResponse),
         (Completion(text="lone \ud800 surrogate"), MalformedResponse),
+        (calling('{"item": "\ud800"}'), MalformedResponse),
+        (calling('{"item": "\\ud800"}'), MalformedResponse),
     ],
 )
 def test_what_is_no_finished_answer_is_an_error_that_knows_its_cost(run, ask, completion, kind):

@@ -415,6 +415,21 @@ def test_what_is_asked_for_in_words_is_not_lost_behind_the_items():
     assert "JSON schema" in asked["input"][-1]["content"]
 
 
+def test_what_is_asked_for_in_words_does_not_stand_in_what_a_tool_gave():
+    """There a model is right not to do as it is told; by either API."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    turns = (
+        Message(role="user", content="Look."),
+        Message(role="assistant", content="", tool_calls=(call,)),
+        Message(role="tool", content="42", tool_call_id="c1"),
+    )
+    config = GenerateConfig(response_format=FORMAT)
+    request = Request(messages=turns, config=config)
+    for sent in (messages_of(request, FORMAT), arguments("m", request, config, no_format=True)["input"]):
+        assert "JSON schema" in sent[0]["content"]
+        assert "JSON schema" not in str(sent[1:])
+
+
 def test_reasoning_that_is_sent_back_counts():
     """It is input like any other, and a budget must hold it."""
     message = Message(role="assistant", content="", items=({**THOUGHT, "encrypted_content": "x" * 4000}, CALLED))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import logging
 import pickle
+import sys
 from typing import Any, Literal
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import func, nn, ops
+from textgrad_engine import func, llm, nn, ops
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm import Completion, Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
@@ -94,6 +96,23 @@ def test_a_call_that_comes_to_nothing_is_told_to_the_model(called: Completion, p
     assert problem in told(model.requests[1])
 
 
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        ({"name": "later", "arguments": {"item": "hat"}}, "7 euro"),
+        ({"name": ["later"], "arguments": "{}"}, "The call came to nothing: there is no tool ['later']"),
+        ({"name": "later", "arguments": "[" * 100_000}, "The call came to nothing: arguments: Invalid JSON"),
+        (None, "The call came to nothing: there is no tool ''"),
+    ],
+)
+def test_a_call_that_is_not_in_openais_shape_costs_a_turn_at_most(function: Any, text: str) -> None:
+    """Some endpoints give arguments as objects."""
+    called = ({"id": "call_1", "type": "function", "function": function},)
+    model = ScriptedModel([Completion(text="", finish_reason="tool_calls", tool_calls=called), "7"])
+    assert ask(llm.resolve(model), tools=[later]).data == "7"
+    assert told(model.requests[1]).startswith(text)
+
+
 def test_the_first_failure_of_each_kind_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """It may be a mistake in the tool, which would else be seen in a low score only."""
     with caplog.at_level(logging.WARNING):
@@ -111,6 +130,118 @@ def test_what_ends_a_run_ends_it_in_a_tool_too() -> None:
 
     with pytest.raises(BudgetExceeded):
         ask(ScriptedModel([call("broke", item="hat")]), tools=[broke]).data  # noqa: B018
+
+
+def leaves(item: str) -> str:
+    """Ends the program."""
+    sys.exit(3)
+
+
+async def leaves_later(item: str) -> str:
+    """Ends the program, too."""
+    sys.exit(3)
+
+
+@pytest.mark.parametrize("tool", [leaves, leaves_later])
+def test_a_tool_that_ends_the_program_does_not_end_the_event_loop(tool: Any) -> None:
+    """Its error is that of the call; nobody would have come to anything any more."""
+    with pytest.raises(SystemExit):
+        ask(ScriptedModel([call(tool.__name__, item="hat")]), tools=[tool]).data  # noqa: B018
+    assert ask(ScriptedModel(["7"])).data == "7"
+
+
+def passed_on(function: Any) -> Any:
+    @functools.wraps(function)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return decorated
+
+
+def asks(item: str) -> tg.Variable:
+    """Another model's answer."""
+    return ops.chat_completion(ScriptedModel(["7"]), [{"role": "user", "content": item}])
+
+
+async def asks_later(item: str) -> tg.Variable:
+    """The same."""
+    return asks(item)
+
+
+def asks_among_others(item: str) -> dict[str, Any]:
+    """The same, with its name."""
+    return {item: asks(item)}
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        (passed_on(later), "7 euro"),
+        (asks, "7"),
+        (asks_later, "7"),
+        (passed_on(asks_later), "7"),
+        (asks_among_others, '{"hat":"7"}'),
+    ],
+)
+def test_what_a_tool_gives_is_waited_for(tool: Any, text: str) -> None:
+    """A coroutine of what decorates an `async` function, and answers of models."""
+    model = ScriptedModel([call(tool.__name__, item="hat"), "7"])
+    assert ask(model, tools=[tool]).data == "7"
+    assert told(model.requests[1]) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (b"\xff", "The call came to nothing: PydanticSerializationError: "),
+        ((n for n in ["one", 1 / 2, b"\xff"]), "The call came to nothing: "),
+        ("x" * 5_000_001, "The call came to nothing: it gave 5,000,001 characters, and 5,000,000 are the most"),
+        ("file \udcff", "file ?"),
+    ],
+)
+def test_what_cannot_be_sent_is_told_to_the_model(given: Any, text: str) -> None:
+    """It had ended the run."""
+
+    def gives(item: str) -> Any:
+        """Something."""
+        return given
+
+    model = ScriptedModel([call("gives", item="hat"), "7"])
+    assert ask(model, tools=[gives]).data == "7"
+    assert told(model.requests[1]).startswith(text)
+
+
+def odd(schema: str, _json: int, model_config: str = "x", copy: str = "y") -> str:
+    """Arguments called as what pydantic models have."""
+    return f"{schema} {_json} {model_config} {copy}"
+
+
+@pytest.mark.filterwarnings("error")
+def test_arguments_may_have_any_name() -> None:
+    """The model is told all of them, and problems name them."""
+    model = ScriptedModel([call("odd", schema="a", _json="b"), call("odd", schema="a", _json=1, copy="c"), "7"])
+    assert ask(model, tools=[odd]).data == "7"
+    (described,) = model.requests[0].config.tools or ()
+    assert list(described["function"]["parameters"]["properties"]) == ["schema", "_json", "model_config", "copy"]
+    assert "_json: Input should be a valid integer" in told(model.requests[1])
+    assert told(model.requests[2]) == "a 1 x c"
+
+
+def test_a_function_is_described_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of `chat_completion` for each of thousands of examples would take longer over that than over the rest."""
+    ask(ScriptedModel(["7"])).data  # noqa: B018
+    monkeypatch.setattr("pydantic.BaseModel.model_json_schema", None)
+    model = ScriptedModel(["7"])
+    assert ask(model).data == "7"
+    assert model.requests[0].config.tools
+
+
+def test_descriptions_that_come_one_by_one_are_all_sent() -> None:
+    """A generator is gone through once."""
+    described = {"type": "function", "function": {"name": "price", "parameters": {"type": "object"}}}
+    model = ScriptedModel(["7"])
+    assert ask(model, tools=(each for each in [described])).data == "7"
+    assert model.requests[0].config.tools == (described,)
 
 
 def test_the_model_is_asked_so_often_at_most() -> None:
@@ -161,6 +292,23 @@ def test_the_critic_is_shown_every_turn_and_asked_once() -> None:
     assert shown.index('price({"item": "HAT"})') < shown.index("KeyError: 'HAT'") < shown.index("not found")
     assert "assistant message:" in shown
     assert "tool message:" in shown
+
+
+def pages(item: str) -> str:
+    """Much."""
+    return "page " * 10_000
+
+
+def test_what_the_critic_has_no_room_for_is_left_out_of_the_turns() -> None:
+    """The question is shown; what a tool gave may be longer than all that the critic reads."""
+    model = FunctionModel(lambda request: call("pages", item="x") if told(request) == "hat" else critic(request))
+    chat = nn.ChatCompletion("{item}", system=nn.Parameter("Use the tools.", role="system prompt"), tools=[pages])
+    with tg.use_models(forward=model, backward=llm.resolve(model, context=4096)):
+        nn.ExactMatch()(chat("hat"), "7").backward()
+    shown = told(model.requests[-1])
+    assert "\nhat\n" in shown
+    assert "Messages left out here, for want of room: 1." in shown
+    assert "page page" not in shown
 
 
 def echo(item: str) -> str:
@@ -253,7 +401,41 @@ def test_a_method_as_a_tool_belongs_to_the_copy_of_its_program() -> None:
         assert tried.data == "Tried."
 
 
+class Consulting(nn.Module):
+    """A program whose tool is a method of a part that it names only afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        expert = Expert()
+        self.chat = nn.ChatCompletion("{item}", tools=[expert.expert])
+        self.expert = expert
+
+    def forward(self, item: str) -> tg.Variable:
+        return self.chat(item)
+
+
+def test_a_method_of_a_part_belongs_to_the_part_of_the_copy() -> None:
+    """In whatever order the parts are named."""
+
+    def answer(request: Request) -> Any:
+        if request.messages[0].role == "system":
+            return request.messages[0].text
+        return told(request) if request.messages[-1].role == "tool" else call("expert", question="x")
+
+    program = Consulting()
+    other = copy.deepcopy(program)
+    with tg.no_grad():
+        other.expert.inner.system.data = "Copied."
+    with tg.use_models(forward=FunctionModel(answer)):
+        assert (other("hat").data, program("hat").data) == ("Copied.", "Inner.")
+
+
 def untyped(item) -> str:  # type: ignore[no-untyped-def]
+    """An item."""
+    return str(item)
+
+
+def misspelled(item: "list[str") -> str:  # type: ignore[syntax]  # noqa: F722
     """An item."""
     return str(item)
 
@@ -269,6 +451,8 @@ def spread(*items: str) -> str:
         ([untyped], TypeError, "the tool 'untyped' does not say of what type 'item' is"),
         ([spread], TypeError, r"the tool 'spread' takes \*items"),
         ([lambda item: item], TypeError, "give a function made with def"),
+        ([max], TypeError, "the tool 'max' does not say what its arguments are"),
+        ([misspelled], TypeError, "the tool 'misspelled' has a type that is not known"),
         (price, TypeError, r"tools is a list of functions, tools=\[function, …\]"),
         ([price, price], ValueError, "two tools are called 'price'"),
         ([price, {"type": "function"}], TypeError, "Write a function for each"),
@@ -282,10 +466,11 @@ def test_what_no_model_could_call_is_refused_before_anything_is_asked(tools: Any
         nn.ChatCompletion("{item}", tools=tools)
 
 
-def test_a_number_of_turns_that_is_none_is_refused() -> None:
+@pytest.mark.parametrize("turns", [0, 2.5, "5", None])
+def test_a_number_of_turns_that_is_none_is_refused(turns: Any) -> None:
     """At least one."""
     with pytest.raises(ValueError, match="max_turns is how often the model is asked at most"):
-        ask(ScriptedModel([]), max_turns=0)
+        ask(ScriptedModel([]), max_turns=turns)
 
 
 def test_messages_of_tools_name_what_is_used_instead() -> None:

@@ -232,6 +232,21 @@ def test_a_metric_that_names_inputs_is_given_the_fields_of_its_example(make: Any
     assert all(list(inputs) == ["word"] and isinstance(inputs["word"], str) for inputs in seen)
 
 
+@pytest.mark.parametrize(
+    "metric",
+    [
+        nn.Metric(lambda inputs, targets: inputs == targets, "whether it is the target"),
+        nn.Metric(lambda prediction, inputs: prediction.startswith(inputs["word"]), "whether it begins with the word"),
+        lambda inputs, targets: nn.ExactMatch()(inputs, targets),
+    ],
+)
+def test_what_is_called_inputs_is_the_prediction_in_the_first_place_and_the_fields_in_the_second(metric: Any) -> None:
+    """As many call the arguments of a loss; and what has no place for a target is given none."""
+    with tg.use_models(forward=FunctionModel(lambda request: "word 1")):
+        program = nn.ChatCompletion("{word}")
+        assert tg.evaluate(program, [{"word": "word", "target": "word 1"}], metric).mean == 1
+
+
 def test_a_metric_of_inputs_alone_needs_no_target() -> None:
     """What it looks at is in the example."""
     program = nn.ChatCompletion("{word}", model=FunctionModel(lambda request: request.messages[-1].text))

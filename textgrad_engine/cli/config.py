@@ -36,6 +36,7 @@ from textgrad_engine.data.load import load, missing_file, read_text
 from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.openai import checked_host
+from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.templates import SLOT_NAMES, not_slots, slots_of
 from textgrad_engine.train.calling import no_text
 
@@ -133,7 +134,8 @@ class Config(Section):
         except ValueError:  # what is written in C may not tell what it takes
             return function
         try:
-            signature.bind("", "", **({"inputs": {}} if "inputs" in signature.parameters else {}))
+            given = ("", "") if takes_target(function) else ("",)
+            signature.bind(*given, **({"inputs": {}} if names_inputs(function) else {}))
         except TypeError as error:
             self.fail(
                 f"[metric] function = {self.metric.function!r} is called with the answer and the target, and takes "

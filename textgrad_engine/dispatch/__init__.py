@@ -7,7 +7,7 @@ web handler).
 
 from __future__ import annotations
 
-from textgrad_engine.dispatch.aside import aside
+from textgrad_engine.dispatch.aside import aside, called, caught
 from textgrad_engine.dispatch.calls import (
     Call,
     Scope,
@@ -31,6 +31,8 @@ __all__ = [
     "asked_from",
     "begun_from",
     "call_soon",
+    "called",
+    "caught",
     "caller_line",
     "check_cancelled",
     "current_scope",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from textgrad_engine.dispatch.calls import Scope, check_cancelled
 from textgrad_engine.dispatch.lines import begun_from, caller_line
 from textgrad_engine.dispatch.thread import in_loop_thread
 from textgrad_engine.dispatch.threads import begin, begin_in_turn, inside_turn
 
-__all__ = ["aside"]
+__all__ = ["aside", "called", "caught"]
 
 T = TypeVar("T")
 
@@ -84,6 +86,29 @@ async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[
         return values[0]
     finally:
         errors.clear()  # else frame and traceback keep each other alive
+
+
+async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a user's function gives, `async` or not; one that is not may be slow, and takes its turn in a thread.
+
+    Example:
+        >>> import asyncio
+        >>> asyncio.run(called(pow, 2, exp=3))
+        8
+    """
+    if inspect.iscoroutinefunction(function):
+        result = await function(*args, **kwargs)
+    else:
+        result = await aside(functools.partial(function, *args, **kwargs), in_turn=True)
+    return await result if inspect.isawaitable(result) else result  # of an object whose __call__ is async, a Variable
+
+
+async def caught(work: Awaitable[Any]) -> Any:
+    """What work gives, or what it raises: also what would end the event loop if a task raised it."""
+    try:
+        return await work
+    except BaseException as error:
+        return error
 
 
 def _leaving_a_coroutine(error: BaseException) -> BaseException:

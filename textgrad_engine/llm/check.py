@@ -94,6 +94,7 @@ class Check(Wrapper):
         if completion.finish_reason == "content_filter":
             raise ContentFiltered(f"the endpoint withheld the answer of {self.name!r} to a {request.purpose} call")
         if completion.tool_calls:
+            self._reject_surrogates(completion.calls_as_text())
             return completion
         if not completion.text.strip():
             raise EmptyResponse(f"{self.name!r} answered a {request.purpose} call with no text and no tool call")

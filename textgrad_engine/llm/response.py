@@ -118,6 +118,6 @@ def _called(call: Mapping[str, Any]) -> dict[str, Any]:
     """The name and the arguments of a tool call; what is no JSON, such as the input of a custom tool, is a text."""
     said = call.get("function") or call.get("custom") or {}
     arguments = said.get("arguments", said.get("input", ""))
-    with contextlib.suppress(TypeError, ValueError):
+    with contextlib.suppress(TypeError, ValueError, RecursionError):
         arguments = json.loads(arguments)
     return {"name": said.get("name", ""), "arguments": arguments}

@@ -196,7 +196,7 @@ class Resumption:
         return RunError(
             "validating the seed texts asks for something else than was recorded, so what was paid for would be "
             f"paid for again: {self.problem}\nPut back what was changed since: the program, the metric, the "
-            "prompts, or the version of textgrad_engine"
+            "prompts, or the version of textgrad_engine; tools and searches of the program have to give what they gave"
         )
 
     async def _wait_for(self, others: tuple[str, str]) -> None:

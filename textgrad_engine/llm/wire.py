@@ -89,7 +89,7 @@ def messages_of(request: Request, asked_in_words: ResponseFormat | None = None) 
 
     Args:
         request: what is asked.
-        asked_in_words: the format that the last message is to ask for.
+        asked_in_words: the format that the last message is to ask for, or that before the calls of tools.
     """
     messages = [_message(message) for message in request.messages]
     if asked_in_words is not None:
@@ -136,7 +136,10 @@ def _add_to_last(messages: list[dict[str, Any]], words: str) -> None:
     if not messages:
         messages.append({"role": "user", "content": words})
         return
-    last = messages[-1]
+    at = len(messages) - 1
+    while at > 0 and (messages[at]["role"] == "tool" or messages[at].get("tool_calls")):
+        at -= 1  # what a tool gave is no place for what is asked
+    last = messages[at]
     if isinstance(last["content"], str):
         last["content"] = f"{last['content']}\n\n{words}"
     else:

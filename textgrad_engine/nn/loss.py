@@ -13,20 +13,34 @@ from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator, exact_match_evaluator
 from textgrad_engine.ops.judges import judge_settings, judged_by, text_loss
 
-__all__ = ["ExactMatch", "Judge", "Metric", "TextLoss", "names_inputs"]
+__all__ = ["ExactMatch", "Judge", "Metric", "TextLoss", "names_inputs", "takes_target"]
 
 
 def names_inputs(function: Callable[..., Any]) -> bool:
-    """Whether a function has an argument called ``inputs``.
+    """Whether a function has an argument called ``inputs``, behind the first one, which is the prediction.
 
     Example:
-        >>> names_inputs(lambda prediction, target, inputs: 1), names_inputs(len)
+        >>> names_inputs(lambda prediction, target, inputs: 1), names_inputs(lambda inputs, targets: 1)
         (True, False)
     """
+    return "inputs" in _arguments_of(function)[1:]
+
+
+def takes_target(function: Callable[..., Any]) -> bool:
+    """Whether a metric's function is given a target: not where ``inputs`` is its second argument.
+
+    Example:
+        >>> takes_target(lambda prediction, target, inputs: 1), takes_target(lambda prediction, inputs: 1)
+        (True, False)
+    """
+    return _arguments_of(function)[1:2] != ["inputs"]
+
+
+def _arguments_of(function: Callable[..., Any]) -> list[str]:
     try:
-        return "inputs" in inspect.signature(function).parameters
+        return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):  # a callable that does not say how it is called
-        return False
+        return []
 
 
 class ExactMatch(OneVariable):
@@ -49,7 +63,8 @@ class Metric(OneVariable):
     Args:
         fn: ``fn(prediction, target)`` gives a number (1 is full marks, or the highest score of the scale), or (number,
             what is wrong in words). One that names ``inputs`` is given, by that name, a dict of the fields that the
-            program was called with, as the Trainer and `evaluate` know them.
+            program was called with, as the Trainer and `evaluate` know them; ``fn(prediction, inputs)`` is given no
+            target.
         purpose: what it checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
@@ -79,7 +94,10 @@ class Metric(OneVariable):
 
     def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
         """Score a prediction."""
-        fn = functools.partial(self.fn, inputs=inputs) if inputs is not None and self.reads_inputs else self.fn
+        fn = self.fn
+        if inputs is not None and self.reads_inputs:
+            fn = functools.partial(fn, inputs=inputs)
+            target = target if takes_target(self.fn) else None
         return deterministic_evaluator(prediction, target, fn, self.purpose, self.success_fn, scale=self.scale)[0]
 
 

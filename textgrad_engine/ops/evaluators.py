@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import functools
-import inspect
 import json
 import math
 import operator
 import re
 import unicodedata
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine import dispatch, templates
@@ -330,7 +328,7 @@ class _Deterministic(Evaluator):
         pairs = list(zip(_entries(prediction, count), _entries(target, count)))
         arguments = [(got,) if target is None else (got, wanted) for got, wanted in pairs]
         calls = [_outcome(eval_fn, purpose, each, scale) for each in arguments]
-        outcomes = await asyncio.gather(*map(_caught, calls))
+        outcomes = await asyncio.gather(*map(dispatch.caught, calls))
         if errors := [outcome for outcome in outcomes if isinstance(outcome, BaseException)]:
             if errors[1:]:
                 errors[0].add_note(f"so did {len(errors) - 1} more of {len(pairs)} entries, next {errors[1]!r:.200}")
@@ -378,12 +376,7 @@ async def _outcome(
 ) -> tuple[Any, Any]:
     """What the user's function says of one entry: the score and the remark on it."""
     try:
-        if inspect.iscoroutinefunction(eval_fn):
-            outcome = await eval_fn(*arguments)
-        else:  # user code, perhaps slow: off the event loop
-            outcome = await dispatch.aside(functools.partial(eval_fn, *arguments), in_turn=True)
-            if inspect.isawaitable(outcome):  # an object whose __call__ is async, a partial of one
-                outcome = await outcome
+        outcome = await dispatch.called(eval_fn, *arguments)
     except Exception as error:
         if not isinstance(error, TextgradError):
             error.add_note(_asked(purpose, arguments))
@@ -398,14 +391,6 @@ async def _outcome(
             "of the scores that it returns"
         )
     return score, remark
-
-
-async def _caught(call: Awaitable[Any]) -> Any:
-    """What a call gives, or what it raises: also what would end the event loop if a task raised it."""
-    try:
-        return await call
-    except BaseException as error:
-        return error
 
 
 def _asked(purpose: str, arguments: tuple[Any, ...]) -> str:

@@ -21,7 +21,7 @@ class View:
     Attributes:
         heads: for each message who said it, and the names of the inputs in it that want feedback, "" for none; what
             holds one is always shown.
-        texts: what each message says; the last one is always shown.
+        texts: what each message says; the last one, or the last before the calls of tools, is always shown.
         answer: what the model answered.
         feedback: the pieces of feedback on that; one of them is always shown.
         scores: the score that each piece is about, as far as it is known.
@@ -78,10 +78,11 @@ def _without(views: Sequence[View], over: int) -> list[View]:
     for number, view in enumerate(views):
         items += [(number, "feedback", position) for position in by_worth(view.scores)[1:]]
     for number, view in enumerate(views):
+        answered = _answered(view)
         items += [
             (number, "messages", position)
-            for position in range(len(view.texts) - 2, -1, -1)
-            if not view.heads[position][1]
+            for position in range(len(view.texts) - 1, -1, -1)
+            if not view.heads[position][1] and position != answered
         ]
     if not items:
         return list(views)
@@ -92,6 +93,17 @@ def _without(views: Sequence[View], over: int) -> list[View]:
     kept = set(fit(costs, sum(costs) - over - _MARK * len(views)))
     gone = {item for n, item in enumerate(items) if n not in kept}
     return [_kept(view, number, gone) for number, view in enumerate(views)]
+
+
+def _answered(view: View) -> int:
+    """The position of the message that was answered: the last one, or the last before the calls of tools."""
+    last = len(view.texts) - 1
+    at = last
+    while at >= 0 and view.heads[at][0] == "tool":
+        at -= 1
+        while at >= 0 and view.heads[at][0] == "assistant":
+            at -= 1
+    return at if at >= 0 else last
 
 
 def _kept(view: View, number: int, gone: set[tuple[int, str, int]]) -> View:

@@ -13,6 +13,7 @@ NOTE [Tools]
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import inspect
 import json
@@ -26,9 +27,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 from pydantic_core import to_json
 
-from textgrad_engine import dispatch, templates
+from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import TextgradError
+from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.request import Message
 
 __all__ = ["Tools", "tools_of"]
@@ -50,8 +52,8 @@ class Tools:
     max_turns: int
     told: set[tuple[str, str]] = field(default_factory=set, repr=False)
 
-    def of_copy(self, memo: Mapping[int, Any]) -> Tools:
-        """These tools in a copy of a program: methods of what is copied belong to the copy; all else is the same.
+    def of_copy(self, memo: dict[int, Any]) -> Tools:
+        """These tools in a copy of a program: methods of modules and of what is copied belong to the copy.
 
         Args:
             memo: of `copy.deepcopy`: what was copied so far.
@@ -61,33 +63,43 @@ class Tools:
 
     async def answers(self, calls: Sequence[Mapping[str, Any]]) -> list[Message]:
         """What calls give, as messages for the model; they run at the same time."""
-        texts = await asyncio.gather(*[self._answer(call.get("function") or {}) for call in calls])
+        answers = [dispatch.caught(self._answer(call.get("function") or {})) for call in calls]
+        texts = await asyncio.gather(*answers)
+        for text in texts:
+            if isinstance(text, BaseException):
+                raise text
         return [
-            Message(role="tool", content=text, tool_call_id=str(call.get("id", ""))) for call, text in zip(calls, texts)
+            Message(role="tool", content=_sendable(text), tool_call_id=str(call.get("id", "")))
+            for call, text in zip(calls, texts)
         ]
 
     async def _answer(self, called: Mapping[str, Any]) -> str:
         name = called.get("name", "")
-        tool = {each.__name__: each for each in self.functions}.get(name)
+        tool = next((each for each in self.functions if each.__name__ == name), None)
         if tool is None:
             return _failed(f"there is no tool {name!r}, there are {[each.__name__ for each in self.functions]}")
         try:
-            arguments = _form_of(tool).model_validate_json(called.get("arguments") or "{}")
+            form = _form_of(tool)
+            said = called.get("arguments") or "{}"
+            arguments = form.fields.model_validate_json(said if isinstance(said, str) else json.dumps(said))
         except ValidationError as error:
             wrong = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()]
             return _failed("; ".join(wrong))
-        given = {key: getattr(arguments, key) for key in type(arguments).model_fields}
+        given = {name: getattr(arguments, field) for field, name in form.names.items()}
         try:
-            if inspect.iscoroutinefunction(tool):
-                result = await tool(**given)
-            else:
-                result = await dispatch.aside(functools.partial(tool, **given), in_turn=True)
+            result = await dispatch.called(tool, **given)
+            if isinstance(result, str):
+                text = result
+            else:  # what is in it may have to be waited for
+                text = await dispatch.aside(functools.partial(as_text, result), in_turn=True)
         except TextgradError:
             raise
         except Exception as error:
             self._note(name, error)
             return _failed(f"{type(error).__name__}: {error}")
-        return as_text(result)
+        if len(text) > MAX_TEXT:  # no request with it in it would be sent
+            return _failed(f"it gave {len(text):,} characters, and {MAX_TEXT:,} are the most; ask it for less")
+        return text
 
     def _note(self, name: str, error: Exception) -> None:
         kind = name, type(error).__name__
@@ -110,15 +122,16 @@ def tools_of(
         TypeError: some are functions and some are not; or a function does not say what its arguments are.
         ValueError: two have one name, or `max_turns` is below 1.
     """
-    if max_turns < 1:
-        raise ValueError(f"{call}: max_turns is how often the model is asked at most, at least 1; got {max_turns}")
+    if not isinstance(max_turns, int) or max_turns < 1:
+        raise ValueError(f"{call}: max_turns is how often the model is asked at most, at least 1; got {max_turns!r}")
     if tools is None:
         return None, None
     if callable(tools) or isinstance(tools, str | Mapping):
         raise TypeError(f"{call}: tools is a list of functions, tools=[function, …]; got {tools!r:.60}")
+    tools = tuple(tools)
     functions = [tool for tool in tools if callable(tool)]
     if not functions:
-        return tuple(tools), None
+        return tools, None
     if len(functions) < len(tools):
         other = next(tool for tool in tools if not callable(tool))
         raise TypeError(
@@ -130,37 +143,52 @@ def tools_of(
         raise TypeError(f"{call}: the tool {wrong[0]!r:.60} has no name for the model; give a function made with def")
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{call}: two tools are called {twice[0]!r}; rename one, as the model calls them by name")
-    return tuple([_description(function) for function in functions]), Tools(tuple(functions), max_turns)
+    return tuple([_form_of(function).described for function in functions]), Tools(tuple(functions), max_turns)
 
 
 def as_text(result: Any) -> str:
     """What a tool gave, as a model reads it: a text as it is, anything else as JSON."""
-    if isinstance(result, Variable):
-        result = result.data
-    return result if isinstance(result, str) else to_json(result, fallback=str).decode()
+    data = pytree.map_leaves(lambda leaf: leaf.data if isinstance(leaf, Variable) else leaf, result)
+    return data if isinstance(data, str) else to_json(data, fallback=str).decode()
 
 
-def _of_copy(function: Callable[..., Any], memo: Mapping[int, Any]) -> Callable[..., Any]:
-    if not isinstance(function, MethodType) or id(function.__self__) not in memo:
+def _of_copy(function: Callable[..., Any], memo: dict[int, Any]) -> Callable[..., Any]:
+    if not isinstance(function, MethodType):
         return function
-    return MethodType(function.__func__, memo[id(function.__self__)])
+    owner = function.__self__
+    if id(owner) not in memo and (isinstance(owner, type) or not hasattr(owner, "named_parameters")):
+        return function  # of something else, such as a connection to a database
+    return MethodType(function.__func__, copy.deepcopy(owner, memo))  # of a module, which may be copied only later
+
+
+def _sendable(text: str) -> str:
+    """A text without lone surrogates, as names of files may have them; a request that holds one is refused."""
+    return text.encode(errors="replace").decode()
 
 
 def _failed(problem: str) -> str:
     return templates.load("tool_failed").render(problem=problem)
 
 
-def _description(function: Callable[..., Any]) -> dict[str, Any]:
-    schema = _form_of(function).model_json_schema()
-    for entry in (schema, *schema.get("properties", {}).values()):
-        entry.pop("title", None)
-    described = {"name": function.__name__, "description": inspect.getdoc(function) or "", "parameters": schema}
-    return {"type": "function", "function": described}
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The arguments of a function.
+
+    Attributes:
+        fields: a pydantic model that has a field for each, with the argument's name as its alias, as models have names
+            of their own (`schema`, `json`, `model_config`) that arguments may have, too.
+        names: the argument's name by that of the field.
+        described: what a model is told of the function, as in OpenAI's API.
+    """
+
+    fields: type[BaseModel]
+    names: dict[str, str]
+    described: dict[str, Any]
 
 
 @functools.lru_cache(maxsize=256)
-def _form_of(function: Callable[..., Any]) -> type[BaseModel]:
-    """The arguments of a function as a pydantic model.
+def _form_of(function: Callable[..., Any]) -> _Form:
+    """The arguments of a function.
 
     Raises:
         TypeError: an argument has no type, or cannot be given by its name.
@@ -168,21 +196,33 @@ def _form_of(function: Callable[..., Any]) -> type[BaseModel]:
     name = function.__name__
     try:
         types = typing.get_type_hints(function, include_extras=True)
-    except NameError as error:
+        parameters = inspect.signature(function).parameters.items()
+    except (NameError, SyntaxError) as error:
         raise TypeError(f"the tool {name!r} has a type that is not known where it is defined: {error}") from error
+    except (TypeError, ValueError) as error:  # a builtin, an object that can be called
+        raise TypeError(
+            f"the tool {name!r} does not say what its arguments are: {error}; give a function made with def"
+        ) from error
     fields: dict[str, Any] = {}
-    for argument, parameter in inspect.signature(function).parameters.items():
+    names: dict[str, str] = {}
+    for argument, parameter in parameters:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(f"the tool {name!r} takes {parameter}, and a model calls tools by the names of arguments")
         if argument not in types:
             raise TypeError(f"the tool {name!r} does not say of what type {argument!r} is, as in `{argument}: str`")
-        fields[argument] = (types[argument], ... if parameter.default is parameter.empty else parameter.default)
+        place = f"argument_{len(names)}"
+        names[place] = argument
+        fields[place] = (types[argument], ... if parameter.default is parameter.empty else parameter.default)
     try:
-        form: type[BaseModel] = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-        form.model_json_schema()
+        config = ConfigDict(extra="forbid", alias_generator=lambda field: names[field])
+        form: type[BaseModel] = create_model(name, __config__=config, **fields)
+        schema = form.model_json_schema()
     except (PydanticUserError, NameError, TypeError) as error:
         raise TypeError(f"the arguments of the tool {name!r} cannot be described to a model: {error}") from error
-    return form
+    for entry in (schema, *schema.get("properties", {}).values()):
+        entry.pop("title", None)
+    described = {"name": name, "description": inspect.getdoc(function) or "", "parameters": schema}
+    return _Form(form, names, {"type": "function", "function": described})
 
 
 def shown(messages: Sequence[Message]) -> str:

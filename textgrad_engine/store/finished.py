@@ -39,7 +39,8 @@ _BEGINNINGS = {
 }
 _PUT_BACK = (
     "Put back what was changed since: the program (make it anew, if it was trained here already), the data, the "
-    "metric, the settings, the prompts, or the version of textgrad_engine; or name another run_dir, for a new run"
+    "metric, the settings, the prompts, or the version of textgrad_engine; tools and searches of the program have to "
+    "give what they gave; or name another run_dir, for a new run"
 )
 
 
