@@ -396,13 +396,16 @@ def test_more_than_half_of_the_samples_lost_says_nothing() -> None:
     assert "4 of 6 samples went unanswered" in "".join(caught.value.__notes__)
 
 
-def test_a_program_that_asks_the_same_again_takes_another_sample_from_the_cache(tmp_path: Path) -> None:
-    """A vote over three answers has three answers, and its second run is served from the disk."""
+@pytest.mark.parametrize(("temperature", "asked"), [(1.0, 3), (None, 3), (0.0, 1)])
+def test_a_program_that_asks_the_same_again_takes_another_sample_from_the_cache(
+    tmp_path: Path, temperature: float | None, asked: int
+) -> None:
+    """A vote over three answers has three answers, and its second run is served from the disk; at 0 one is paid for."""
 
     class Vote(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.chat = nn.ChatCompletion("{word}", temperature=1.0, model=resolve(model, cache=tmp_path))
+            self.chat = nn.ChatCompletion("{word}", temperature=temperature, model=resolve(model, cache=tmp_path))
 
         def forward(self, word: str) -> tg.Variable:
             return ops.join([self.chat(word) for _ in range(3)], ",")
@@ -411,8 +414,8 @@ def test_a_program_that_asks_the_same_again_takes_another_sample_from_the_cache(
     model.cache_key = "voting"  # type: ignore[attr-defined]
     rows = [{"word": word, "target": ""} for word in ("a", "b")]
     found = [evaluate(Vote(), rows, nn.ExactMatch()).predictions for _ in range(2)]
-    assert len(model.requests) == 6
-    assert all(len(set(str(votes).split(","))) == 3 for votes in found[0])
+    assert len(model.requests) == 2 * asked
+    assert all(len(set(str(votes).split(","))) == asked for votes in found[0])
     assert found[1] == found[0]
 
 

@@ -27,7 +27,7 @@ from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["asked_of", "identity_of", "key_of", "repeat", "sample_number"]
+__all__ = ["asked_of", "identity_of", "key_of", "repeat", "sample_number", "sampling_apart"]
 
 
 @contextlib.contextmanager
@@ -48,22 +48,41 @@ def repeat(index: int | None = None) -> Iterator[None]:
     """
     if index is not None and index < 0:
         raise ValueError(f"the index of a repeat must be 0 or more, got {index}")
-    token = _repeats.set((*_repeats.get(), _Counter() if index is None else index))
+    with _numbering(_Counter() if index is None else index):
+        yield
+
+
+@contextlib.contextmanager
+def sampling_apart() -> Iterator[None]:
+    """As ``repeat()``, but at temperature 0 equal requests stay one: nobody means another answer there."""
+    with _numbering(_Counter(at_zero=False)):
+        yield
+
+
+@contextlib.contextmanager
+def _numbering(each: int | _Counter) -> Iterator[None]:
+    token = _repeats.set((*_repeats.get(), each))
     try:
         yield
     finally:
         _repeats.reset(token)
 
 
-def sample_number(base: bytes) -> tuple[int, ...]:
+def sample_number(base: bytes, temperature: float | None = None) -> tuple[int, ...]:
     """Which sample of a request is wanted here, one number for each `repeat` block, last zeros left out.
 
     Args:
         base: the key of the request without it.
+        temperature: of the request; None where that is left to the endpoint.
     """
     numbers: list[int] = []
     for each in _repeats.get():
-        numbers.append(each if isinstance(each, int) else each.next(base + repr(numbers).encode()))
+        if isinstance(each, int):
+            numbers.append(each)
+        elif temperature != 0 or each.at_zero:
+            numbers.append(each.next(base + repr(numbers).encode()))
+        else:
+            numbers.append(0)
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return tuple(numbers)
@@ -106,7 +125,7 @@ def key_of(model: Model, request: Request) -> bytes:
         raise mark(
             RequestRefused(f"this request has no cache key, because a part of it is no JSON: {error}"), sent=False
         ) from None
-    number = sample_number(base)
+    number = sample_number(base, config.temperature)
     return hashlib.sha256(base + repr(number).encode()).digest() if number else base
 
 
@@ -130,9 +149,10 @@ def asked_of(request: Request, config: GenerateConfig | None = None) -> dict[str
 
 
 class _Counter:
-    """Numbers equal requests as they come."""
+    """Numbers equal requests as they come; with `at_zero`, those at temperature 0, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, at_zero: bool = True) -> None:
+        self.at_zero = at_zero
         self._lock = threading.Lock()
         self._seen: dict[bytes, int] = {}
 

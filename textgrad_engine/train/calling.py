@@ -13,7 +13,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import in_threads
-from textgrad_engine.llm.cachekey import repeat
+from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import names_inputs
 from textgrad_engine.train.prediction import as_prediction, said_in
@@ -315,7 +315,7 @@ def run_on(
     this example alone, as in a program that does not wait: both Variables raise the error where they are read.
 
     Where a program asks the same twice of one example (to vote on several answers), each time is a sample of its own,
-    also where answers are kept on disk.
+    also where answers are kept on disk; not so at temperature 0.
 
     Args:
         name: the example's id. An error in the user's own code gets a note with it.
@@ -325,7 +325,7 @@ def run_on(
         wanted: the example's target.
     """
     try:
-        with repeat():
+        with sampling_apart():
             prediction = as_prediction(program(**fields))
         return prediction, score(prediction, wanted, fields)
     except UNANSWERED as error:
