@@ -123,7 +123,8 @@ def spent(folder: Path) -> Result:
 
 
 def interrupted(folder: Path) -> Result:
-    answering(folder, "backward", "__import__('signal').raise_signal(2) or clerk(request)")
+    once = "(vars(clerk).setdefault('pressed', __import__('itertools').count()).__next__() == 0)"
+    answering(folder, "backward", f"({once} and __import__('signal').raise_signal(2)) or clerk(request)")
     return train(folder)
 
 

@@ -271,7 +271,8 @@ def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: in
     """Inside the block, what an endpoint answered before is not asked again; embedded models are asked as ever.
 
     Equal requests get equal answers, also those sampled at a temperature; `repeat` asks for further samples. A run and
-    `evaluate` do so themselves: a program that asks the same twice of one example gets two samples, but at temperature 0.
+    `evaluate` do so themselves: a program that asks the same twice of one example gets two samples, but not at
+    temperature 0.
 
     Args:
         path: the folder of the cache, or a `Cache`; by default the user's cache folder.

@@ -180,14 +180,17 @@ def json_in(text: str) -> tuple[str, Any]:
         RecursionError: it is nested too deeply.
     """
     first: Exception | None = None
-    for said in (text, *after_thoughts(text)):
+    waiting = [text]
+    for said in waiting:
         bare = strip_fence(said).strip()
         try:
             value, end = _DECODER.raw_decode(bare)
             if end != len(bare):
                 _DECODER.decode(bare)  # says what is wrong about the rest
         except (ValueError, RecursionError) as error:
-            first = first or error  # what is wrong about the whole is told
+            if first is None:  # what is wrong about the whole is told
+                first = error
+                waiting += after_thoughts(text)
         else:
             return bare, value
     assert first is not None
