@@ -6,7 +6,7 @@ import asyncio
 import threading
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
 import pytest
@@ -82,6 +82,8 @@ def test_what_was_cancelled_is_done() -> None:
     future: Future[None] = Future()
     future.cancel()
     dispatch.settled([future])
+    with pytest.raises(CancelledError):
+        dispatch.result_of(future)
 
 
 def test_a_failure_that_is_called_a_timeout_is_one() -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "entry_of",
     "error_from_json",
     "error_to_json",
+    "may_answer",
 ]
 
 COMPARED = 200
@@ -70,6 +71,18 @@ class Answer:
     source: int = 0
     counted_again: bool = False
     item: tuple[int, ...] = ()
+
+
+def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
+    """Whether a recorded answer may be that of a request: of the same model, and of no other item of a `pmap`.
+
+    Folders of before know of no items, so an answer without one may be that of any.
+
+    Args:
+        each: the answer.
+        entry: the request, as `entry_of` gives it.
+    """
+    return each.model == entry["model"] and each.item in ((), tuple(entry.get("item", ())))
 
 
 @dataclass

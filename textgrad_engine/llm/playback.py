@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from textgrad_engine.errors import ModelError, RequestRefused, RunError
-from textgrad_engine.llm.answers import Answer, Answers, Equal, difference, entry_of
+from textgrad_engine.llm.answers import Answer, Answers, Equal, difference, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.model import Wrapper
 from textgrad_engine.llm.record import Player
@@ -71,9 +71,7 @@ class Playback:
         item = tuple(entry.get("item", ()))
 
         def rank(each: Answer) -> Any:
-            if each.model != entry["model"]:
-                return None
-            if each.item not in ((), item):  # folders of before know of no items
+            if not may_answer(each, entry):
                 return None
             return each.phase != phase, each.item != item, not each.counted_again, each.nth
 

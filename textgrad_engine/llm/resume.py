@@ -35,7 +35,7 @@ from typing import Any
 
 from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
-from textgrad_engine.llm.answers import Answer, Answers, Equal, entry_of
+from textgrad_engine.llm.answers import Answer, Answers, Equal, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted, Reserve
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.record import Player, playing
@@ -130,9 +130,7 @@ class Resumption:
         item = tuple(entry.get("item", ()))
 
         def rank(each: Answer) -> Any:
-            if each.model != entry["model"]:
-                return None
-            if each.item not in ((), item):  # folders of before know of no items
+            if not may_answer(each, entry):
                 return None
             return each.phase != phase, each.item != item, is_answer(each), each.nth
 
