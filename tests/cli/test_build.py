@@ -120,6 +120,18 @@ def test_limits_per_minute_reach_every_model(small: Any) -> None:
     assert "requests_per_minute=9" in repr(build.make_models(embedded)["forward"])
 
 
+def test_how_many_are_asked_at_once_and_how_long_one_may_take_reach_every_model(small: Any) -> None:
+    """A server of one's own may be slow, or take only so many."""
+    models = (
+        'forward = "a"\nbackward = "b"\nbase_url = "http://127.0.0.1:1/v1"\nmax_in_flight = 3\ncall_deadline = 900\n'
+    )
+    config = load_config(small(('forward = "simulated/tickets"', models)))
+    for changed in (config, config.with_overrides(model="c")):
+        for model in build.make_models(changed).values():
+            assert "max_in_flight=3" in repr(model)
+            assert ", 900)" in repr(model)
+
+
 def test_the_api_is_that_of_every_endpoint(small: Any) -> None:
     """Also of a model that the command line names; an embedded one has none."""
     asked = 'forward = "a"\nbase_url = "http://127.0.0.1:1/v1"\napi = "responses"'

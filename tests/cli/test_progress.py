@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable
 from contextvars import Context
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,7 +66,9 @@ def test_a_log_gets_one_line_for_each_step(log: tuple[list[str], Lines]) -> None
     for event in (
         STARTED, PhaseStarted(1, "validate", 0, 10), called(1), PhaseAdvanced(1, 1), PhaseEnded(1),
         Evaluated(1, "validate", 0, HALF), step(1), step(2, 0.5, kept=False), step(3, None, kept=False),
-        step(4, None, kept=False, problem="too long"), Evaluated(9, "test", 4, HALF), Evaluated(10, "test", 4, HALF),
+        step(4, None, kept=False, problem="too long"),
+        replace(step(4, None, kept=False), problems=("no feedback: too late",)),
+        Evaluated(9, "test", 4, HALF), Evaluated(10, "test", 4, HALF),
     ):  # fmt: skip
         lines.on_event(event)
     assert [line.split("  1 calls")[0].rstrip() for line in said] == [
@@ -74,6 +77,7 @@ def test_a_log_gets_one_line_for_each_step(log: tuple[list[str], Lines]) -> None
         "step 2/4  train 0.50  val 0.50       best 0.75",
         "step 3/4  train 0.50  no change      best 0.75",
         "step 4/4  train 0.50  edit dropped   best 0.75",
+        "step 4/4  train 0.50  answers lost   best 0.75",
         "test      best prompt 0.50",
         "test      seed prompt 0.50",
     ]

@@ -232,6 +232,93 @@ def test_a_call_that_hangs_is_given_up(run, ask):
     assert run(main()) == pytest.approx(30)
 
 
+class OneAtATime(ScriptedModel):
+    """A server of one's own: it takes a call when the one before it is answered."""
+
+    def __init__(self, seconds):
+        super().__init__([])
+        self.seconds = list(seconds)
+        self.turn = asyncio.Lock()
+
+    async def complete(self, request):
+        async with self.turn:
+            await asyncio.sleep(self.seconds.pop(0))
+        return Completion(text="there", finish_reason="stop")
+
+
+def test_a_server_that_takes_one_call_at_a_time_is_waited_for(run, ask):
+    """Sixty-four calls of twenty seconds are 21 minutes; none of them is late, as each has its turn for twenty."""
+    model = Deadline(OneAtATime([20] * 64), 30)
+
+    async def main():
+        answers = await asyncio.gather(*(model.complete(ask()) for _ in range(64)))
+        return [answer.text for answer in answers], asyncio.get_running_loop().time()
+
+    assert run(main()) == (["there"] * 64, pytest.approx(64 * 20))
+
+
+def test_a_call_that_hangs_in_its_turn_is_given_up_and_the_next_ones_after_it(run, ask):
+    """A server that has stopped answering is not waited for longer than the deadline after its last answer."""
+    model = Deadline(OneAtATime([20, 1000]), 30)
+
+    async def main():
+        return await asyncio.gather(*(model.complete(ask()) for _ in range(3)), return_exceptions=True), now()
+
+    def now():
+        return asyncio.get_running_loop().time()
+
+    (first, second, third), ended = run(main())
+    assert first.text == "there"
+    assert isinstance(second, DeadlineExceeded)
+    assert isinstance(third, DeadlineExceeded)
+    assert ended == pytest.approx(20 + 30)
+
+
+def test_a_call_that_hangs_beside_others_is_given_up(run, ask):
+    """Calls that are sent later, and answered, say nothing about one that hangs."""
+
+    class Hangs(ScriptedModel):
+        async def complete(self, request):
+            first = not self.requests
+            self.requests.append(request)
+            await asyncio.sleep(1000 if first else 1)
+            return Completion(text="there", finish_reason="stop")
+
+    model = Deadline(Hangs([]), 30)
+
+    async def main():
+        hangs = asyncio.ensure_future(model.complete(ask()))
+        await asyncio.sleep(0)  # it is sent
+        for _ in range(29):
+            await model.complete(ask())
+        with pytest.raises(DeadlineExceeded, match="call_deadline under"):
+            await hangs
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) == pytest.approx(30)
+
+
+def test_a_refusal_is_the_end_of_a_turn_and_a_timeout_is_none(run, ask):
+    """An endpoint that refuses one call has come to the next; one that was given up may still be worked at."""
+
+    async def ends(error):
+        class Refuses(ScriptedModel):
+            async def complete(self, request):
+                self.requests.append(request)
+                if len(self.requests) == 1:
+                    await asyncio.sleep(20)
+                    raise error
+                return await asyncio.get_running_loop().create_future()
+
+        model = Deadline(Refuses([]), 30)
+        began = asyncio.get_running_loop().time()
+        await asyncio.gather(*(model.complete(ask()) for _ in range(2)), return_exceptions=True)
+        return asyncio.get_running_loop().time() - began
+
+    assert run(ends(ServerFailed("x", status=500))) == pytest.approx(50)
+    assert run(ends(ConnectionFailed("x"))) == pytest.approx(30)
+
+
 def test_the_time_of_a_deadline_is_that_of_the_loop(run, ask):
     """One clock for all waits: what a busy machine takes beside it neither shortens nor lengthens the limit."""
 

@@ -13,7 +13,17 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.patch import Gone, apply_patch
 from textgrad_engine.optim.search.race import RaceRecord
-from textgrad_engine.report import lineage_as_json, lineage_of, render_line, render_step, step_as_json, step_of
+from textgrad_engine.report import (
+    as_json,
+    lineage_as_json,
+    lineage_of,
+    render_line,
+    render,
+    render_step,
+    step_as_json,
+    step_of,
+)
+from textgrad_engine.report.lineage import problems_of
 from textgrad_engine.store import read_run
 from textgrad_engine.testing import simulated_task
 from textgrad_engine.train import TrainResult
@@ -304,8 +314,15 @@ def test_a_step_that_wrote_a_text_anew_is_told_by_the_lines_that_differ(result: 
 
 
 def test_a_step_that_changed_nothing_says_so(result: TrainResult) -> None:
-    """Its proposal was dropped."""
-    assert render_step(step_of(result, 2)) == "Step 2, not kept\n  It changed nothing.\n"
+    """Its proposal was dropped, and why; what was not answered is named, too, each only once."""
+    told = "  1 example of the minibatch had no answer\n"
+    told += "  The proposal for system was dropped: the new text is empty\n"
+    assert render_step(step_of(result, 2)) == f"Step 2, not kept\n  It changed nothing.\n{told}"
+    silent = replace(result.steps[1], problems=("no feedback: late", "the optimizer: gone", "no feedback: late"))
+    assert problems_of(silent)[2:] == ("no feedback: late (2 times)", "the optimizer: gone")
+    run = replace(result, steps=(silent,))
+    assert "step 2: no feedback: late (2 times)" in render(run)
+    assert as_json(run)["steps"][0]["problems"][1:] == list(silent.problems)  # type: ignore[index]
 
 
 def test_only_one_text_of_a_step_is_shown_where_it_is_named(result: TrainResult) -> None:

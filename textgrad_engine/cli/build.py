@@ -19,6 +19,7 @@ from textgrad_engine.llm.openai import DEFAULT_BASE_URL, OpenAIModel
 from textgrad_engine.llm.prices import price_of
 from textgrad_engine.llm.resolve import resolve
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Parameter
 from textgrad_engine.optim import Optimizer
@@ -164,7 +165,10 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
     Raises:
         ConfigError: nothing answers to a name, its endpoint has no key, or it is no model that it names.
     """
-    settings = {**config.models.config.given(), **config.models.rates(), "context": config.models.context}
+    asked = config.models
+    policy = None if asked.call_deadline is None else RetryPolicy(call_deadline=asked.call_deadline)
+    limits = {**asked.rates(), "max_in_flight": asked.max_in_flight, "policy": policy, "context": asked.context}
+    settings = {**asked.config.given(), **limits}
     sampling_seed = settings.pop("seed", None)  # of [models.config]: sent to any endpoint that it names
     made: dict[str, Model] = {}
     roles: dict[str, Model] = {}

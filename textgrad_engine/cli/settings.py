@@ -102,7 +102,8 @@ class Models(Section):
 
     What may pass in a minute is per name: roles of one name share one limit, another name has its own. `api` says which
     of OpenAI's two APIs the endpoint is asked by. `context` is how many tokens these models read and write at most in
-    one call, where that is not known by their names: what a critic is shown is fitted to it.
+    one call, where that is not known by their names: what a critic is shown is fitted to it. `max_in_flight` calls are
+    asked at once, per name. A call may take `call_deadline` seconds, see `llm.Deadline`.
     """
 
     forward: str = Field(min_length=1)
@@ -113,6 +114,8 @@ class Models(Section):
     api: Literal["chat", "responses"] | None = None
     requests_per_minute: float | None = Field(default=None, ge=1)
     tokens_per_minute: float | None = Field(default=None, ge=1)
+    max_in_flight: int | None = Field(default=None, ge=1)
+    call_deadline: float | None = Field(default=None, gt=0)
     context: int | None = Field(default=None, ge=1)
     config: Sampling = Sampling()
 

@@ -114,7 +114,8 @@ def line_of(event: Event, tally: Tally) -> str:
     if isinstance(event, StepEnded):
         train = "   -" if event.train_mean is None else f"{event.train_mean:.2f}"
         dropped = any(change.problem for change in event.changes)
-        val = "edit dropped " if dropped else "no change    "
+        lost = event.problems or event.unanswered
+        val = "edit dropped " if dropped else "answers lost " if lost else "no change    "
         if event.val_mean is not None:
             val = f"val {event.val_mean:.2f} {'kept' if event.kept else '    '}"
         return f"{_step(event.step, tally)}  train {train}  {val}  best {event.best_val:.2f}  {tally.spent()}"
@@ -130,7 +131,7 @@ def _came_of(event: StepEnded) -> str:
     """What trying out a proposal of a search brought: on how many examples it did better, and on how many worse."""
     if event.race is not None:
         return f"+{len(event.race.gained)} -{len(event.race.lost)}"
-    return "dropped" if any(change.problem for change in event.changes) else "-"
+    return "dropped" if any(change.problem for change in event.changes) else "lost" if event.problems else "-"
 
 
 def _step(step: int, tally: Tally) -> str:

@@ -72,7 +72,8 @@ class OpenAIModel:
         base_url: the endpoint, e.g. ``"http://localhost:11434/v1"``; without one, `OPENAI_BASE_URL` or OpenAI itself.
         api_key: the key; without one, `OPENAI_API_KEY`. An endpoint of your own needs none.
         max_in_flight: how many calls `resolve` lets through at once; None for its default.
-        timeout: seconds to wait for data that does not come.
+        timeout: seconds to wait for data that does not come. It is an hour, as a server of one's own lets a call wait
+            for those sent before it; `resolve` adds a deadline that knows of these (`RetryPolicy(call_deadline=...)`).
         api: ``"responses"`` for the Responses API of endpoints that have it. Requests are written the same way; it has
             no `seed`, no `stop` and no penalties, and it is told to store nothing (`extra={"store": True}` allows it).
             A conversation goes on with `completion.as_message()`, which takes the model's reasoning along where the
@@ -97,7 +98,7 @@ class OpenAIModel:
         api_key: str | SecretStr | None = None,
         max_in_flight: int | None = None,
         *,
-        timeout: float = 300.0,
+        timeout: float = 3600.0,
         api: Api = "chat",
         context: int | None = None,
         **config: Any,

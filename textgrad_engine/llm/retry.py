@@ -22,10 +22,12 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm.inwords import repair_request
+from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import unless_stopped
+from textgrad_engine.llm.turns import Turns
 from textgrad_engine.llm.usage import mark, plus, usage_of
 
 __all__ = ["Deadline", "Retry", "RetryPolicy"]
@@ -43,7 +45,8 @@ class RetryPolicy:
         cap: the longest wait before any attempt.
         max_retry_after: an endpoint that asks for a longer wait than this gets this.
         deadline: no attempt begins later than this after the first failure.
-        call_deadline: one request may take this long from sending to its complete answer; None for no limit.
+        call_deadline: one request may take this long to its complete answer, from sending or from the last answer to
+            one that was sent before it (see `Deadline`); None for no limit.
     """
 
     max_attempts: int = 6
@@ -164,9 +167,13 @@ class Retry(Wrapper):
 
 
 class Deadline(Wrapper):
-    """Gives up a call that takes too long from sending to its complete answer.
+    """Gives up a call whose turn has come and that takes too long from there to its complete answer.
 
-    The SDK's read timeout starts anew with each byte, so an endpoint that drips would never meet it.
+    The SDK's read timeout starts anew with each byte, so an endpoint that drips would never meet it. A server of one's
+    own takes a few calls at a time and lets the others wait, and nobody tells when a call's turn comes: the latest
+    answer to a call that was sent before it is the best guess. So the seconds count from there, and a server that keeps
+    answering is waited for, however many calls it was sent at once. A call that hangs beside others that are answered
+    is given up as many seconds after the last one that was sent before it.
 
     Args:
         inner: the model that is wrapped.
@@ -176,6 +183,7 @@ class Deadline(Wrapper):
     def __init__(self, inner: Model, seconds: float) -> None:
         super().__init__(inner)
         self.seconds = seconds
+        self._turns: PerLoop[Turns] = PerLoop(Turns)
 
     async def complete(self, request: Request) -> Completion:
         """Pass the request on, with a limit in time.
@@ -191,17 +199,42 @@ class Deadline(Wrapper):
         except StopIteration as end:  # an answer at once, as from a model in this process: no timer was needed
             completion: Completion = end.value
             return completion
+        turns = self._turns.get()
+        turn = turns.begin(began)
+        timer: asyncio.TimerHandle | None = None
+        loop = asyncio.get_running_loop()
+
+        def look() -> None:
+            nonlocal timer
+            due = turns.since(turn) + self.seconds
+            if due > loop.time():
+                timer = loop.call_at(due, look)
+            else:
+                limit.reschedule(due)
+
         try:
-            async with asyncio.timeout_at(began + self.seconds) as limit:
-                return await _rest(work, waits_for)
+            async with asyncio.timeout(None) as limit:
+                look()
+                try:
+                    completion = await _rest(work, waits_for)
+                except ModelError as error:
+                    if not isinstance(error, DeadlineExceeded | ConnectionFailed):
+                        turns.answered(turn, loop.time())  # badly, but its turn is over
+                    raise
+            turns.answered(turn, loop.time())
+            return completion
         except TimeoutError as error:
             if not limit.expired():
                 raise
             late = DeadlineExceeded(
-                f"no complete answer of {self.name!r} within {self.seconds:g} s; "
-                "RetryPolicy(call_deadline=...) allows more"
+                f"no complete answer of {self.name!r} within {self.seconds:g} s; RetryPolicy(call_deadline=...) allows "
+                "more, and so does call_deadline under [models] in a config"
             )
             raise late from error
+        finally:
+            if timer is not None:
+                timer.cancel()
+            turns.end(turn)
 
     def __repr__(self) -> str:
         return f"Deadline({self.inner!r}, {self.seconds:g})"

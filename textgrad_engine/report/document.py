@@ -58,7 +58,7 @@ def as_json(result: TrainResult, openings: int | None = None) -> dict[str, Any]:
                 "best_val": step.best_val,
                 "feedback": step.feedback,
                 "unanswered": step.unanswered,
-                "problems": [change.problem for change in step.changes if change.problem],
+                "problems": [*(change.problem for change in step.changes if change.problem), *step.problems],
             }
             for step in result.steps
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone
 from textgrad_engine.optim.search.race import RaceRecord
 from textgrad_engine.report.difference import Arrivals, diff_of
+from textgrad_engine.report.words import plural
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
@@ -23,6 +25,7 @@ __all__ = [
     "Trial",
     "lineage_as_json",
     "lineage_of",
+    "problems_of",
     "step_as_json",
     "step_of",
 ]
@@ -119,10 +122,12 @@ class StepLineage:
     Attributes:
         trial: the step, with its race.
         edits: what it did to the texts, whether it was kept or not.
+        problems: what did not go well, see `problems_of`.
     """
 
     trial: Trial
     edits: tuple[EditLineage, ...]
+    problems: tuple[str, ...] = ()
 
 
 def lineage_of(
@@ -192,7 +197,22 @@ def step_of(result: TrainResult, number: int, parameter: str | None = None) -> S
         known = f"steps 1 to {result.steps[-1].step}" if result.steps else "no steps"
         raise RunError(f"the run has {known}, so there is no step {number}")
     changes = [change for change in step.changes if parameter in (None, change.name)]
-    return StepLineage(_trial(step), tuple(edit for change in changes for edit in _edits_of(result, step, change)))
+    edits = tuple(edit for change in changes for edit in _edits_of(result, step, change))
+    return StepLineage(_trial(step), edits, problems_of(step))
+
+
+def problems_of(step: StepEnded) -> tuple[str, ...]:
+    """What did not go well in a step: proposals that were dropped, and answers that were not to be had, and why."""
+    found = []
+    if step.unanswered:
+        such = f", e.g. {step.lost[0]}" if step.lost else ""
+        found.append(f"{plural(step.unanswered, 'example')} of the minibatch had no answer{such}")
+    if step.left_out:
+        pieces = plural(step.left_out, "message or piece", "messages or pieces")
+        found.append(f"the critic's context had no room for {pieces} of feedback, named in the log")
+    found += [f"the proposal for {each.name} was dropped: {each.problem}" for each in step.changes if each.problem]
+    found += [each + (f" ({count} times)" if count > 1 else "") for each, count in Counter(step.problems).items()]
+    return tuple(found)
 
 
 def lineage_as_json(found: LineLineage) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from pathlib import Path
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.figures import Axis, axis_row, interval_row, scatter
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
-from textgrad_engine.report.page_texts import SHOWN_ITEMS, capital, changes, name_of, said, steps
+from textgrad_engine.report.page_texts import SHOWN_ITEMS, changes, name_of, said, steps
 from textgrad_engine.report.pairing import setting
 from textgrad_engine.report.toml import as_toml
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, view_of
-from textgrad_engine.report.words import count, duration, money, plural, score
+from textgrad_engine.report.words import capital, count, duration, money, plural, score
 from textgrad_engine.store import Run
 from textgrad_engine.train import Evaluation, TrainResult
 

@@ -12,11 +12,11 @@ from textgrad_engine.report.figures import gains, stairs
 from textgrad_engine.report.html import Markup, data, element, joined
 from textgrad_engine.report.lineage import EditLineage, LineLineage, Trial, lineage_of, step_of
 from textgrad_engine.report.view import ParameterView
-from textgrad_engine.report.words import plural, score
+from textgrad_engine.report.words import capital, plural, score
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import StepEnded
 
-__all__ = ["SHOWN_ITEMS", "capital", "changes", "name_of", "said", "steps"]
+__all__ = ["SHOWN_ITEMS", "changes", "name_of", "said", "steps"]
 
 SHOWN_LINE = 2_000
 SHOWN_FEEDBACK = 1_000
@@ -41,11 +41,6 @@ def name_of(text: str) -> Markup:
 def said(text: str) -> Markup:
     """What a critic, an optimizer or an error says."""
     return data(text, SHOWN_FEEDBACK)
-
-
-def capital(text: str) -> str:
-    """A text that begins like a sentence."""
-    return text[:1].upper() + text[1:]
 
 
 def changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
@@ -263,17 +258,12 @@ def _told(result: TrainResult, step: StepEnded) -> Iterator[Markup]:
         heard.append(f"{plural(len(step.examples), 'example')} with a mean score of {score(step.train_mean)}")
     if step.feedback:
         heard.append(f"{plural(step.feedback, 'piece')} of feedback")
-    if step.unanswered:
-        heard.append(f"{plural(step.unanswered, 'example')} without an answer")
     if heard:
         yield element("p", f"{capital(', '.join(heard))}.")
     if found.edits:
         yield from _race(found.trial)
-    for change in step.changes:
-        if change.problem:
-            yield element("p", "The proposal for ", name_of(change.name), " was dropped: ", said(change.problem))
-    for problem in step.problems:
-        yield element("p", said(problem))
+    for problem in found.problems:
+        yield element("p", said(capital(problem)))
     for edit in found.edits:
         yield from _edit(edit, found.trial.kind == "ablation", many=len(result.best) > 1)
     if not found.edits:

@@ -11,7 +11,7 @@ from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage
 from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
-from textgrad_engine.report.words import cost, count, duration, money, plural, score, short
+from textgrad_engine.report.words import capital, cost, count, duration, money, plural, score, short
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import StepEnded
 
@@ -176,6 +176,7 @@ def render_step(found: StepLineage, *, width: int = 80, color: bool = False) -> 
     parts: list[RenderableType] = [
         hanging("", "  ", f"{what}, {'kept' if trial.kept else 'not kept'}{why}", "bold"),
         *(_race(trial, 2) if found.edits else [indented("It changed nothing.", 2)]),
+        *(indented(capital(problem), 2) for problem in found.problems),
     ]
     for edit in found.edits:
         parts += ["", *_edit(edit, trial)]

@@ -11,6 +11,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
+from textgrad_engine.report.lineage import problems_of
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score, within
 from textgrad_engine.store import Run
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
@@ -109,7 +110,7 @@ class View:
         against: what may be said about the optimizer's result against each control.
         seconds: how long it took.
         parameters: what became of each trained text.
-        problems: proposals that were dropped, and examples that went unanswered.
+        problems: proposals that were dropped, and answers of program, critic or optimizer that were not to be had.
     """
 
     headline: str
@@ -149,7 +150,7 @@ def view_of(result: TrainResult, openings: int | None = None) -> View:
             ParameterView(name, diff_of(name, seed, result.best[name], result.origins.get(name, []), result.steps))
             for name, seed in result.seed.items()
         ),
-        problems=_problems(result),
+        problems=tuple(f"step {step.step}: {problem}" for step in result.steps for problem in problems_of(step)),
         controls=tuple(_controls(result)),
         against=tuple(_against(result)),
     )
@@ -412,22 +413,3 @@ def lost(evaluation: Evaluation) -> str:
         else:
             said += f" Whatever they would have scored, the mean is {within(evaluation.bounds)}."
     return said
-
-
-def _problems(result: TrainResult) -> tuple[str, ...]:
-    found = []
-    for step in result.steps:
-        if step.unanswered:
-            such = f", e.g. {step.lost[0]}" if step.lost else ""
-            found.append(f"step {step.step}: {plural(step.unanswered, 'example')} of the minibatch had no answer{such}")
-        if step.left_out:
-            pieces = plural(step.left_out, "message or piece", "messages or pieces")
-            found.append(
-                f"step {step.step}: the critic's context had no room for {pieces} of feedback, named in the log"
-            )
-        found += [
-            f"step {step.step}: the proposal for {change.name} was dropped: {change.problem}"
-            for change in step.changes
-            if change.problem
-        ]
-    return tuple(found)

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers and sentences as people read them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 
 __all__ = [
     "NOT_MEASURED",
+    "capital",
     "cost",
     "count",
     "duration",
@@ -153,3 +154,8 @@ def in_order(names: set[str]) -> list[str]:
         names,
         key=lambda name: [(not p.isdecimal(), int(p) if p.isdecimal() else 0, p) for p in re.split(r"(\d+)", name)],
     )
+
+
+def capital(text: str) -> str:
+    """A text that begins like a sentence."""
+    return text[:1].upper() + text[1:]
