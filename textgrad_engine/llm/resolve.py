@@ -194,7 +194,8 @@ def _named(
         made: Model = getattr(importlib.import_module(module), attribute)(seed=0 if seed is None else seed)
         return Defaults(made, GenerateConfig(**config)) if config else made
     if provider == "openai" and rest:
-        name = rest
+        if base_url is None:  # else it may be the whole name: OpenRouter, Groq and Hugging Face have such models
+            name = rest
     elif base_url is None:
         raise UnknownModelError(
             f"nothing answers to the model name {name!r}; there are 'openai/NAME' (e.g. 'openai/gpt-5-mini'), "
