@@ -137,8 +137,8 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
          errors.BadRequest, None, "leave the setting 'presence_penalty' out"),
         ("bedrock", 400, {"message": "Input is too long for requested model."}, errors.ContextOverflow, None, "long"),
         ("bedrock", 424, {"message": "ModelErrorException"}, errors.ServerFailed, None, "ModelError"),
-        ("vllm", 400, {"object": "error", "message": "The decoder prompt (length 5000) is longer than the maximum model "
-                       "length of 4096.", "code": 400}, errors.ContextOverflow, None, "4096"),
+        ("vllm", 400, {"object": "error", "message": "The decoder prompt (length 5000) is longer than the maximum "
+                       "model length of 4096.", "code": 400}, errors.ContextOverflow, None, "4096"),
         ("ollama", 404, plain('model "x" not found, try pulling it first'), errors.BadRequest, None, "try pulling"),
         ("ollama", 503, plain("server busy, please try again.  maximum pending requests exceeded"),
          errors.ServerFailed, None, "server busy"),
@@ -171,7 +171,7 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
     ],
 )  # fmt: skip
 def test_a_refusal_is_what_its_provider_means_by_it(ask, provider, status, body, kind, wait, says):
-    """What ends a run, what is waited for and what concerns one request only are told apart, and the repair is named."""
+    """What ends a run, what is waited for and what concerns one request are told apart, and the repair is named."""
     with respx.mock(using="httpcore2") as router:
         route = router.post(HOSTS[provider].rstrip("/") + "/chat/completions")
         route.mock(return_value=httpx.Response(status, json=body))
@@ -398,7 +398,7 @@ def test_thoughts_that_took_all_of_max_tokens_are_a_truncated_answer_that_was_pa
     said = answer(None, "length", {"prompt_tokens": 11, "completion_tokens": 0, "total_tokens": 511})
     del said["choices"][0]["message"]["content"]
     model, _ = replies("gemini", said, max_tokens=500)
-    with pytest.raises(errors.TruncatedResponse, match="max_tokens=500.*after 500 tokens") as caught:
+    with pytest.raises(errors.TruncatedResponse, match=r"max_tokens=500.*after 500 tokens") as caught:
         asked(Check(model), ask())
     assert usage_of(caught.value).output_tokens == 500
 

@@ -124,9 +124,9 @@ _SETTINGS = (
     "max_completion_tokens",
     "tool_choice",
     "parallel_tool_calls",
-    "stream_options",
     "response_format",
 )
+_KIND_OF_WORD = r"\b(?:argument|field|input|key|name|parameter|property|setting)s?\b"
 _REFUSES = re.compile(
     r"unsupported|unknown|unrecogni[sz]ed|unexpected|extra[_ ](?:inputs|forbidden)|cannot (?:both )?be specified|"
     r"(?:not|n't) (?:currently )?(?:support|permit|allow|accept)|only the default"
@@ -203,7 +203,8 @@ def refused_setting(refusal: Refusal) -> str:
     if refusal.parameter in _SETTINGS:
         return refusal.parameter
     for name in _SETTINGS:
-        if re.search(rf"(?<![\w.])(?:{name}|{name.replace('_', '')})(?!\w)", low):
+        either = rf"(?:{name}|{name.replace('_', '')})"
+        if re.search(rf"""['"`]{either}['"`]|{_KIND_OF_WORD}.{{0,40}}\b{either}\b""", low):
             return name
     return ""
 
