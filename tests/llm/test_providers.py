@@ -9,7 +9,18 @@ import pytest
 import respx
 
 from textgrad_engine import errors
-from textgrad_engine.llm import Check, GenerateConfig, Message, OpenAIModel, Request, budget, innermost, resolve
+from textgrad_engine.llm import (
+    Check,
+    GenerateConfig,
+    Message,
+    OpenAIModel,
+    Request,
+    budget,
+    innermost,
+    on_token,
+    price,
+    resolve,
+)
 from textgrad_engine.llm.usage import usage_of, was_sent
 
 HOSTS = {
@@ -119,6 +130,8 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
         ("deepseek", 402, plain("Insufficient Balance"), errors.QuotaExhausted, None, "Insufficient Balance"),
         ("together", 422, plain("`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens"),
          errors.ContextOverflow, None, "9000"),
+        ("together", 403, plain("Input token count + `max_tokens` parameter must be less than the context length"),
+         errors.ContextOverflow, None, "less than the context length"),
         ("fireworks", 412, plain("Account x is suspended, possibly due to reaching the monthly spending limit"),
          errors.QuotaExhausted, None, "suspended"),
         ("cerebras", 400, {"message": "Please reduce the length of the messages or completion. Current length is 9",
@@ -356,6 +369,17 @@ def test_tokens_and_money_are_what_the_provider_bills(replies, ask, provider, us
     assert found.dollars == (None if expected[4] is None else pytest.approx(expected[4]))
 
 
+@pytest.mark.parametrize(("asked_for", "served"), [("priority", "default"), (None, "priority"), ("flex", "flex")])
+def test_an_answer_costs_what_the_tier_that_served_it_costs(replies, ask, asked_for, served):
+    """OpenAI serves what asks for priority by its usual tier when that is full, and bills it so."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 1000, "total_tokens": 2000}
+    model, _ = replies("openai", answer(usage=usage) | {"service_tier": served}, name="gpt-5")
+    config = GenerateConfig(extra={"service_tier": asked_for} if asked_for else {})
+    found = asked(resolve(model), ask(config=config)).usage
+    assert found.dollars == price("gpt-5", found, served)
+    assert price("gpt-5", found, "flex") < price("gpt-5", found) < price("gpt-5", found, "priority")
+
+
 def test_what_an_endpoint_says_an_answer_cost_goes_before_the_table(replies, ask):
     """OpenRouter's price depends on where it sends a request."""
     usage = {"prompt_tokens": 194, "completion_tokens": 2, "total_tokens": 196, "cost": 0.95}
@@ -463,6 +487,75 @@ def test_what_reads_all_is_not_named(replies, ask, caplog):
         asked(model, ask("Sort this ticket, please. " * 400))
         asked(model, ask("-" * 50_000 + " " * 50_000))
     assert caplog.text == ""
+
+
+def events(*chunks):
+    lines = [": OPENROUTER PROCESSING", *(f"data: {json.dumps(chunk)}" for chunk in chunks)]
+    return httpx.Response(200, headers={"content-type": "text/event-stream"}, text="\n\n".join(lines) + "\n\n")
+
+
+def chunk(reason=None, **delta):
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+
+def streamed(model, request):
+    pieces = []
+    with on_token(lambda _, piece: pieces.append(piece)):
+        return asked(model, request), pieces
+
+
+def test_what_goes_back_with_tool_calls_is_kept_when_they_are_streamed(replies, ask):
+    """Gemini 3 answers 400 to a call without its signature, DeepSeek to one without its thoughts."""
+    signed = {"google": {"thought_signature": "abc"}}
+    part = {"index": 0, "id": "1", "type": "function", "extra_content": signed,
+            "function": {"name": "f", "arguments": "{}"}}  # fmt: skip
+    model, _ = replies(
+        "gemini",
+        events(chunk(reasoning_content="h"), chunk(reasoning_content="m"), chunk(tool_calls=[part]), chunk("stop")),
+    )
+    completion, pieces = streamed(model, ask())
+    assert pieces == []
+    assert completion.tool_calls[0]["extra_content"] == signed
+    assert completion.as_message().items == ({"type": "message_fields", "reasoning_content": "hm"},)
+
+
+@pytest.mark.parametrize(
+    ("provider", "event", "kind"),
+    [
+        ("openrouter", {"error": {"code": "server_error", "message": "Provider disconnected unexpectedly"},
+                        "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}]},
+         errors.ServerFailed),
+        ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+         errors.ServerFailed),
+        ("vllm", {"object": "error", "message": "broke", "type": "BadRequestError", "code": 400}, errors.BadRequest),
+        ("tgi", {"error": "Request failed during generation", "error_type": "generation"}, errors.MalformedResponse),
+        ("lmstudio", {"error": {"message": "the context length of only 4096 tokens is not enough"}},
+         errors.ContextOverflow),
+        ("openai", {"error": {"message": "Rate limit reached. Please try again in 11.054s.",
+                              "code": "rate_limit_exceeded"}}, errors.RateLimited),
+    ],
+)  # fmt: skip
+def test_an_error_in_a_stream_is_what_it_says_and_takes_back_what_was_told(replies, ask, provider, event, kind):
+    """It comes after a part of the answer."""
+    model, _ = replies(provider, events(chunk(content="half"), event))
+    pieces = []
+    with on_token(lambda _, piece: pieces.append(piece)), pytest.raises(errors.ModelError) as caught:
+        asked(model, ask())
+    assert type(caught.value) is kind
+    assert pieces == ["half", None]
+    assert kind is not errors.RateLimited or caught.value.retry_after == 11.054
+
+
+def test_an_endpoint_that_refuses_stream_options_is_asked_without_from_then_on(replies, ask):
+    """The usage is counted here then."""
+    no = refused(422, "Extra inputs are not permitted: stream_options")
+    done = chunk("stop", content="fine")
+    model, sent = replies("mistral", no, events(done), events(done))
+    for _ in range(2):
+        completion, pieces = streamed(model, ask())
+        assert (completion.text, pieces) == ("fine", ["fine"])
+        assert completion.raw["usage_estimated"] is True
+    assert ["stream_options" in each for each in sent()] == [True, False, False]
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning_details"])

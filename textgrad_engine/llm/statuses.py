@@ -89,7 +89,7 @@ _NO_MONEY = re.compile(
     r"insufficient_quota|billing_hard_limit|billing_not_active|insufficient balance|insufficient credit"
     r"|credit balance is too low|specified api usage limits"  # Anthropic, with status 400
     r"|used all available credits|run out of credits|any credits or licenses"  # xAI, with 403 or 429
-    r"|spending limit"  # xAI, Fireworks with 412
+    r"|spend(?:ing)? limit"  # xAI, Fireworks with 412
     r"|key limit exceeded|budget limit exceeded|openrouter_(?:key_limit|guardrail_budget|workspace_budget)"
     r"|budget_exceeded|budget has been exceeded"  # litellm's proxy, with 400
     r"|exceeded_current_quota_error|arrearage"  # Moonshot, Qwen
@@ -168,6 +168,8 @@ def _kind(status: int, refusal: Refusal, waits: bool) -> tuple[type[APIError], s
         return BadRequest, "the key is right; what was asked is refused"
     if status == 402:  # OpenRouter says when it will have settled what is under way
         return (RateLimited, _TOO_OFTEN) if waits else (QuotaExhausted, _NO_MONEY_LEFT)
+    if status == 403 and _OVERFLOW.search(low):  # Together's documented status for it
+        return ContextOverflow, _TOO_LONG
     if status in (401, 403) or (status == 400 and _KEY_REFUSED.search(low)):
         return AuthenticationFailed, _KEY
     if status == 404:
