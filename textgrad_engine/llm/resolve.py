@@ -81,7 +81,7 @@ def resolve(
 
     Args:
         model: ``"openai/NAME"``; any ``"NAME"`` together with a `base_url`; ``"simulated/NAME"``; or a model.
-        base_url: an OpenAI-compatible endpoint.
+        base_url: an OpenAI-compatible endpoint; it is sent the name as it stands.
         api_key: its key, else `OPENAI_API_KEY`.
         api: ``"responses"`` for the Responses API of an endpoint that has it; else chat completions.
         seed: an embedded model is made with it; any other is sent it, as the setting of that name.

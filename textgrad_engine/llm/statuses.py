@@ -108,7 +108,7 @@ _NAMED: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"overloaded|unavailable|insufficient_system_resource"), 503),
     (re.compile(r"rate_limit|rate_limited|resource_exhausted|too_many_requests|throttl"), 429),
     (re.compile(r"timeout|deadline_exceeded"), 504),
-    (re.compile(r"server_error|api_error|internal|upstream_error|provider_error"), 500),
+    (re.compile(r"server_error|api_error|internal|upstream_error|provider_error|generation"), 500),
 )
 """What endpoints call failures for which they name no status, in an event or a body that began as a success."""
 
