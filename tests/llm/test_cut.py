@@ -10,8 +10,9 @@ from textgrad_engine.llm.cut import was_cut
         ("Sort this ticket, please. " * 1_200, 4096, True),  # 31,200 characters are some 7,000 tokens
         ("Sort this ticket, please. " * 1_200, 2050, True),
         ("Sort this ticket, please. " * 1_200, 7_206, False),
-        ("Sort this ticket, please. " * 100, 20, False),  # odd, and too short to be cut
-        ("\n" * 60_000, 900, False),
+        ("Sort this ticket, please. " * 1_200, 20, False),  # those that it had cached left out, as old Ollamas do
+        ("Sort this ticket, please. " * 1_200, 0, False),
+        ("\n" * 60_000, 1_200, False),
         ("分類" * 6_000, 1_600, True),
     ],
 )

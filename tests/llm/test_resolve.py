@@ -45,6 +45,16 @@ def test_the_stack_is_what_is_documented():
     )
 
 
+def test_an_address_in_the_environment_counts_as_one_that_is_given(monkeypatch):
+    """Whoever has set it for other tools need not write it again; a simulated model is asked here all the same."""
+    local = "http://localhost:11434/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", local)
+    for name in ("qwen3:8b", "openai/gpt-oss-20b"):
+        inside = innermost(resolve(name))
+        assert (inside.name, inside.base_url) == (name, local)
+    assert not hasattr(innermost(resolve("simulated/tickets")), "base_url")
+
+
 def test_what_is_resolved_is_not_wrapped_again():
     """Two retry loops inside each other: a defect of earlier systems."""
     once = resolve(ScriptedModel([]))

@@ -16,8 +16,8 @@ __all__ = ["was_cut"]
 _MOST_OF_A_TOKEN = 6
 """Characters that a token of a longer text has at most on average; English has 4.5, everything else less."""
 
-_LEAST = 1_500
-"""Tokens below which nothing is said: no server cuts so early, and short texts may be odd ones."""
+_LEAST = 1_000
+"""Tokens below which nothing is said: no server cuts so early, and some leave out those that they had cached."""
 
 _RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
 
@@ -36,7 +36,8 @@ def was_cut(request: Request, usage: Usage) -> bool:
         (True, False)
     """
     texts = [message.text for message in request.messages]
-    if sum(map(len, texts)) < _MOST_OF_A_TOKEN * max(_LEAST, usage.input_tokens):
+    possible = _MOST_OF_A_TOKEN * usage.input_tokens
+    if usage.input_tokens < _LEAST or sum(map(len, texts)) <= possible:
         return False
     # a token may stand for a whole line of spaces or dashes
-    return sum([len(_RUN.sub(r"\1\1\1", text)) for text in texts]) > _MOST_OF_A_TOKEN * max(_LEAST, usage.input_tokens)
+    return sum([len(_RUN.sub(r"\1\1\1", text)) for text in texts]) > possible

@@ -181,7 +181,7 @@ def _kind(status: int, refusal: Refusal, waits: bool) -> tuple[type[APIError], s
     if status == 429 and _A_DAY.search(low) and not _A_MINUTE.search(low):
         return QuotaExhausted, _NOT_TODAY
     if status == 429 or (status == 498 and "capacity" in low):  # 498 is Groq's for its flex tier
-        return RateLimited, _NOBODY_FREE if status == 498 or "resource_unavailable" in low else _TOO_OFTEN
+        return RateLimited, _NOBODY_FREE if "capacity" in low or "resource_unavailable" in low else _TOO_OFTEN
     if status == 408:
         return DeadlineExceeded, ""
     if status >= 500 or status == 424:  # 424 is TGI's, and Bedrock's, for a model that broke
@@ -214,8 +214,8 @@ def refused_setting(refusal: Refusal) -> str:
 def _left_out(setting: str) -> str:
     instead = "extra={'random_seed': ...} is Mistral's name for it" if setting == "seed" else "extra={...} passes it on"
     return (
-        f"leave the setting {setting!r} out where the model is made (llm.resolve, OpenAIModel, or the config's "
-        f"[models.config]); what this endpoint calls otherwise is given by its own name, as {instead}"
+        f"leave the setting {setting!r} out where it is given (a call or module of yours, llm.resolve, OpenAIModel, or "
+        f"the config's [models.config]); what this endpoint calls otherwise is given by its own name, as {instead}"
     )
 
 
