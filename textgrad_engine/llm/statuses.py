@@ -153,10 +153,10 @@ def _meant(status: int, refusal: Refusal, wait: float | None, about: str) -> Mod
         return MalformedResponse(
             f"{about}; the model had written {refusal.written[:80]!r}", answer=refusal.written, problem=refusal.said
         )
-    wait = refusal.wait if wait is None else wait
-    kind, repair = _kind(status, refusal, wait is not None)
-    if kind is ServerFailed and wait is None and _LOADING.search(refusal.all):
-        wait = _LOADS
+    kind, repair = _kind(status, refusal, wait is not None or refusal.wait is not None)
+    if wait is None and issubclass(kind, RateLimited | ServerFailed | QuotaExhausted):  # else words may mean anything
+        loads = _LOADS if kind is ServerFailed and _LOADING.search(refusal.all) else None
+        wait = loads if refusal.wait is None else refusal.wait
     return kind(f"{about}; {repair}" if repair else about, status=status, retry_after=wait)
 
 
