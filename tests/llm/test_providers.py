@@ -294,6 +294,15 @@ def test_a_name_that_begins_with_openai_is_sent_whole_and_then_without(replies, 
     assert [each["model"] for each in sent()] == ["openai/x", "x", "x"]
 
 
+def test_a_name_that_is_refused_in_both_forms_is_refused_as_it_was_written(replies, ask):
+    """Whoever reads the error looks for what he wrote."""
+    model, sent = replies("ollama", *[refused(404, "no such model")] * 2, name="openai/x")
+    with pytest.raises(errors.BadRequest, match="a request to 'openai/x'") as caught:
+        asked(model, ask())
+    assert "nor is there a model 'x'" in caught.value.__notes__
+    assert len(sent()) == 2
+
+
 @pytest.mark.parametrize(
     ("provider", "status", "said"),
     [

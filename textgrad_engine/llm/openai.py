@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from textgrad_engine.errors import (
+    AnswerError,
     AuthenticationFailed,
     BadRequest,
     ConnectionFailed,
@@ -150,7 +151,7 @@ class OpenAIModel:
         wanted = config.response_format
         if known.form == "in words too" and wanted is not None and inwords.is_by_tags(wanted):
             asked = replace(known, form="in words")  # tags and a format that wants JSON would contradict each other
-        began = asked
+        began, whole = asked, None  # the refusal of a name, before a part of it was tried
         while True:
             sent = self._wire.arguments(request, config, asked, bool(listeners()))
             try:
@@ -158,15 +159,26 @@ class OpenAIModel:
             except (BadRequest, ServerFailed) as error:
                 other = dialects.after(error, asked, config, sent)
                 if other is None:
+                    if whole is not None and error.status == whole.status:
+                        whole.add_note(f"nor is there a model {asked.name!r}")
+                        raise whole from None
                     raise
+                whole = error if other.name != asked.name else whole
                 asked = other
                 continue
+            except AnswerError:  # an answer all the same, if a bad one
+                self._learn(began, asked)
+                raise
             if asked.form == "asked" and wanted is not None and _ignores_format(completion):
                 asked = replace(asked, form="in words too")
-            if asked != began:  # only what was found out here: calls that run beside this one find out other things
-                new = {field: value for field, value in vars(asked).items() if value != getattr(began, field)}
-                self._dialect = replace(self._dialect, **new)
+            self._learn(began, asked)
             return completion
+
+    def _learn(self, began: Dialect, asked: Dialect) -> None:
+        """Ask so from now on; only what one call found out, as those that run beside it find out other things."""
+        if asked != began:
+            new = {field: value for field, value in vars(asked).items() if value != getattr(began, field)}
+            self._dialect = replace(self._dialect, **new)
 
     async def aclose(self) -> None:
         """Close the connections made on the running loop; the next call makes new ones."""
