@@ -101,6 +101,8 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
          errors.ServerFailed, None, "Overloaded"),
         ("anthropic", 400, plain("Your credit balance is too low to access the Anthropic API."),
          errors.QuotaExhausted, None, "credit balance"),
+        ("anthropic", 400, plain("You have reached your specified API usage limits. You will regain access soon."),
+         errors.QuotaExhausted, None, "regain access"),
         ("anthropic", 400, plain("input length and `max_tokens` exceed context limit: 197202 + 21333 > 200000"),
          errors.ContextOverflow, None, "197202"),
         ("openrouter", 429, openrouter(429, raw="x is temporarily rate-limited upstream.", provider_name="Google"),
@@ -140,6 +142,8 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
          errors.QuotaExhausted, None, "in a day"),
         ("xai", 403, {"code": "The caller does not have permission", "error": "Content violates usage guidelines. "
                       "Failed check: SAFETY_CHECK_TYPE_BIO"}, errors.BadRequest, None, "the key is right"),
+        ("xai", 403, {"error": "Your newly created team does not have any credits or licenses yet."},
+         errors.QuotaExhausted, None, "no money"),
         ("xai", 429, {"error": "Your team x has either used all available credits or reached its monthly limit."},
          errors.QuotaExhausted, None, "no money"),
         ("xai", 400, {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: x."},
