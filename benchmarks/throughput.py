@@ -30,7 +30,7 @@ import openai
 
 from textgrad_engine import dispatch, nn
 from textgrad_engine.llm import Completion, Message, Request, Usage, innermost, resolve
-from textgrad_engine.llm import openai as adapter
+from textgrad_engine.llm import clients as adapter
 from textgrad_engine.testing import LoopbackServer
 
 WIDTHS = (32, 200, 500)

@@ -24,7 +24,7 @@ TextgradError
     │   └── MalformedResponse            the body, or the JSON in it, is not what it claims to be
     └── APIError                         the endpoint said no, or could not be reached
         ├── AuthenticationFailed         401 / 403: the key is wrong, or may not use this model
-        ├── QuotaExhausted               the account has no money left
+        ├── QuotaExhausted               the account has no money left, or none of what it may use in a day
         ├── BadRequest                   400 / 404 / 422: the request itself is wrong
         │   └── ContextOverflow          it is longer than the model's context
         ├── RateLimited                  429
@@ -214,15 +214,15 @@ class AuthenticationFailed(APIError):
 
 
 class QuotaExhausted(APIError):
-    """The account behind the key has no money left; waiting does not help."""
+    """The account behind the key has no money left, or has used up what it may use in a day; waiting does not help."""
 
 
 class BadRequest(APIError):
-    """400, 404 or 422: the endpoint understood the request and will never answer it."""
+    """400, 404 or 422: the endpoint understood the request and will never answer it; a filter may be why."""
 
 
 class ContextOverflow(BadRequest):
-    """The request is longer than the model's context."""
+    """The request is longer than the model's context, or than all that the account may send in a minute."""
 
 
 class RateLimited(APIError):

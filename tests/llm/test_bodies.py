@@ -32,7 +32,7 @@ def transport(request, monkeypatch):
     """Both ways to the network: the HTTP package's own, and aiohttp."""
     if request.param == "wide":
         pytest.importorskip("aiohttp")
-        monkeypatch.setattr("textgrad_engine.llm.openai.WIDE", 0)
+        monkeypatch.setattr("textgrad_engine.llm.clients.WIDE", 0)
 
 
 def asked(fault, ask, *, stream=False, api="chat"):

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.llm import Usage, price, resolve, set_price
+from textgrad_engine.llm import OpenAIModel, Usage, price, resolve, set_price
+from textgrad_engine.llm.context import context_window
 from textgrad_engine.llm.model import is_free
 from textgrad_engine.llm.prices import known_context, price_of
 from textgrad_engine.testing import ScriptedModel
@@ -103,3 +104,51 @@ def test_a_price_that_rises_with_the_size_of_the_request_is_not_taken_for_a_stra
 def test_contexts_come_from_the_table_too(name, context):
     """A number that is not known is None, never a guess."""
     assert known_context(name) == context
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "owner", "there"),
+    [
+        ("openai/gpt-oss-120b", "https://api.groq.com/openai/v1", "groq", "openai/gpt-oss-120b"),
+        ("openai/gpt-oss-120b", "https://openrouter.ai/api/v1", "openrouter", "openai/gpt-oss-120b"),
+        ("gpt-oss-120b", "https://api.cerebras.ai/v1", "cerebras", "gpt-oss-120b"),
+        ("openai/gpt-4o:nitro", "https://openrouter.ai/api/v1", "openrouter", "openai/gpt-4o"),
+        ("deepseek/deepseek-r1:free", "https://openrouter.ai/api/v1", "openrouter", "deepseek/deepseek-r1:free"),
+        (
+            "models/gemini-2.5-flash",
+            "https://generativelanguage.googleapis.com/v1beta/openai/",
+            "google",
+            "gemini-2.5-flash",
+        ),
+        ("gpt-5-mini", "https://ours.openai.azure.com/openai/v1", "azure", "gpt-5-mini"),
+        ("gpt-4o", "https://eu.api.openai.com/v1", "openai", "gpt-4o"),
+        ("gpt-4o", "http://localhost:4000/v1", "openai", "gpt-4o"),
+    ],
+)
+def test_a_price_is_that_of_the_endpoint_that_is_asked(name, address, owner, there):
+    """Groq takes three times what the name alone would say, and a budget in dollars has to hold there."""
+    model = OpenAIModel(name, base_url=address, api_key="k")
+    tokens = genai_prices.Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+    wanted = genai_prices.calc_price(tokens, there, provider_id=owner).total_price
+    assert price_of(model, MILLION) == float(wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("deepseek-r1:8b", "http://localhost:11434/v1"),
+        ("gpt-oss:latest", "http://localhost:11434/v1"),
+        ("our-deployment", "https://ours.openai.azure.com/openai/v1"),
+        ("accounts/fireworks/models/none-of-that-name", "https://api.fireworks.ai/inference/v1"),
+    ],
+)
+def test_a_price_that_the_endpoint_s_table_lacks_is_unknown(name, address):
+    """What begins with the name of a model of a cloud is another one on a machine of one's own."""
+    model = OpenAIModel(name, base_url=address, api_key="k")
+    assert (price_of(model, MILLION), context_window(model)) == (None, None)
+
+
+def test_a_context_that_the_table_lacks_for_an_endpoint_is_that_of_the_name():
+    """It has none for OpenRouter's models."""
+    model = OpenAIModel("anthropic/claude-sonnet-4", base_url="https://openrouter.ai/api/v1", api_key="k")
+    assert context_window(model) == 200_000

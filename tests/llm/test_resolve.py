@@ -45,6 +45,16 @@ def test_the_stack_is_what_is_documented():
     )
 
 
+def test_an_address_in_the_environment_counts_as_one_that_is_given(monkeypatch):
+    """Whoever has set it for other tools need not write it again; a simulated model is asked here all the same."""
+    local = "http://localhost:11434/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", local)
+    for name in ("qwen3:8b", "openai/gpt-oss-20b"):
+        inside = innermost(resolve(name))
+        assert (inside.name, inside.base_url) == (name, local)
+    assert not hasattr(innermost(resolve("simulated/tickets")), "base_url")
+
+
 def test_what_is_resolved_is_not_wrapped_again():
     """Two retry loops inside each other: a defect of earlier systems."""
     once = resolve(ScriptedModel([]))
@@ -54,16 +64,11 @@ def test_what_is_resolved_is_not_wrapped_again():
 
 
 def test_names_with_an_address_go_there():
-    """Any OpenAI-compatible server works, with the name that it knows."""
+    """Any OpenAI-compatible server works, with the name that it knows; that of some begins with "openai/"."""
     local = "http://localhost:11434/v1"
-    for name, sent in (
-        ("llama3.2", "llama3.2"),
-        ("openai/gpt-oss-20b", "gpt-oss-20b"),
-        ("openai/openai/gpt-oss-20b", "openai/gpt-oss-20b"),
-        ("meta/llama", "meta/llama"),
-    ):
+    for name in ("llama3.2", "qwen3:8b", "openai/gpt-oss-20b", "accounts/fireworks/models/llama", "meta/llama"):
         inside = innermost(resolve(name, base_url=local, max_in_flight=3))
-        assert (inside.name, inside.base_url) == (sent, local)
+        assert (inside.name, inside.base_url) == (name, local)
 
 
 def test_settings_reach_a_model_of_one_s_own(run, ask):

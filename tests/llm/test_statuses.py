@@ -99,3 +99,17 @@ def test_an_empty_account_is_told_from_a_busy_endpoint_by_its_code_or_its_words(
     """Both come as 429, and only one of them passes by waiting."""
     for text in ('{"error": {"code": "insufficient_quota"}}', "insufficient_quota", '{"error": "insufficient_quota"}'):
         assert type(error_of(429, text, {}, "m", "w")) is QuotaExhausted
+
+
+def test_words_about_time_in_a_request_that_is_refused_for_good_hold_nobody_up():
+    """All calls to an endpoint pause for as long as one is asked to wait."""
+    said = '{"error": {"message": "wrong; you may try again in 60s, or never"}}'
+    assert error_of(400, said, {}, "m", "w").retry_after is None
+    assert error_of(503, said, {}, "m", "w").retry_after == 60.0
+    assert error_of(400, said, {"retry-after": "3"}, "m", "w").retry_after == 3.0
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("Loading model", 15.0), ("broke", None)])
+def test_a_server_that_loads_its_model_is_waited_for(said, seconds):
+    """It takes a minute, and six attempts without that are over after ten seconds."""
+    assert error_of(503, json.dumps({"error": {"message": said}}), {}, "m", "w").retry_after == seconds

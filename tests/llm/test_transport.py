@@ -28,14 +28,14 @@ def ask_many(model, ask, many):
 @pytest.mark.parametrize("wide", [pytest.param(True, marks=needs_aiohttp), False])
 def test_hundreds_at_once_each_get_their_own_answer(ask, monkeypatch, wide):
     """With aiohttp and without it; all are at the server at the same time."""
-    monkeypatch.setattr("textgrad_engine.llm.openai.has_aiohttp", lambda: wide)
+    monkeypatch.setattr("textgrad_engine.llm.clients.has_aiohttp", lambda: wide)
     made = []
 
     def connected(*args, wide):
         made.append(wide)
         return connect(*args, wide=wide)
 
-    monkeypatch.setattr("textgrad_engine.llm.openai.connect", connected)
+    monkeypatch.setattr("textgrad_engine.llm.clients.connect", connected)
     here, arrived = [], asyncio.Event()
 
     class TogetherModel:

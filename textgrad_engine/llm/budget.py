@@ -32,7 +32,8 @@ _LEAST_MAX_TOKENS = 1024
 
 _NAMES_OF_MAX_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _ABOUT_MAX_TOKENS = re.compile(
-    r"max_(?:\w+_)?tokens|max(?:imum)? output|completion tokens|in the completion", re.IGNORECASE
+    r"max_(?:\w+_)?tokens|max(?:imum)? output|completion tokens|in the (?:completion|output)|messages or completion",
+    re.IGNORECASE,
 )
 _UNKNOWN_MAX_TOKENS = re.compile(r"unsupported|unknown|unrecogni[sz]ed|not (?:supported|permitted)", re.IGNORECASE)
 
@@ -206,9 +207,10 @@ class Budgeted(Wrapper):
             completion = await self.inner.complete(request)
         except ModelError as error:
             if (used := usage_of(error)) is not None:
-                mark(error, usage=self._with_price(used, request))
+                mark(error, usage=self._with_price(used, self._tier(request)))
             raise
-        usage = self._with_price(completion.usage, request)
+        served = (completion.raw or {}).get("service_tier")  # another one than was asked for, when that is full
+        usage = self._with_price(completion.usage, served if isinstance(served, str) else self._tier(request))
         return completion if usage is completion.usage else completion.model_copy(update={"usage": usage})
 
     async def _ask_with_an_end(self, request: Request) -> Completion:
@@ -253,10 +255,10 @@ class Budgeted(Wrapper):
         tier = request.config.extra.get("service_tier", self._defaults.extra.get("service_tier"))
         return tier if isinstance(tier, str) else None
 
-    def _with_price(self, usage: Usage, request: Request) -> Usage:
+    def _with_price(self, usage: Usage, tier: str | None) -> Usage:
         if usage.dollars:  # the endpoint said so itself
             return usage
-        dollars = 0.0 if is_free(self.inner) else price_of(self.inner, usage, self._tier(request))
+        dollars = 0.0 if is_free(self.inner) else price_of(self.inner, usage, tier)
         return usage if usage.dollars == dollars else usage.model_copy(update={"dollars": dollars})
 
     def _warn(self, usage: Usage, amount: Amount, budgets: tuple[Budget, ...]) -> None:

@@ -96,7 +96,7 @@ def context_window(model: Model) -> int | None:
     stated = getattr(says, "context", None)
     if isinstance(stated, int):
         return stated
-    return None if is_free(says) else known_context(says.name)
+    return None if is_free(says) else known_context(says.name, getattr(says, "base_url", ""))
 
 
 @dataclass(frozen=True)

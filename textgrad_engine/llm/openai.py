@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import sys
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from functools import partial
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from textgrad_engine.errors import (
+    AnswerError,
     AuthenticationFailed,
     BadRequest,
     ConnectionFailed,
@@ -26,17 +28,19 @@ from textgrad_engine.errors import (
     RequestRefused,
     ServerFailed,
 )
-from textgrad_engine.llm import inwords, outputs, responses, statuses, stream, wire
+from textgrad_engine.llm import dialects, inwords, outputs, responses, statuses, stream, wire
 from textgrad_engine.llm.check import json_in, strip_fence
+from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
-from textgrad_engine.llm.loading import loading
+from textgrad_engine.llm.cut import was_cut
+from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.rates import hear
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stream import Teller, listeners
-from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
+from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.llm.usage import is_estimated, mark
 from textgrad_engine.llm.vocabulary import settled
 
@@ -49,14 +53,14 @@ Api = Literal["chat", "responses"]
 
 _JSON = {"content-type": "application/json"}
 
-_REFUSED_FORMAT = ("response_format", "json_schema", "structured output", "text.format")
+_log = logging.getLogger("textgrad_engine.llm.openai")
 
 
 class _Wire(NamedTuple):
     """How one of the APIs says things."""
 
     path: str
-    arguments: Callable[..., dict[str, Any]]
+    arguments: Callable[[Request, GenerateConfig, Dialect, bool], dict[str, Any]]
     completion_of: Callable[[bytes, Request, str, float, str | None], Completion]
     body_of: Callable[[AsyncIterator[bytes], Callable[[str], None], str], Awaitable[bytes]]
 
@@ -120,12 +124,16 @@ class OpenAIModel:
             for setting in responses.UNSUPPORTED:
                 if getattr(self.defaults, setting) is not None:
                     raise TypeError(responses.unsupported(setting))
-        self._official = self.host == "api.openai.com"
-        self._sent_name = name.removeprefix("openai/") if self._official else name
-        self._wire = _wire(api, official=self._official)
+        self._official = self.host == "api.openai.com" or self.host.endswith(".api.openai.com")  # that of a region
+        self._dialect = (  # what is known of how this endpoint is asked
+            Dialect(name=name.removeprefix("openai/"), most="max_completion_tokens")
+            if self._official
+            else Dialect(name=name)
+        )
+        self._cut = False  # whether it was seen to read less than it was sent
+        self._wire = _CHAT if api == "chat" else _RESPONSES
         self._key = api_key
-        self._format = "asked"  # then "in words too" where it is ignored, or "in words" where it is refused
-        self._clients: PerLoop[_Client] = PerLoop(_Client)
+        self._clients: PerLoop[Clients] = PerLoop(Clients)
         weakref.finalize(self, _close_all, self._clients).atexit = False
 
     @property
@@ -134,26 +142,44 @@ class OpenAIModel:
         return None if self.api == "chat" else f"api={self.api}"
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request, and a second one only when the endpoint turns out not to know ``response_format``.
+        """Send one request, and another one only when the endpoint turns out to want it said otherwise (`dialects`).
 
         Raises:
             ModelError: whatever went wrong, as one of its subclasses; never an exception of the SDK.
         """
         config = request.config.over(self.defaults)
-        how = self._format
-        if how == "in words too" and config.response_format is not None and inwords.is_by_tags(config.response_format):
-            how = "in words"  # tags and a format that wants JSON would contradict each other
-        try:
-            completion = await self._send(request, config, how)
-        except (BadRequest, ServerFailed) as error:
-            if how == "in words" or config.response_format is None or not _is_about_format(error):
+        known = asked = self._dialect
+        wanted = config.response_format
+        if known.form == "in words too" and wanted is not None and inwords.is_by_tags(wanted):
+            asked = replace(known, form="in words")  # tags and a format that wants JSON would contradict each other
+        began, whole = asked, None  # the refusal of a name, before a part of it was tried
+        while True:
+            sent = self._wire.arguments(request, config, asked, bool(listeners()))
+            try:
+                completion = await self._send(request, config, asked, sent)
+            except (BadRequest, ServerFailed) as error:
+                other = dialects.after(error, asked, config, sent)
+                if other is None:
+                    if whole is not None and error.status == whole.status:
+                        whole.add_note(f"nor is there a model {asked.name!r}")
+                        raise whole from None
+                    raise
+                whole = error if other.name != asked.name else whole
+                asked = other
+                continue
+            except AnswerError:  # an answer all the same, if a bad one
+                self._learn(began, asked)
                 raise
-        else:
-            if how == "asked" and config.response_format is not None and _ignores_format(completion):
-                self._format = "in words too"
+            if asked.form == "asked" and wanted is not None and _ignores_format(completion):
+                asked = replace(asked, form="in words too")
+            self._learn(began, asked)
             return completion
-        self._format = "in words"
-        return await self._send(request, config, "in words")
+
+    def _learn(self, began: Dialect, asked: Dialect) -> None:
+        """Ask so from now on; only what one call found out, as those that run beside it find out other things."""
+        if asked != began:
+            new = {field: value for field, value in vars(asked).items() if value != getattr(began, field)}
+            self._dialect = replace(self._dialect, **new)
 
     async def aclose(self) -> None:
         """Close the connections made on the running loop; the next call makes new ones."""
@@ -161,20 +187,12 @@ class OpenAIModel:
         if client is not None:
             await client.close()
 
-    async def _send(self, request: Request, config: GenerateConfig, how: str) -> Completion:
+    async def _send(self, request: Request, config: GenerateConfig, asked: Dialect, sent: dict[str, Any]) -> Completion:
         key = self._secret()
-        streamed = bool(listeners())
-        sent = self._wire.arguments(
-            self._sent_name,
-            request,
-            config,
-            in_words=how == "in words too",
-            no_format=how == "in words",
-            stream=streamed,
-        )
+        streamed, name = bool(sent.get("stream")), asked.name
         content = wire.encoded(sent, request)
         clients = self._clients.get()
-        client = clients.connected(self, key)
+        client = clients.connected(self.host, self.base_url, self.timeout, key)
         started = time.perf_counter()
         failure: ModelError
         body = b""
@@ -193,22 +211,24 @@ class OpenAIModel:
                 stream_cls=clients.events,
             )
             if streamed:
-                body = await self._read(response, teller.tell)
+                body = await self._read(response, teller.tell, name)
             else:
                 body = response.content
             latency = time.perf_counter() - started
             _tell(response.headers)
-            name = self._sent_name
             completion = self._wire.completion_of(body, request, name, latency, None)
             # Not before it is known that there is something to count: mostly the endpoint says what was used.
-            if is_estimated(completion) and await settled(name):
-                completion = self._wire.completion_of(body, request, name, latency, name)
-            return completion if how == "asked" else self._read_in_words(completion, request, config)
+            if is_estimated(completion):
+                if await settled(name):
+                    completion = self._wire.completion_of(body, request, name, latency, name)
+            elif not self._cut and was_cut(request, completion.usage):
+                self._say_cut(request, completion)
+            return completion if asked.form == "asked" else self._read_in_words(completion, request, config)
         except ModelError as error:  # of a body that is too long, or no answer
             error.args = tuple([_redacted(str(said), key) for said in error.args])
             failure = error
         except Exception as error:
-            translated = self._translated(error, key)
+            translated = self._translated(error, key, name)
             if translated is None:
                 conceal_frames(error)
                 teller.take_back()
@@ -224,6 +244,18 @@ class OpenAIModel:
         body = b""  # it may quote the key, as listings of this frame's locals would show
         raise failure.with_traceback(None)  # the locals of the SDK's frames are not ours to show
 
+    def _say_cut(self, request: Request, completion: Completion) -> None:
+        self._cut = True
+        _log.warning(
+            "%r counted %d tokens of a request (%s) of %d characters, and no text has so few: it reads less than it "
+            "is sent, as Ollama does beyond its num_ctx, and says nothing of it. Give the server a longer context "
+            "(OLLAMA_CONTEXT_LENGTH), and state it here with context=...",
+            self.name,
+            completion.usage.input_tokens,
+            request.purpose,
+            sum([len(message.text) for message in request.messages]),
+        )
+
     def _read_in_words(self, completion: Completion, request: Request, config: GenerateConfig) -> Completion:
         wanted = config.response_format
         if wanted is None or completion.finish_reason != "stop" or completion.tool_calls or not completion.text.strip():
@@ -235,12 +267,12 @@ class OpenAIModel:
             raise
         return completion.model_copy(update={"text": text})
 
-    async def _read(self, response: Any, tell: Callable[[str], None]) -> bytes:
+    async def _read(self, response: Any, tell: Callable[[str], None], name: str) -> bytes:
         try:
             if "event-stream" not in response.headers.get("content-type", ""):
                 whole: bytes = await response.aread()  # it does not stream, and answers in one piece
                 return whole
-            return await self._wire.body_of(response.aiter_bytes(), tell, self._sent_name)
+            return await self._wire.body_of(response.aiter_bytes(), tell, name)
         finally:
             await response.aclose()
 
@@ -267,7 +299,7 @@ class OpenAIModel:
             )
         return key
 
-    def _translated(self, error: Exception, key: SecretStr) -> ModelError | None:
+    def _translated(self, error: Exception, key: SecretStr, name: str) -> ModelError | None:
         import httpx2  # loaded by openai already, which is loaded when a call has failed
         import openai
 
@@ -280,13 +312,13 @@ class OpenAIModel:
         if isinstance(error, openai.APIStatusError):
             text = _redacted(error.response.content.decode("utf-8", "replace"), key)
             _tell(error.response.headers)
-            failed = statuses.error_of(error.status_code, text, error.response.headers, self._sent_name, where)
-            if error.status_code == 404 and self.api != "chat":
-                failed.add_note(f"it was asked for {where}{self._wire.path}; what lacks that is asked with api='chat'")
+            failed = statuses.error_of(error.status_code, text, error.response.headers, name, where)
+            if error.status_code == 404:
+                failed.add_note(f"it was asked for {where}{self._wire.path}{_LACKING[self.api]}")
             return failed
         lost = _aiohttp_error(error)
         if lost is None and isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
-            late = DeadlineExceeded(f"{where} sent nothing for {self.timeout:g} s, asked for {self._sent_name!r}")
+            late = DeadlineExceeded(f"{where} sent nothing for {self.timeout:g} s, asked for {name!r}")
             unsent = _cause(error, httpx2.ConnectTimeout | httpx2.PoolTimeout) is not None
             return mark(late, sent=False) if unsent else late
         if isinstance(error, openai.OpenAIError | httpx2.HTTPError | OSError):
@@ -307,45 +339,6 @@ class OpenAIModel:
             shown.append(f"api={self.api!r}")
         shown += [f"{name}={getattr(self.defaults, name)!r}" for name in sorted(self.defaults.model_fields_set)]
         return f"OpenAIModel({', '.join(shown)})"
-
-
-class _Client:
-    """The SDK's clients on one loop, made when a request first needs one and anew when the key changes."""
-
-    def __init__(self) -> None:
-        self.in_flight = 0
-        self.raw: Any = None  # the SDK's class of responses that it has not looked into
-        self.events: Any = None  # and of those that it has not read, which it wants to be told and makes nothing of
-        self._made: dict[bool, tuple[SecretStr, Any]] = {}
-
-    def connected(self, model: OpenAIModel, key: SecretStr) -> Any:
-        # With many in flight aiohttp costs half. It cannot be mocked, so while real requests are refused it is
-        # used for this machine only.
-        wide = self.in_flight >= WIDE and has_aiohttp()
-        if wide and os.environ.get(REFUSE_REQUESTS) and not is_loopback(model.host):
-            wide = False
-        made = self._made.get(wide)
-        if made is None or made[0] != key:
-            with loading():
-                import httpx2  # heavy, see `connect`
-                import openai
-
-                self.raw, self.events = httpx2.Response, openai.AsyncStream[Any]
-                http = connect(model.host, model.timeout, wide=wide)
-                client = openai.AsyncOpenAI(
-                    api_key=key.get_secret_value(),
-                    base_url=model.base_url,
-                    max_retries=0,
-                    timeout=http.timeout,
-                    http_client=http,
-                )
-            made = self._made[wide] = (key, client)
-        return made[1]
-
-    async def close(self) -> None:
-        made, self._made = self._made, {}
-        for _, client in made.values():
-            await client.close()
 
 
 def checked_host(base_url: str) -> str:
@@ -377,19 +370,31 @@ def checked_host(base_url: str) -> str:
     return parts.hostname or ""
 
 
-def _wire(api: Api, *, official: bool) -> _Wire:
-    if api == "responses":
-        return _Wire("/responses", responses.arguments, outputs.completion_of, outputs.body_of)
-    chat = partial(wire.arguments, official=official)
-    return _Wire("/chat/completions", chat, wire.completion_of, stream.body_of)
+def _chat(request: Request, config: GenerateConfig, asked: Dialect, stream: bool) -> dict[str, Any]:
+    return wire.arguments(
+        asked.name,
+        request,
+        config,
+        in_words=asked.form == "in words too",
+        no_format=asked.form == "in words",
+        stream=stream,
+        most=asked.most,
+        usage=asked.usage,
+        system=asked.system,
+    )
 
 
-def _is_about_format(error: BadRequest | ServerFailed) -> bool:
-    said = str(error).lower()
-    if error.status == 500:  # what llama-cpp-python's server answers to a request that does not fit its types
-        return "response_format" in said and "validation error" in said
-    # a schema that is wrong is the caller's to mend; asking in words instead would hide it
-    return error.status in (400, 422) and "invalid schema" not in said and any(sign in said for sign in _REFUSED_FORMAT)
+def _response(request: Request, config: GenerateConfig, asked: Dialect, stream: bool) -> dict[str, Any]:
+    in_words, no_format = asked.form == "in words too", asked.form == "in words"
+    return responses.arguments(asked.name, request, config, in_words=in_words, no_format=no_format, stream=stream)
+
+
+_CHAT = _Wire("/chat/completions", _chat, wire.completion_of, stream.body_of)
+_RESPONSES = _Wire("/responses", _response, outputs.completion_of, outputs.body_of)
+_LACKING = {
+    "chat": "; a base_url is what stands before that, mostly with /v1 at its end",
+    "responses": "; what lacks that is asked with api='chat'",
+}
 
 
 def _ignores_format(completion: Completion) -> bool:
@@ -432,7 +437,7 @@ def _redacted(said: str, key: SecretStr) -> str:
     return said.replace(secret, "[API key]") if is_secret(secret) else said
 
 
-def _close_all(clients: PerLoop[_Client]) -> None:
+def _close_all(clients: PerLoop[Clients]) -> None:
     for loop, client in clients.items():
         if loop.is_running():
             with contextlib.suppress(RuntimeError):  # it stopped meanwhile, and its connections with it

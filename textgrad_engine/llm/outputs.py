@@ -9,11 +9,8 @@ from typing import Any
 from textgrad_engine.errors import (
     BadRequest,
     ContentFiltered,
-    ContextOverflow,
     MalformedResponse,
     ModelError,
-    QuotaExhausted,
-    RateLimited,
     ServerFailed,
 )
 from textgrad_engine.llm.request import Request
@@ -26,7 +23,13 @@ from textgrad_engine.llm.wire import malformed, parsed_body, usage_in
 __all__ = ["body_of", "completion_of"]
 
 _KIND = "response"
-_UNFINISHED: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_UNFINISHED: dict[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "length": "length",
+    "content_filter": "content_filter",
+}
+_AS_IN_CHAT = ("total_tokens", "cost", "cost_details", "is_byok", "cost_in_usd_ticks")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _OF_THE_REQUEST = ("invalid", "image", "unsupported", "empty", "failed_to_download", "data_residency")
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -169,6 +172,7 @@ def _usage(parsed: Mapping[str, Any], request: Request, text: str, counted_as: s
             "completion_tokens": found.get("output_tokens"),
             "prompt_tokens_details": found.get("input_tokens_details"),
             "completion_tokens_details": found.get("output_tokens_details"),
+            **{name: found[name] for name in _AS_IN_CHAT if name in found},
         }
     return usage_in(found, request, text, counted_as)
 
@@ -181,13 +185,7 @@ def _failure(error: Any, model: str) -> ModelError:
     code, said = str(given.get("code") or ""), str(given.get("message") or "")[:1000]
     about = f"{model!r} accepted a request and then failed: {said or 'no reason given'}{f' ({code})' if code else ''}"
     kind: type[ModelError]
-    if code == "rate_limit_exceeded":
-        kind = RateLimited
-    elif code == "insufficient_quota":
-        kind = QuotaExhausted
-    elif code == "context_length_exceeded":
-        kind = ContextOverflow
-    elif "policy" in code:
+    if "policy" in code:
         kind = ContentFiltered
     elif code.startswith(_OF_THE_REQUEST):
         kind = BadRequest

@@ -6,6 +6,7 @@ The table is also where the sizes of contexts come from.
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -76,19 +77,22 @@ def price(model_name: str, usage: Usage, tier: str | None = None) -> float | Non
     return 0.0 if model_name.startswith("simulated/") else _stated_or_known(model_name, usage, tier)
 
 
-def _stated_or_known(model_name: str, usage: Usage, tier: str | None) -> float | None:
+def _stated_or_known(model_name: str, usage: Usage, tier: str | None, base_url: str = "") -> float | None:
     if usage.cached_tokens > usage.input_tokens:  # else what was not cached would be less than nothing
         usage = usage.model_copy(update={"input_tokens": usage.cached_tokens})
     rate = _overrides.get(_bare(model_name))
     if rate is not None:
         fresh = usage.input_tokens - usage.cached_tokens
         return (fresh * rate.input + usage.cached_tokens * rate.cached + usage.output_tokens * rate.output) / 1e6
-    return _table_price(model_name, usage, tier)
+    return _table_price(model_name, usage, tier, base_url)
 
 
 def price_of(model: Model, usage: Usage, tier: str | None = None) -> float | None:
-    """What `usage` costs with this very model; 0.0 for one that is simulated or says that it is free."""
-    return 0.0 if is_free(model) else _stated_or_known(innermost(model).name, usage, tier)
+    """What `usage` costs with this very model; 0.0 for one that is simulated or says that it is free.
+
+    One of many names costs something else at each endpoint, so an endpoint that the table knows has its own prices.
+    """
+    return 0.0 if is_free(model) else _stated_or_known(innermost(model).name, usage, tier, _address_of(model))
 
 
 def highest_price_of(model: Model, usage: Usage, tier: str | None = None) -> float | None:
@@ -100,15 +104,26 @@ def highest_price_of(model: Model, usage: Usage, tier: str | None = None) -> flo
     return price_fresh if price_cached is None else max(price_fresh, price_cached)
 
 
-def known_context(model_name: str) -> int | None:
+def known_context(model_name: str, base_url: str = "") -> int | None:
     """The tokens that a model reads at most, as the table that genai-prices ships has it; None when it does not know.
+
+    Args:
+        model_name: its name.
+        base_url: the endpoint, where it is known; what others of that name read there says nothing.
 
     Example:
         >>> known_context("openai/gpt-4o")
         128000
     """
-    known = None if model_name.startswith("simulated/") else _find(model_name)
-    return None if known is None else known.context
+    if model_name.startswith("simulated/"):
+        return None
+    addresses = dict.fromkeys([base_url, ""])  # the table has no contexts for some endpoints, such as OpenRouter's
+    known = [found for address in addresses if (found := _find(model_name, address)) is not None]
+    return next((found.context for found in known if found.context is not None), None)
+
+
+def _address_of(model: Model) -> str:
+    return getattr(innermost(model), "base_url", "")
 
 
 def _bare(model: str) -> str:
@@ -125,8 +140,8 @@ class _Known:
     rates: tuple[Decimal, Decimal, Decimal, Decimal] | None = field(repr=False)
 
 
-def _table_price(model_name: str, usage: Usage, tier: str | None) -> float | None:
-    known = _find(model_name)
+def _table_price(model_name: str, usage: Usage, tier: str | None, base_url: str) -> float | None:
+    known = _find(model_name, base_url)
     if known is None:
         return None
     if known.rates is not None and tier is None:
@@ -150,18 +165,48 @@ def _calculated(name: str, provider: str | None, usage: Usage, tier: str | None 
 
 
 @functools.lru_cache(maxsize=256)
-def _find(model_name: str) -> _Known | None:
-    provider, _, rest = model_name.partition("/")
-    candidates: list[tuple[str, str | None]] = [(model_name, None)]
-    if rest:
-        candidates.insert(0, (rest, provider))
-    for name, owner in candidates:
+def _find(model_name: str, base_url: str = "") -> _Known | None:
+    for name, owner in _candidates(model_name, base_url):
         try:
             found = _calculated(name, owner, Usage(input_tokens=1, output_tokens=1))
         except LookupError:
             continue
         return _Known(name, owner, found.model.context_window, _rates(name, owner, found))
     return None
+
+
+def _candidates(model_name: str, base_url: str) -> list[tuple[str, str | None]]:
+    """Under which names the table may have a model, and whose it may be there; the best guess first."""
+    owner = _owner_of(base_url)
+    provider, _, rest = model_name.partition("/")
+    if owner is None:
+        if _TAG.search(model_name):  # of Ollama's: what runs on somebody's own machine
+            return []
+        return [(rest, provider), (model_name, None)] if rest else [(model_name, None)]
+    names = [model_name]
+    if rest and provider in (owner, "models", "openai"):  # "models/gemini-2.5-pro" is Google's own way
+        names.append(rest)
+    bare, _, variant = model_name.rpartition(":")
+    if bare and variant != "free":  # OpenRouter's ways to choose among providers
+        names.append(bare)
+    found: list[tuple[str, str | None]] = [(name, owner) for name in names]
+    return [*found, *((name, "openai") for name in names)] if owner == "azure" else found
+
+
+@functools.lru_cache(maxsize=64)
+def _owner_of(base_url: str) -> str | None:
+    """Whose the endpoint at an address is, in the words of the table; None where it does not know."""
+    if not base_url:
+        return None
+    with loading():
+        from genai_prices import data_snapshot  # see above
+
+    address = re.sub(r"://\w+\.api\.openai\.com", "://api.openai.com", base_url)  # that of a region
+    try:
+        found = data_snapshot.get_snapshot().find_provider(None, None, address)
+    except LookupError:
+        return None
+    return str(found.id)
 
 
 def _rates(name: str, provider: str | None, found: Any) -> tuple[Decimal, Decimal, Decimal, Decimal] | None:
@@ -187,3 +232,6 @@ def _rates(name: str, provider: str | None, found: Any) -> tuple[Decimal, Decima
 
 
 _PROBE = 1_000_000
+
+_TAG = re.compile(r":(?:latest$|[a-z\d.]*\d[bm](?![a-z]))", re.IGNORECASE)
+"""Names such as "deepseek-r1:8b": a small model on a server of one's own, and not the one whose name it begins with."""

@@ -43,7 +43,8 @@ class Message(_Frozen):
         tool_calls: the tool calls that an assistant message made, as dicts in OpenAI's shape.
         tool_call_id: the call that a message of role ``"tool"`` answers.
         items: what an assistant message was in the Responses API, with its reasoning (see `Completion.items`). That API
-            is sent these in place of content and tool calls; to any other they mean nothing, and it is sent those.
+            is sent these in place of content and tool calls. Of chat completions, the fields beside them that the
+            endpoint wants back. Items of the one mean nothing to the other.
     """
 
     role: Literal["system", "user", "assistant", "developer", "tool"]

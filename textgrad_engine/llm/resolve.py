@@ -81,7 +81,7 @@ def resolve(
 
     Args:
         model: ``"openai/NAME"``; any ``"NAME"`` together with a `base_url`; ``"simulated/NAME"``; or a model.
-        base_url: an OpenAI-compatible endpoint.
+        base_url: an OpenAI-compatible endpoint, which is sent the name as it stands; without one, `OPENAI_BASE_URL`.
         api_key: its key, else `OPENAI_API_KEY`.
         api: ``"responses"`` for the Responses API of an endpoint that has it; else chat completions.
         seed: an embedded model is made with it; any other is sent it, as the setting of that name.
@@ -193,9 +193,11 @@ def _named(
         module, _, attribute = SIMULATED[rest].partition(":")
         made: Model = getattr(importlib.import_module(module), attribute)(seed=0 if seed is None else seed)
         return Defaults(made, GenerateConfig(**config)) if config else made
+    elsewhere = base_url is not None or bool(os.environ.get("OPENAI_BASE_URL"))
     if provider == "openai" and rest:
-        name = rest
-    elif base_url is None:
+        if not elsewhere:  # there it may be the whole name: OpenRouter, Groq and Hugging Face have such models
+            name = rest
+    elif not elsewhere:
         raise UnknownModelError(
             f"nothing answers to the model name {name!r}; there are 'openai/NAME' (e.g. 'openai/gpt-5-mini'), "
             f"{_simulated()}, and any name with the address of an OpenAI-compatible server: "

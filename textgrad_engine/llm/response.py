@@ -65,7 +65,8 @@ class Completion(BaseModel):
         model: the name of the model that answered, as the endpoint gives it.
         tool_calls: the tool calls, as dicts in OpenAI's shape.
         items: the items of an answer by the Responses API as they came, when reasoning is among them that can be sent
-            back, so that the model goes on from it after its tool calls; they are opaque.
+            back, so that the model goes on from it after its tool calls; they are opaque. Of an answer by chat
+            completions with tool calls, one item with the thoughts that some endpoints want back.
         latency: seconds from sending the request that succeeded to its answer.
         attempts: how many requests were sent for it (1 when the first succeeded, 0 when it came from the cache).
         raw: fields of the endpoint's body that have no place above.

@@ -13,7 +13,7 @@ from typing import Any
 from textgrad_engine.errors import RequestRefused
 from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Request
 from textgrad_engine.llm.usage import mark
-from textgrad_engine.llm.wire import messages_of
+from textgrad_engine.llm.wire import FIELDS, messages_of
 
 __all__ = ["UNSUPPORTED", "arguments", "unsupported"]
 
@@ -59,7 +59,10 @@ def arguments(
         raise _refused(unsupported(lacking[0]))
     wanted = config.response_format
     words = wanted if in_words or no_format else None
-    kept = [message.items for message in request.messages]
+    kept = [
+        None if message.items and message.items[0].get("type") == FIELDS else message.items
+        for message in request.messages
+    ]
     if words is not None:
         kept[-1:] = [None]  # its content is more than it was
     sent: dict[str, Any] = {"model": model, "input": _items(messages_of(request, words), kept), "store": False}

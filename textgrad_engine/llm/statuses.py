@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -15,17 +14,27 @@ from textgrad_engine.errors import (
     BadRequest,
     ContextOverflow,
     DeadlineExceeded,
+    MalformedResponse,
+    ModelError,
     QuotaExhausted,
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm import refusals
+from textgrad_engine.llm.refusals import Refusal
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["error_of", "reported", "retry_after"]
+__all__ = ["error_of", "failure_in", "refused_setting", "reported", "retry_after"]
 
 _TOO_LONG = (
     "send less, or use a model with a longer context; what a critic or an optimizer is shown is fitted to the size of "
     "the context where it is known: state it with context=... (llm.resolve, OpenAIModel, or the config's [models])"
+)
+
+_TOO_LARGE_FOR_A_MINUTE = (
+    "this one request is larger than all that the account allows in a minute, so waiting does not help: set a smaller "
+    "max_tokens, which counts, send less, or state with context=... what fits (llm.resolve, OpenAIModel, or the "
+    "config's [models])"
 )
 
 _TOO_OFTEN = (
@@ -33,33 +42,98 @@ _TOO_OFTEN = (
     "tokens_per_minute (llm.resolve, or the config's [models]), and fewer are refused"
 )
 
-_OVERFLOW = (
-    "context_length_exceeded",
-    "maximum context length",
-    "context length",
-    "context window",
-    "context size",  # llama.cpp's word
-    "maximum number of tokens allowed",  # Gemini's
-    "prompt is too long",
+_NOBODY_FREE = (
+    "the endpoint has no capacity for this service tier now, whatever the account allows; another service_tier may have"
 )
 
-_FLAGGED = re.compile(r"flagged|content[_ ]policy")
+_KEY = "check the API key (OPENAI_API_KEY, or api_key=...) and its rights"
+_NO_MONEY_LEFT = "the account has no money left; waiting does not help"
+_NOT_TODAY = (
+    "what the account allows in a day is used up, and waiting a few minutes does not help; `resume` goes on with a run "
+    "later"
+)
+
+_OVERFLOW = re.compile(
+    r"context_length_exceeded|maximum context length|context length|context window|context limit"
+    r"|contextwindowexceeded"  # litellm
+    r"|context size"  # llama.cpp
+    r"|maximum number of tokens allowed"  # Gemini
+    r"|prompt is too long|prompt too long|input is too long|too many input tokens"  # Anthropic, Bedrock
+    r"|maximum prompt length"  # xAI
+    r"|maximum model length"  # vLLM
+    r"|max_new_tokens`? must be|`inputs`? must have less than"  # TGI, Together
+    r"|reduce the length of the messages"  # Groq, Cerebras
+    r"|total number of tokens in the prompt"  # Cohere
+    r"|range of input length"  # Qwen
+    r"|exceeded model token limit|prompt exceeds max length"  # Moonshot, Zhipu
+    r"|tokens_limit_reached|request body too large"  # GitHub Models
+)
+_FOR_A_MINUTE = re.compile(r"request too large for .*tokens per min", re.DOTALL)
+
+_FLAGGED = re.compile(
+    r"flagged|content[_ ](?:policy|filter|management)|contentpolicyviolation|responsibleai|usage guidelines"
+    r"|safety_check|data_inspection_failed|guardrail"
+)
 _OF_THE_ACCOUNT = re.compile(
     r"(?:account|organi[sz]ation|project|key)[ _](?:\w+[ _]){0,3}(?:flagged|deactivated|disabled|suspended|terminated)"
 )
 """What a 403 says that is about the text of one request (OpenRouter's moderation), and not about who has sent it."""
 
-_INSIDE = "the endpoint, in a body of status 200,"
+_KEY_REFUSED = re.compile(  # by servers that answer 400 where others answer 401
+    r"invalid_api_key|api_key_invalid|api key not valid"  # Gemini
+    r"|incorrect api key"  # xAI
+    r"|no_db_connection"  # litellm's proxy without a database, of any key but its master key
+)
 
-_KEY_REFUSED = (  # by servers that answer 400 where others answer 401
-    "invalid_api_key",
-    "api_key_invalid",
-    "api key not valid",  # Gemini
-    "no_db_connection",  # litellm's proxy without a database, of any key but its master key
+_NO_MONEY = re.compile(
+    r"insufficient_quota|billing_hard_limit|billing_not_active|insufficient balance|insufficient credit"
+    r"|credit balance is too low|specified api usage limits"  # Anthropic, with status 400
+    r"|used all available credits|run out of credits|any credits or licenses"  # xAI, with 403 or 429
+    r"|spend(?:ing)? limit"  # xAI, Fireworks with 412
+    r"|key limit exceeded|budget limit exceeded|openrouter_(?:key_limit|guardrail_budget|workspace_budget)"
+    r"|budget_exceeded|budget has been exceeded"  # litellm's proxy, with 400
+    r"|exceeded_current_quota_error|arrearage"  # Moonshot, Qwen
+)
+# Not "exceeded your current quota": Gemini says that of each limit per minute.
+_MONEY_STATUSES = (400, 402, 403, 412, 429)
+
+_A_DAY = re.compile(r"per[-_ ]?day|\b(?:tpd|rpd)\b|\bdaily\b|byday|per 86400s")
+_A_MINUTE = re.compile(r"per[-_ ]?min|\b(?:tpm|rpm)\b|per[-_ ]?second|byminute")
+
+_LOADING = re.compile(r"loading model|currently loading|model is loading")
+_LOADS = 15.0
+"""Seconds to wait for a server that is reading its model from disk, which takes a minute or more."""
+
+_NAMED: tuple[tuple[re.Pattern[str], int], ...] = (
+    (re.compile(r"overloaded|unavailable|insufficient_system_resource"), 503),
+    (re.compile(r"rate_limit|rate_limited|resource_exhausted|too_many_requests|throttl"), 429),
+    (re.compile(r"timeout|deadline_exceeded"), 504),
+    (re.compile(r"server_error|api_error|internal|upstream_error|provider_error|generation"), 500),
+)
+"""What endpoints call failures for which they name no status, in an event or a body that began as a success."""
+
+_SETTINGS = (
+    "temperature",
+    "top_p",
+    "seed",
+    "stop",
+    "frequency_penalty",
+    "presence_penalty",
+    "reasoning_effort",
+    "max_tokens",
+    "max_completion_tokens",
+    "tool_choice",
+    "parallel_tool_calls",
+    "response_format",
+)
+_KIND_OF_WORD = r"\b(?:argument|field|input|key|name|parameter|property|setting)s?\b"
+_REFUSES = re.compile(
+    r"unsupported|unknown|unrecogni[sz]ed|unexpected|extra[_ ](?:inputs|forbidden)|cannot (?:both )?be specified|"
+    r"(?:not|n't) (?:currently )?(?:support|permit|allow|accept)|only the default"
 )
 
 
-def error_of(status: int, text: str, headers: Mapping[str, str], model: str, where: str) -> APIError:
+def error_of(status: int, text: str, headers: Mapping[str, str], model: str, where: str) -> ModelError:
     """The error that a response with a status other than 2xx stands for.
 
     Args:
@@ -69,74 +143,145 @@ def error_of(status: int, text: str, headers: Mapping[str, str], model: str, whe
         model: the name that was sent.
         where: the endpoint, for the message.
     """
-    code, said = _said(text)
-    wait = retry_after(headers)
-    low = f"{code} {said}".lower()
-    about = f"{where} refused a request to {model!r} with status {status}: {said or 'no reason given'}"
-    kind: type[APIError]
-    if status == 403 and _FLAGGED.search(low) and not _OF_THE_ACCOUNT.search(low):
-        kind, repair = BadRequest, "the key is right; what was asked is refused"
-    elif status in (401, 403) or (status == 400 and any(sign in low for sign in _KEY_REFUSED)):
-        kind, repair = AuthenticationFailed, "check the API key (OPENAI_API_KEY, or api_key=...) and its rights"
-    elif status == 402 or "insufficient_quota" in low or "billing_hard_limit" in low:
-        kind, repair = QuotaExhausted, "the account has no money left; waiting does not help"
-    elif status == 404:
-        kind, repair = BadRequest, "check the model's name and the base_url"
-    elif status in (400, 413, 422) and any(sign in low for sign in _OVERFLOW):
-        kind, repair = ContextOverflow, _TOO_LONG
-    elif status == 429:
-        kind, repair = RateLimited, _TOO_OFTEN
-    elif status == 408:
-        kind, repair = DeadlineExceeded, ""
-    elif status >= 500:
-        kind, repair = ServerFailed, ""
-    elif status == 409:
-        kind, repair = APIError, ""
-    else:
-        kind, repair = BadRequest, ""
+    refusal = refusals.read(text)
+    about = f"{where} refused a request to {model!r} with status {status}: {refusal.said or 'no reason given'}"
+    return _meant(status, refusal, retry_after(headers), about)
+
+
+def _meant(status: int, refusal: Refusal, wait: float | None, about: str) -> ModelError:
+    if refusal.written is not None and status in (400, 422):
+        return MalformedResponse(
+            f"{about}; the model had written {refusal.written[:80]!r}", answer=refusal.written, problem=refusal.said
+        )
+    kind, repair = _kind(status, refusal, wait is not None or refusal.wait is not None)
+    if wait is None and issubclass(kind, RateLimited | ServerFailed | QuotaExhausted):  # else words may mean anything
+        loads = _LOADS if kind is ServerFailed and _LOADING.search(refusal.all) else None
+        wait = loads if refusal.wait is None else refusal.wait
     return kind(f"{about}; {repair}" if repair else about, status=status, retry_after=wait)
 
 
-def reported(error: Any, model: str) -> APIError | None:
+def _kind(status: int, refusal: Refusal, waits: bool) -> tuple[type[APIError], str]:
+    low = refusal.all
+    if status in _MONEY_STATUSES and _NO_MONEY.search(low):
+        return QuotaExhausted, _NO_MONEY_LEFT
+    if status in (400, 403, 422) and _FLAGGED.search(low) and not _OF_THE_ACCOUNT.search(low):
+        return BadRequest, "the key is right; what was asked is refused"
+    if status == 402:  # OpenRouter says when it will have settled what is under way
+        return (RateLimited, _TOO_OFTEN) if waits else (QuotaExhausted, _NO_MONEY_LEFT)
+    if status == 403 and _OVERFLOW.search(low):  # Together's documented status for it
+        return ContextOverflow, _TOO_LONG
+    if status in (401, 403) or (status == 400 and _KEY_REFUSED.search(low)):
+        return AuthenticationFailed, _KEY
+    if status == 404:
+        return BadRequest, "check the model's name and the base_url"
+    if status in (413, 429) and _FOR_A_MINUTE.search(low):
+        return ContextOverflow, _TOO_LARGE_FOR_A_MINUTE
+    if status == 413 or (status in (400, 422, 500) and _OVERFLOW.search(low)):
+        return ContextOverflow, _TOO_LONG
+    if status == 429 and _A_DAY.search(low) and not _A_MINUTE.search(low):
+        return QuotaExhausted, _NOT_TODAY
+    if status == 429 or (status == 498 and "capacity" in low):  # 498 is Groq's for its flex tier
+        return RateLimited, _NOBODY_FREE if "capacity" in low or "resource_unavailable" in low else _TOO_OFTEN
+    if status == 408:
+        return DeadlineExceeded, ""
+    if status >= 500 or status == 424:  # 424 is TGI's, and Bedrock's, for a model that broke
+        return ServerFailed, ""
+    if status == 409:
+        return APIError, ""
+    setting = refused_setting(refusal) if status in (400, 422) else ""
+    return BadRequest, _left_out(setting) if setting else ""
+
+
+def refused_setting(refusal: Refusal) -> str:
+    """The setting that an endpoint says it does not take; "" when it says something else.
+
+    Example:
+        >>> refused_setting(refusals.read('{"error": "Unsupported parameter: seed"}'))
+        'seed'
+    """
+    low = refusal.all
+    if not _REFUSES.search(low):
+        return ""
+    if refusal.parameter in _SETTINGS:
+        return refusal.parameter
+    for name in _SETTINGS:
+        either = rf"(?:{name}|{name.replace('_', '')})"
+        if re.search(rf"""['"`]{either}['"`]|{_KIND_OF_WORD}.{{0,40}}\b{either}\b""", low):
+            return name
+    return ""
+
+
+def _left_out(setting: str) -> str:
+    instead = "extra={'random_seed': ...} is Mistral's name for it" if setting == "seed" else "extra={...} passes it on"
+    return (
+        f"leave the setting {setting!r} out where it is given (a call or module of yours, llm.resolve, OpenAIModel, or "
+        f"the config's [models.config]); what this endpoint calls otherwise is given by its own name, as {instead}"
+    )
+
+
+def failure_in(body: dict[str, Any]) -> Any:
+    """What a body, or an event, says went wrong; something false where nothing did.
+
+    It stands under ``error``, or is the object itself (older servers of vLLM).
+
+    Example:
+        >>> failure_in({"object": "error", "code": 400})["code"], failure_in({"choices": []})
+        (400, None)
+    """
+    if body.get("object") in ("error", "Error"):
+        return body
+    failure = body.get("error")
+    if isinstance(failure, str) and failure:  # TGI's kind of it stands beside it
+        return {"message": failure, "error_type": body.get("error_type"), "code": body.get("code")}
+    return failure
+
+
+def reported(error: Any, model: str) -> ModelError | None:
     """The error that a body or an event tells of, though the status of its response was success.
 
     Proxies that have begun to answer when the model behind them fails say so by a status in the body (OpenRouter's
-    "Errors and Debugging"). It may have been charged.
+    "Errors and Debugging"), others by a name or in words. It may have been charged.
 
     Args:
         error: what stands under ``error``.
         model: the name that was sent.
 
     Returns:
-        None where it names no status that tells what to do. One that refuses a key does not: it is that of the model
-        behind, for our own was taken.
+        None where nothing in it tells what to do. One that refuses a key does not: it is that of the model behind, for
+        our own was taken.
 
     Example:
         >>> reported({"code": 429, "message": "slow down"}, "m")
         RateLimited("the endpoint, in a body of status 200, refused a request to 'm' with status 429: slow down; ...")
         >>> reported({"message": "upstream"}, "m")
     """
+    refusal = refusals.read({"error": error})
+    said = refusal.said or "no reason given"
+    if (status := _status_in(error)) is not None:
+        about = f"the endpoint, in a body of status 200, refused a request to {model!r} with status {status}: {said}"
+    elif (status := _status_meant(refusal)) is not None:
+        about = f"{model!r} accepted a request and then failed: {said}{f' ({refusal.codes})' if refusal.codes else ''}"
+    else:
+        return None
+    found = _meant(status, refusal, None, about)
+    return None if isinstance(found, AuthenticationFailed) else mark(found, sent=True)
+
+
+def _status_in(error: Any) -> int | None:
     given = error if isinstance(error, dict) else {}
-    for key in ("code", "status"):
-        named = str(given.get(key))
-        if re.fullmatch("[45][0-9][0-9]", named):
-            found = error_of(int(named), json.dumps({"error": given}), {}, model, _INSIDE)
-            if not isinstance(found, AuthenticationFailed):
-                return mark(found, sent=True)
+    for key in ("code", "status", "status_code", "http_code"):
+        if re.fullmatch("[45][0-9][0-9]", named := str(given.get(key))):
+            return int(named)
     return None
 
 
-def _said(text: str) -> tuple[str, str]:
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return "", " ".join(text.split())[:300]
-    error = body.get("error", body) if isinstance(body, dict) else body
-    if not isinstance(error, dict):
-        return "", str(error)[:300]
-    code = " ".join(str(error[key]) for key in ("code", "type") if error.get(key))
-    said = error.get("message") or error.get("detail") or error
-    return code, str(said)[:1000]
+def _status_meant(refusal: Refusal) -> int | None:
+    low = refusal.all
+    if refusal.written is not None or _OVERFLOW.search(low):
+        return 400
+    if _NO_MONEY.search(low):
+        return 402
+    return next((status for name, status in _NAMED if name.search(refusal.codes)), None)
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
@@ -150,8 +295,13 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
         >>> retry_after({"retry-after": "2"}), retry_after({"retry-after-ms": "250"}), retry_after({})
         (2.0, 0.25, None)
     """
-    # the last is what litellm's proxy makes of the header of the endpoint behind it
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0), ("llm_provider-retry-after", 1.0)):
+    # the third is Azure's, the last is what litellm's proxy makes of the header of the endpoint behind it
+    for name, unit in (
+        ("retry-after-ms", 1000.0),
+        ("retry-after", 1.0),
+        ("x-ms-retry-after-ms", 1000.0),
+        ("llm_provider-retry-after", 1.0),
+    ):
         value = headers.get(name)
         if value is None:
             continue

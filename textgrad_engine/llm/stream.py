@@ -11,7 +11,7 @@ from typing import Any
 from textgrad_engine.errors import ConnectionFailed, MalformedResponse
 from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.statuses import reported
+from textgrad_engine.llm.statuses import failure_in, reported
 
 __all__ = ["Teller", "body_of", "broken_off", "events_of", "listeners", "on_token", "void"]
 
@@ -122,8 +122,8 @@ async def body_of(parts: AsyncIterator[bytes], tell: Callable[[str], None], mode
         if event is None:
             gathered.done = True
             continue
-        if event.get("error"):
-            raise reported(event["error"], model) or MalformedResponse(
+        if failure := failure_in(event):
+            raise reported(failure, model) or MalformedResponse(
                 f"{model!r} broke its answer off with an event that is no chunk: {json.dumps(event)[:300]}"
             )
         for piece in gathered.add(event, model):
@@ -170,6 +170,7 @@ class _Gathered:
         self._refusal: list[str] = []
         self._calls: list[tuple[Any, dict[str, Any]]] = []  # in the order in which they began
         self._rest: dict[str, Any] = {}
+        self._thoughts: dict[str, list[Any]] = {}
 
     def add(self, event: dict[str, Any], model: str) -> Iterator[str]:
         self._rest |= {key: value for key, value in event.items() if key not in ("choices", "object") and value}
@@ -185,11 +186,19 @@ class _Gathered:
             if not delta:
                 continue
             self._refusal.append(refusal_in(delta))
+            self._add_thoughts(delta)
             if piece := text_in(delta.get("content")):
                 self.text.append(piece)
                 yield piece
             for call in delta.get("tool_calls") or ():
                 self._add_call(call, model)
+
+    def _add_thoughts(self, delta: dict[str, Any]) -> None:
+        for name in ("reasoning_content", "reasoning"):
+            if isinstance(piece := delta.get(name), str):
+                self._thoughts.setdefault(name, []).append(piece)
+        if isinstance(pieces := delta.get("reasoning_details"), list):
+            self._thoughts.setdefault("reasoning_details", []).extend(pieces)
 
     def _add_call(self, call: Any, model: str) -> None:
         if not isinstance(call, dict):
@@ -201,7 +210,8 @@ class _Gathered:
                 f"{model!r} sent a piece of a tool call whose arguments are no text: {str(call)[:200]!r}"
             )
         known = self._call_of(call, function or {})
-        known |= {key: value for key, value in call.items() if key in ("id", "type") and value}
+        # whatever else it has is to go back with it, such as Gemini's signature of the thought behind it
+        known |= {key: value for key, value in call.items() if key not in ("index", "function") and value}
         if function is not None:
             so_far = known.setdefault("function", {"name": "", "arguments": ""})
             so_far["name"] = function.get("name") or so_far["name"]
@@ -230,6 +240,8 @@ class _Gathered:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self.text)}
         if refusal := "".join(self._refusal):
             message["refusal"] = refusal
+        for name, pieces in self._thoughts.items():
+            message[name] = pieces if name == "reasoning_details" else "".join(pieces)
         if self._calls:
             with contextlib.suppress(TypeError):  # not all of them are numbers, so the order in which they began stays
                 self._calls.sort(key=lambda numbered: numbered[0])

@@ -37,6 +37,9 @@ _MOST_OF_AN_IMAGE = 8_192
 _MOST_OF_AN_IMAGE_BY = {"gpt-4o-mini": 49_152}
 """The same for models that count otherwise: 2,833 tokens and 5,667 for each of up to eight tiles."""
 
+_NOT_IN_CONTENT = ("reasoning", "message_fields")
+"""The items of a message that hold more than its content and tool calls."""
+
 _LONGEST_EXACT = 200_000
 """Characters above which the estimate is used anyway: tokenizing would hold up the event loop for too long."""
 
@@ -75,7 +78,7 @@ def count_request(request: Request, model: str | None = None) -> int:
         if message.tool_calls:
             total += count(_dumped(message.tool_calls), model)
         if message.items:
-            total += count(_dumped([item for item in message.items if item.get("type") == "reasoning"]), model)
+            total += count(_dumped([item for item in message.items if item.get("type") in _NOT_IN_CONTENT]), model)
     config = request.config
     if config.tools:
         total += count(_dumped(config.tools), model)

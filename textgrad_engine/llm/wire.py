@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,27 +13,50 @@ from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.inwords import words_for
 from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
-from textgrad_engine.llm.statuses import reported
+from textgrad_engine.llm.statuses import failure_in, reported
 from textgrad_engine.llm.tokens import count, count_request
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["arguments", "completion_of", "encoded", "malformed", "messages_of", "parsed_body", "usage_in"]
+__all__ = ["FIELDS", "arguments", "completion_of", "encoded", "malformed", "messages_of", "parsed_body", "usage_in"]
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
+    "complete": "stop",
     "eos": "stop",
     "eos_token": "stop",
     "end_turn": "stop",
     "stop_sequence": "stop",
     "length": "length",
     "max_tokens": "length",
+    "max_output_tokens": "length",
     "model_length": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "content_filter",
+    "content_filtered": "content_filter",
+    "guardrail_intervened": "content_filter",
+    "blocklist": "content_filter",
+    "image_safety": "content_filter",
+    "prohibited_content": "content_filter",
+    "recitation": "content_filter",
+    "refusal": "content_filter",
     "safety": "content_filter",
+    "sensitive": "content_filter",
+    "spii": "content_filter",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "tool_use": "tool_calls",
 }
+"""What endpoints say of the end of an answer, in lower case and without what stands behind a colon (Gemini's
+``"content_filter: PROHIBITED_CONTENT"``)."""
+
+FIELDS = "message_fields"
+"""The type of the item that keeps fields of an answer with tool calls which its endpoint wants back."""
+
+_WANTED_BACK = ("reasoning_content", "reasoning_details")
+"""DeepSeek and Moonshot refuse conversations with tools whose messages lost the first; the other is OpenRouter's."""
+
+_TICKS = 1e10
+"""xAI counts what an answer cost in these parts of a dollar."""
 
 
 def arguments(
@@ -40,10 +64,12 @@ def arguments(
     request: Request,
     config: GenerateConfig,
     *,
-    official: bool,
     in_words: bool = False,
     no_format: bool = False,
     stream: bool = False,
+    most: str = "max_tokens",
+    usage: bool = True,
+    system: bool = True,
 ) -> dict[str, Any]:
     """The body that is sent for a request.
 
@@ -51,11 +77,13 @@ def arguments(
         model: the name to send.
         request: what is asked.
         config: its settings, with the defaults filled in; those that are None are not sent.
-        official: whether this goes to OpenAI itself, which has renamed ``max_tokens``.
         in_words: ask for structured output in the prompt too, because the endpoint takes no notice of
             ``response_format``.
         no_format: ask for it in the prompt only, because the endpoint has refused ``response_format``.
         stream: ask for the answer in pieces.
+        most: what the endpoint calls ``max_tokens``; OpenAI itself has renamed it.
+        usage: ask a stream for the usage, too.
+        system: send system messages as such; else before the first message of the user.
 
     Raises:
         RequestRefused: `extra` holds what is not for it to say.
@@ -64,12 +92,12 @@ def arguments(
         name = min(reserved)
         raise mark(RequestRefused(f"extra={{{name!r}: ...}} cannot be sent: {INSTEAD[name]}"), sent=False)
     words = config.response_format if in_words or no_format else None
-    sent: dict[str, Any] = {"model": model, "messages": messages_of(request, words)}
+    sent: dict[str, Any] = {"model": model, "messages": messages_of(request, words, system=system)}
     for name in ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "reasoning_effort"):
         if (value := getattr(config, name)) is not None:
             sent[name] = value
     if config.max_tokens is not None:
-        sent["max_completion_tokens" if official else "max_tokens"] = config.max_tokens
+        sent[most] = config.max_tokens
     if config.stop is not None:
         sent["stop"] = list(config.stop)
     if config.tools is not None:
@@ -80,18 +108,24 @@ def arguments(
         sent["response_format"] = {"type": "json_schema", "json_schema": config.response_format.described}
     if stream:
         sent["stream"] = True
-        sent["stream_options"] = {"include_usage": True}
+        if usage:
+            sent["stream_options"] = {"include_usage": True}
     return {**sent, **config.extra}
 
 
-def messages_of(request: Request, asked_in_words: ResponseFormat | None = None) -> list[dict[str, Any]]:
+def messages_of(
+    request: Request, asked_in_words: ResponseFormat | None = None, *, system: bool = True
+) -> list[dict[str, Any]]:
     """The messages as they are sent.
 
     Args:
         request: what is asked.
         asked_in_words: the format that the last message is to ask for, or that before the calls of tools.
+        system: send system messages as such; else their text stands before the first message of the user.
     """
     messages = [_message(message) for message in request.messages]
+    if not system:
+        messages = _without_system(messages)
     if asked_in_words is not None:
         _add_to_last(messages, words_for(asked_in_words, request))
     return messages
@@ -129,7 +163,29 @@ def _message(message: Message) -> dict[str, Any]:
         sent["tool_calls"] = [dict(call) for call in message.tool_calls]
     if message.tool_call_id is not None:
         sent["tool_call_id"] = message.tool_call_id
+    for item in message.items or ():
+        if item.get("type") == FIELDS:
+            sent |= {name: item[name] for name in _WANTED_BACK if name in item}
     return sent
+
+
+def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
+    rest = [message for message in messages if message["role"] not in ("system", "developer")]
+    for message in messages:
+        if message["role"] in ("system", "developer"):
+            content = message["content"]
+            parts += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    first = next((message for message in rest if message["role"] == "user"), None)
+    if first is None:
+        first = {"role": "user", "content": ""}
+        rest.insert(0, first)
+    if isinstance(first["content"], str) and all(part.get("type") == "text" for part in parts):
+        first["content"] = "\n\n".join([*[part["text"] for part in parts], first["content"]]).rstrip("\n")
+    else:
+        own = first["content"]
+        first["content"] = [*parts, *([{"type": "text", "text": own}] if isinstance(own, str) else own)]
+    return rest
 
 
 def _add_to_last(messages: list[dict[str, Any]], words: str) -> None:
@@ -163,12 +219,10 @@ def completion_of(
         APIError: it is an error that names a status of failure; one of the subclasses that say in which way.
     """
     parsed = parsed_body(body, model)
-    if parsed.get("error"):
-        raise reported(parsed["error"], model) or malformed(
-            model, "the body is an error, though its status says success", body
-        )
+    if failure := failure_in(parsed):
+        raise reported(failure, model) or malformed(model, "the body is an error, though its status says success", body)
     choice, message, text = _choice(parsed, body, model)
-    reason = _REASONS[choice["finish_reason"]]
+    reason = _REASONS[_plain(choice["finish_reason"])]
     if not text and refusal_in(message):
         reason = "content_filter"
     usage, estimated = usage_in(parsed.get("usage"), request, text, counted_as)
@@ -182,9 +236,20 @@ def completion_of(
         usage=usage,
         model=parsed["model"] if isinstance(parsed.get("model"), str) else model,
         tool_calls=tuple(message.get("tool_calls") or ()),
+        items=_to_send_back(message),
         latency=latency,
         raw=raw or None,
     )
+
+
+def _plain(reason: str) -> str:
+    return reason.partition(":")[0].strip().lower()
+
+
+def _to_send_back(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """What an endpoint wants back with the tool calls of its answer, as one item; nothing where it said none."""
+    kept = {name: message[name] for name in _WANTED_BACK if message.get(name)}
+    return ({"type": FIELDS, **kept},) if kept and message.get("tool_calls") else ()
 
 
 def parsed_body(body: bytes, model: str) -> dict[str, Any]:
@@ -216,8 +281,10 @@ def _choice(parsed: dict[str, Any], body: bytes, model: str) -> tuple[dict[str, 
     if not isinstance(calls, list | tuple) or not all(isinstance(call, dict) for call in calls):
         raise malformed(model, "the tool calls are not a list of objects", body)
     reason = choice.get("finish_reason")
-    if not isinstance(reason, str) or reason not in _REASONS:
-        raise malformed(model, f"finish_reason is {reason!r}, so the answer is not finished", body)
+    if not isinstance(reason, str) or _plain(reason) not in _REASONS:
+        raise reported({"code": reason}, model) or malformed(
+            model, f"finish_reason is {reason!r}, so the answer is not finished", body
+        )
     text = text_in(message.get("content"))
     if text is None:
         raise malformed(model, "the content of the message is no text", body)
@@ -227,8 +294,9 @@ def _choice(parsed: dict[str, Any], body: bytes, model: str) -> tuple[dict[str, 
 def usage_in(found: Any, request: Request, text: str, counted_as: str | None) -> tuple[Usage, bool]:
     """What a body says was used, and whether that had to be counted here because it does not.
 
-    Some servers count cached tokens beside the prompt, or reasoning beside the answer; where the numbers show that,
-    they are added, for `Usage` has them inside.
+    Some servers count cached tokens beside the prompt, or reasoning beside the answer (xAI); where the numbers show
+    that, they are added, for `Usage` has them inside. What the total has more than its parts is output that they do not
+    name: Gemini's thoughts. What an answer cost is taken from OpenRouter and xAI, who say it.
 
     Args:
         found: the object with ``prompt_tokens``, ``completion_tokens`` and their details.
@@ -248,19 +316,45 @@ def usage_in(found: Any, request: Request, text: str, counted_as: str | None) ->
         )
     details_in, details_out = found.get("prompt_tokens_details"), found.get("completion_tokens_details")
     cached = _number(details_in.get("cached_tokens")) if isinstance(details_in, dict) else None
+    if cached is None:  # DeepSeek's word for it, and Moonshot's
+        cached = _number(found.get("prompt_cache_hit_tokens")) or _number(found.get("cached_tokens"))
     reasoning = _number(details_out.get("reasoning_tokens")) if isinstance(details_out, dict) else None
-    output = _number(found.get("completion_tokens"))
+    said = _number(found.get("completion_tokens"))
+    read = _with_part(_number(found["prompt_tokens"]) or 0, cached or 0)
+    output = count(text, counted_as) if said is None else said
+    unnamed = (_number(found.get("total_tokens")) or 0) - read - output
+    if said is None or unnamed <= 0:
+        written = _with_part(output, reasoning or 0)
+    else:
+        written, reasoning = output + unnamed, max(reasoning or 0, unnamed)
     return (
         Usage(
-            input_tokens=_with_part(_number(found["prompt_tokens"]) or 0, cached or 0),
-            output_tokens=_with_part(count(text, counted_as) if output is None else output, reasoning or 0),
+            input_tokens=read,
+            output_tokens=written,
             cached_tokens=cached or 0,
             reasoning_tokens=reasoning or 0,
             calls=1,
-            dollars=None,
+            dollars=_cost(found),
         ),
-        output is None,
+        said is None,
     )
+
+
+def _cost(found: Mapping[str, Any]) -> float | None:
+    """The dollars that an endpoint says an answer cost; None where it says nothing."""
+    ticks = _number(found.get("cost_in_usd_ticks"))
+    if ticks is not None:
+        return ticks / _TICKS
+    cost = _dollars(found.get("cost"))
+    if cost is not None and found.get("is_byok") is True:  # with a key of one's own: what its provider takes
+        details = found.get("cost_details")
+        cost += (_dollars(details.get("upstream_inference_cost")) if isinstance(details, dict) else None) or 0.0
+    return cost
+
+
+def _dollars(value: Any) -> float | None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    return float(value) if good else None
 
 
 def _with_part(whole: int, part: int) -> int:

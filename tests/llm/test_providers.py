@@ -1,0 +1,604 @@
+"""What providers document, or were seen to answer, in their own words; the sources are in docs/conformance.md."""
+
+import asyncio
+import json
+import logging
+
+import httpx
+import pytest
+import respx
+
+from textgrad_engine import errors
+from textgrad_engine.llm import (
+    Check,
+    GenerateConfig,
+    Message,
+    OpenAIModel,
+    Request,
+    budget,
+    innermost,
+    on_token,
+    price,
+    resolve,
+)
+from textgrad_engine.llm.usage import usage_of, was_sent
+
+HOSTS = {
+    "anthropic": "https://api.anthropic.com/v1",
+    "azure": "https://ours.openai.azure.com/openai/v1",
+    "bedrock": "https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1",
+    "cerebras": "https://api.cerebras.ai/v1",
+    "deepseek": "https://api.deepseek.com",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai/",
+    "groq": "https://api.groq.com/openai/v1",
+    "litellm": "https://litellm.example.com/v1",
+    "llama.cpp": "http://127.0.0.1:8080/v1",
+    "lmstudio": "http://127.0.0.1:1234/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "ollama": "http://127.0.0.1:11434/v1",
+    "openai": "https://api.openai.com/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "sglang": "http://127.0.0.1:30000/v1",
+    "tgi": "http://127.0.0.1:3000/v1",
+    "together": "https://api.together.xyz/v1",
+    "vllm": "http://127.0.0.1:8000/v1",
+    "xai": "https://api.x.ai/v1",
+}
+FORMAT = {"title": "Verdict", "type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"]}
+
+
+def gemini(message, *details, code=429, status="RESOURCE_EXHAUSTED"):
+    return [{"error": {"code": code, "message": message, "status": status, "details": list(details)}}]
+
+
+def quota(name):
+    return {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": name}]}
+
+
+def openrouter(code, message="Provider returned error", **metadata):
+    return {"error": {"message": message, "code": code, "metadata": metadata}}
+
+
+def plain(message, **fields):
+    return {"error": {"message": message, **fields}}
+
+
+RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}
+FILTERED = plain(
+    "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+    type=None,
+    param="prompt",
+    code="content_filter",
+    status=400,
+    innererror={
+        "code": "ResponsibleAIPolicyViolation",
+        "content_filter_result": {"hate": {"filtered": False}, "jailbreak": {"filtered": True, "detected": True}},
+    },
+)
+TPM = (
+    "Request too large for model `llama-3.3-70b-versatile` in organization `o` service tier `on_demand` on tokens per "
+    "minute (TPM): Limit 6000, Requested 8305, please reduce your message size and try again."
+)
+EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted", "input": 1}]
+
+
+@pytest.mark.parametrize(
+    ("provider", "status", "body", "kind", "wait", "says"),
+    [
+        ("azure", 400, FILTERED, errors.BadRequest, None, "filtered: jailbreak.*the key is right"),
+        ("azure", 404, plain("The API deployment for this resource does not exist.", code="DeploymentNotFound"),
+         errors.BadRequest, None, "check the model's name"),
+        ("gemini", 429, gemini("You exceeded your current quota", quota("PerMinutePerProject"), RETRY),
+         errors.RateLimited, 34.0, "You exceeded your current quota"),
+        ("gemini", 429, gemini("You exceeded your current quota", quota("RequestsPerDayPerProjectPerModel"), RETRY),
+         errors.QuotaExhausted, 34.0, "in a day"),
+        ("gemini", 429, plain(json.dumps(gemini("Quota exceeded. Please retry in 45.5s.")[0])),
+         errors.RateLimited, 45.5, "Quota exceeded"),
+        ("gemini", 400, gemini("The input token count (9) exceeds the maximum number of tokens allowed (8).", code=400),
+         errors.ContextOverflow, None, "context=..."),
+        ("anthropic", 529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+         errors.ServerFailed, None, "Overloaded"),
+        ("anthropic", 400, plain("Your credit balance is too low to access the Anthropic API."),
+         errors.QuotaExhausted, None, "credit balance"),
+        ("anthropic", 400, plain("You have reached your specified API usage limits. You will regain access soon."),
+         errors.QuotaExhausted, None, "regain access"),
+        ("anthropic", 400, plain("input length and `max_tokens` exceed context limit: 197202 + 21333 > 200000"),
+         errors.ContextOverflow, None, "197202"),
+        ("openrouter", 429, openrouter(429, raw="x is temporarily rate-limited upstream.", provider_name="Google"),
+         errors.RateLimited, None, "Google: x is temporarily"),
+        ("openrouter", 400, openrouter(400, raw=json.dumps(plain("maximum context length is 8"))),
+         errors.ContextOverflow, None, "maximum context length is 8"),
+        ("openrouter", 429, openrouter(429, "Rate limit exceeded: free-models-per-day. Add 10 credits"),
+         errors.QuotaExhausted, None, "free-models-per-day"),
+        ("openrouter", 402, openrouter(402, "This request requires more credits, or fewer max_tokens."),
+         errors.QuotaExhausted, None, "fewer max_tokens"),
+        ("openrouter", 403, openrouter(403, "Your input was flagged", reasons=["violence"]),
+         errors.BadRequest, None, "the key is right"),
+        ("openrouter", 403, openrouter(403, "Key limit exceeded (total limit).", limit_source="openrouter_key_limit"),
+         errors.QuotaExhausted, None, "Key limit"),
+        ("groq", 413, plain(TPM, type="tokens", code="rate_limit_exceeded"),
+         errors.ContextOverflow, None, "in a minute"),
+        ("groq", 429, plain("Rate limit reached on tokens per day (TPD): Limit 9, Used 9. Please try again in 14m24s."),
+         errors.QuotaExhausted, 864.0, "in a day"),
+        ("groq", 429, plain("Rate limit reached on tokens per minute (TPM): Limit 6000. Please try again in 4.77s."),
+         errors.RateLimited, 4.77, "TPM"),
+        ("groq", 498, plain("Flex tier capacity exceeded", type="capacity_exceeded"),
+         errors.RateLimited, None, "service tier"),
+        ("mistral", 422, {"object": "error", "message": {"detail": EXTRA}, "type": "invalid_request_error"},
+         errors.BadRequest, None, "leave the setting 'seed' out.*random_seed"),
+        ("mistral", 400, {"object": "error", "message": "Prompt contains 9 tokens, too large for model with 8 maximum "
+                          "context length", "code": "3051"}, errors.ContextOverflow, None, "Prompt contains"),
+        ("deepseek", 402, plain("Insufficient Balance"), errors.QuotaExhausted, None, "Insufficient Balance"),
+        ("together", 422, plain("`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens"),
+         errors.ContextOverflow, None, "9000"),
+        ("together", 403, plain("Input token count + `max_tokens` parameter must be less than the context length"),
+         errors.ContextOverflow, None, "less than the context length"),
+        ("fireworks", 412, plain("Account x is suspended, possibly due to reaching the monthly spending limit"),
+         errors.QuotaExhausted, None, "suspended"),
+        ("cerebras", 400, {"message": "Please reduce the length of the messages or completion. Current length is 9",
+                           "code": "context_length_exceeded"}, errors.ContextOverflow, None, "Current length"),
+        ("cerebras", 429, {"message": "Tokens per day limit exceeded", "code": "token_quota_exceeded"},
+         errors.QuotaExhausted, None, "in a day"),
+        ("xai", 403, {"code": "The caller does not have permission", "error": "Content violates usage guidelines. "
+                      "Failed check: SAFETY_CHECK_TYPE_BIO"}, errors.BadRequest, None, "the key is right"),
+        ("xai", 403, {"error": "Your newly created team does not have any credits or licenses yet."},
+         errors.QuotaExhausted, None, "no money"),
+        ("xai", 429, {"error": "Your team x has either used all available credits or reached its monthly limit."},
+         errors.QuotaExhausted, None, "no money"),
+        ("xai", 400, {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: x."},
+         errors.AuthenticationFailed, None, "OPENAI_API_KEY"),
+        ("xai", 400, {"error": "This model's maximum prompt length is 131072 but the request contains 200000 tokens."},
+         errors.ContextOverflow, None, "200000"),
+        ("xai", 400, {"error": "Model grok-4 does not support parameter presencePenalty."},
+         errors.BadRequest, None, "leave the setting 'presence_penalty' out"),
+        ("bedrock", 400, {"message": "Input is too long for requested model."}, errors.ContextOverflow, None, "long"),
+        ("bedrock", 424, {"message": "ModelErrorException"}, errors.ServerFailed, None, "ModelError"),
+        ("vllm", 400, {"object": "error", "message": "The decoder prompt (length 5000) is longer than the maximum "
+                       "model length of 4096.", "code": 400}, errors.ContextOverflow, None, "4096"),
+        ("ollama", 404, plain('model "x" not found, try pulling it first'), errors.BadRequest, None, "try pulling"),
+        ("ollama", 503, plain("server busy, please try again.  maximum pending requests exceeded"),
+         errors.ServerFailed, None, "server busy"),
+        ("llama.cpp", 503, plain("Loading model", code=503, type="unavailable_error"),
+         errors.ServerFailed, 15.0, "Loading model"),
+        ("llama.cpp", 400, plain("the request exceeds the available context size. try increasing the context size",
+                                 type="exceed_context_size_error"), errors.ContextOverflow, None, "available context"),
+        ("lmstudio", 400, {"error": "The number of tokens to keep is greater than the context length (n_keep: 13055)"},
+         errors.ContextOverflow, None, "13055"),
+        ("sglang", 400, {"object": "error", "message": "The input (5000 tokens) is longer than the model's context "
+                         "length (4096 tokens).", "code": 400}, errors.ContextOverflow, None, "5000"),
+        ("tgi", 422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9",
+                      "error_type": "validation"}, errors.ContextOverflow, None, "4096"),
+        ("tgi", 424, {"error": "Request failed during generation", "error_type": "generation"},
+         errors.ServerFailed, None, "during generation"),
+        ("tgi", 429, {"error": "Model is overloaded", "error_type": "overloaded"},
+         errors.RateLimited, None, "overloaded"),
+        ("litellm", 400, plain("Budget has been exceeded! Current cost: 2, Max budget: 1", type="budget_exceeded"),
+         errors.QuotaExhausted, None, "Max budget"),
+        ("litellm", 400, plain("litellm.ContextWindowExceededError: too long"), errors.ContextOverflow, None, "long"),
+        ("openai", 429, plain("Your account is not active, please check your billing details.",
+                              code="billing_not_active"), errors.QuotaExhausted, None, "not active"),
+        ("openai", 429, plain("Flex resources are unavailable", code="resource_unavailable"),
+         errors.RateLimited, None, "another service_tier"),
+        ("openai", 429, plain("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389."),
+         errors.ContextOverflow, None, "342389.*in a minute"),
+        ("openai", 400, plain("Unsupported value: 'temperature' does not support 0 with this model.",
+                              param="temperature", code="unsupported_value"),
+         errors.BadRequest, None, "leave the setting 'temperature' out"),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_what_its_provider_means_by_it(ask, provider, status, body, kind, wait, says):
+    """What ends a run, what is waited for and what concerns one request are told apart, and the repair is named."""
+    with respx.mock(using="httpcore2") as router:
+        route = router.post(HOSTS[provider].rstrip("/") + "/chat/completions")
+        route.mock(return_value=httpx.Response(status, json=body))
+        with pytest.raises(errors.APIError, match=f"(?s){says}") as caught:
+            asked(OpenAIModel("some/model:1", base_url=HOSTS[provider], api_key="k-0123456789"), ask())
+    assert type(caught.value) is kind
+    assert caught.value.retry_after == wait
+    assert route.call_count == 1
+
+
+def asked(model, request):
+    async def main():
+        try:
+            return await model.complete(request)
+        finally:
+            await innermost(model).aclose()
+
+    return asyncio.run(main())
+
+
+def answer(text="fine", reason="stop", usage=None, **message):
+    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": reason}
+    return {"choices": [choice], "model": "m", "usage": usage or {"prompt_tokens": 11, "completion_tokens": 7}}
+
+
+@pytest.fixture
+def replies():
+    """Mocks one provider's answers in turn; gives the bodies that were sent, and the model."""
+
+    def make(provider, *responses, name="m", **settings):
+        route = router.post(HOSTS[provider].rstrip("/") + "/chat/completions")
+        made = [each if isinstance(each, httpx.Response) else httpx.Response(200, json=each) for each in responses]
+        route.mock(side_effect=made)
+        model = OpenAIModel(name, base_url=HOSTS[provider], api_key="k-0123456789", **settings)
+        return model, lambda: [json.loads(call.request.content) for call in route.calls]
+
+    with respx.mock(using="httpcore2") as router:
+        yield make
+
+
+def refused(status, message, **fields):
+    return httpx.Response(status, json={"error": {"message": message, **fields}})
+
+
+def test_max_tokens_has_the_name_that_the_model_wants_from_then_on(ask, replies):
+    """Azure's GPT-5 refuses the old name; a run under a budget sends it with every request."""
+    no = refused(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+                 "'max_completion_tokens' instead.", param="max_tokens", code="unsupported_parameter")  # fmt: skip
+    model, sent = replies("azure", no, answer(), answer())
+
+    async def main():
+        with budget(tokens=100_000):
+            stack = resolve(model)
+            await stack.complete(ask())
+            await stack.complete(ask(config=GenerateConfig(max_tokens=5)))
+        await model.aclose()
+
+    asyncio.run(main())
+    assert [(each.get("max_tokens"), each.get("max_completion_tokens")) for each in sent()] == [
+        (8192, None),
+        (None, 8192),
+        (None, 5),
+    ]
+
+
+def test_a_limit_per_minute_that_max_tokens_passes_makes_it_smaller_under_a_budget(ask, replies):
+    """Groq counts it with the request: with the 8,192 that a budget sends, no request would ever pass."""
+    model, sent = replies("groq", refused(413, TPM, type="tokens", code="rate_limit_exceeded"), answer())
+
+    async def main():
+        with budget(tokens=100_000):
+            await resolve(model).complete(ask())
+        await model.aclose()
+
+    asyncio.run(main())
+    assert [each["max_tokens"] for each in sent()] == [8192, 4096]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "System role not supported"),
+        (400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
+        (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
+        (500, "Conversation roles must alternate user/assistant/user/assistant/..."),
+    ],
+)
+def test_a_template_without_a_system_role_gets_its_text_before_the_users(replies, caplog, status, said):
+    """Gemma's and o1-mini's; every program here has a system prompt."""
+    model, sent = replies("vllm", refused(status, said), answer(), answer())
+    messages = (Message(role="system", content="Sort."), Message(role="user", content="Lost my card"))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert asked(model, Request(messages=messages)).text == "fine"
+    assert [each["messages"] for each in sent()[1:]] == [[{"role": "user", "content": "Sort.\n\nLost my card"}]] * 2
+    assert caplog.text.count("takes no system messages") == 1
+
+
+def test_a_name_that_begins_with_openai_is_sent_whole_and_then_without(replies, ask):
+    """It is the whole name on Groq, OpenRouter and vLLM, and a habit from litellm elsewhere."""
+    whole, sent = replies("groq", answer(), name="openai/gpt-oss-120b")
+    asked(whole, ask())
+    assert sent()[0]["model"] == "openai/gpt-oss-120b"
+    habit, sent = replies("ollama", refused(404, 'model "openai/x" not found'), answer(), answer(), name="openai/x")
+    for _ in range(2):
+        asked(habit, ask())
+    assert [each["model"] for each in sent()] == ["openai/x", "x", "x"]
+
+
+def test_a_name_that_is_refused_in_both_forms_is_refused_as_it_was_written(replies, ask):
+    """Whoever reads the error looks for what he wrote."""
+    model, sent = replies("ollama", *[refused(404, "no such model")] * 2, name="openai/x")
+    with pytest.raises(errors.BadRequest, match="a request to 'openai/x'") as caught:
+        asked(model, ask())
+    assert "nor is there a model 'x'" in caught.value.__notes__
+    assert len(sent()) == 2
+
+
+@pytest.mark.parametrize(
+    ("provider", "status", "said"),
+    [
+        ("deepseek", 400, "This response_format type is unavailable now"),
+        ("groq", 400, "This model does not support response format `json_schema`."),
+        ("groq", 400, "json mode cannot be combined with tool/function calling"),
+        ("gemini", 400, "The specified schema produces a constraint that has too many states for serving."),
+        ("gemini", 400, "Function calling with a response mime type: 'application/json' is unsupported"),
+        ("vllm", 400, "The provided JSON schema contains features not supported by xgrammar."),
+        ("llama.cpp", 400, "failed to parse grammar"),
+        ("cerebras", 422, '"tools" is incompatible with "response_format"'),
+    ],
+)
+def test_structured_output_that_an_endpoint_cannot_hold_a_model_to_is_asked_for_in_words(
+    replies, ask, provider, status, said
+):
+    """Each says so in its own way, and the answer is checked here in any case."""
+    model, sent = replies(provider, refused(status, said), answer('{"score": 1}'), response_format=FORMAT)
+    assert json.loads(asked(model, ask()).text) == {"score": 1}
+    assert "response_format" not in sent()[1]
+
+
+def test_a_refusal_that_words_do_not_mend_is_not_remembered(replies, ask):
+    """Else one odd request would cost all later ones their structured output."""
+    no = refused(400, "messages with grammar in them are not for me")
+    model, sent = replies("vllm", no, no, answer('{"score": 1}'), response_format=FORMAT)
+    with pytest.raises(errors.BadRequest):
+        asked(model, ask())
+    asked(model, ask())
+    assert ["response_format" in each for each in sent()] == [True, False, True]
+
+
+def test_json_that_groq_refuses_to_pass_on_is_shown_to_the_model_again(replies, ask):
+    """It answers 400 with what the model wrote: an answer that can be mended, and no wrong request."""
+    no = refused(400, "Failed to generate JSON. Please adjust your prompt.", code="json_validate_failed",
+                 type="invalid_request_error", failed_generation='{"score": ')  # fmt: skip
+    model, sent = replies("groq", no, answer('{"score": 1}'), response_format=FORMAT)
+    assert json.loads(asked(resolve(model), ask()).text) == {"score": 1}
+    first, second = sent()
+    assert "response_format" in second
+    assert second["messages"][1] == {"role": "assistant", "content": '{"score": '}
+    assert "Failed to generate JSON" in second["messages"][2]["content"]
+    assert len(first["messages"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("provider", "usage", "expected"),
+    [
+        # input, output, cached, reasoning, dollars
+        ("gemini", {"prompt_tokens": 20, "completion_tokens": 198, "total_tokens": 623}, (20, 603, 0, 405, None)),
+        ("gemini", {"prompt_tokens": 21, "completion_tokens": 0, "total_tokens": 81,
+                    "completion_tokens_details": {"reasoning_tokens": 60}}, (21, 60, 0, 60, None)),
+        ("xai", {"prompt_tokens": 10120, "completion_tokens": 1499, "total_tokens": 14428,
+                 "prompt_tokens_details": {"cached_tokens": 128}, "cost_in_usd_ticks": 232_856_000,
+                 "completion_tokens_details": {"reasoning_tokens": 2809}}, (10120, 4308, 128, 2809, 0.0232856)),
+        ("openai", {"prompt_tokens": 500, "completion_tokens": 500, "total_tokens": 1000,
+                    "completion_tokens_details": {"reasoning_tokens": 200}}, (500, 500, 0, 200, None)),
+        ("deepseek", {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105, "prompt_cache_hit_tokens": 64,
+                      "prompt_cache_miss_tokens": 36}, (100, 5, 64, 0, None)),
+        ("openrouter", {"prompt_tokens": 194, "completion_tokens": 2, "total_tokens": 196, "cost": 0.95,
+                        "cost_details": {"upstream_inference_cost": 0.95}, "is_byok": False},
+         (194, 2, 0, 0, 0.95)),
+        ("openrouter", {"prompt_tokens": 194, "completion_tokens": 2, "total_tokens": 196, "cost": 0.05,
+                        "cost_details": {"upstream_inference_cost": 1.0}, "is_byok": True}, (194, 2, 0, 0, 1.05)),
+        ("vllm", {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 7, "cost": "free"}, (9, 2, 0, 0, None)),
+    ],
+)  # fmt: skip
+def test_tokens_and_money_are_what_the_provider_bills(replies, ask, provider, usage, expected):
+    """Thoughts that some do not count with the answer cost most of the money."""
+    model, _ = replies(provider, answer(usage=usage))
+    found = asked(model, ask()).usage
+    assert (found.input_tokens, found.output_tokens, found.cached_tokens, found.reasoning_tokens) == expected[:4]
+    assert found.dollars == (None if expected[4] is None else pytest.approx(expected[4]))
+
+
+@pytest.mark.parametrize(("asked_for", "served"), [("priority", "default"), (None, "priority"), ("flex", "flex")])
+def test_an_answer_costs_what_the_tier_that_served_it_costs(replies, ask, asked_for, served):
+    """OpenAI serves what asks for priority by its usual tier when that is full, and bills it so."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 1000, "total_tokens": 2000}
+    model, _ = replies("openai", answer(usage=usage) | {"service_tier": served}, name="gpt-5")
+    config = GenerateConfig(extra={"service_tier": asked_for} if asked_for else {})
+    found = asked(resolve(model), ask(config=config)).usage
+    assert found.dollars == price("gpt-5", found, served)
+    assert price("gpt-5", found, "flex") < price("gpt-5", found) < price("gpt-5", found, "priority")
+
+
+def test_what_an_endpoint_says_an_answer_cost_goes_before_the_table(replies, ask):
+    """OpenRouter's price depends on where it sends a request."""
+    usage = {"prompt_tokens": 194, "completion_tokens": 2, "total_tokens": 196, "cost": 0.95}
+    model, _ = replies("openrouter", answer(usage=usage), name="openai/gpt-4o")
+    assert asked(resolve(model), ask()).usage.dollars == 0.95
+
+
+@pytest.mark.parametrize(
+    ("provider", "reason", "kind"),
+    [
+        ("gemini", "content_filter: PROHIBITED_CONTENT", errors.ContentFiltered),
+        ("gemini", "SAFETY", errors.ContentFiltered),
+        ("gemini", "MAX_TOKENS", errors.TruncatedResponse),
+        ("gemini", "function_call_filter: MALFORMED_FUNCTION_CALL", errors.MalformedResponse),
+        ("gemini", None, errors.MalformedResponse),
+        ("anthropic", "refusal", errors.ContentFiltered),
+        ("deepseek", "insufficient_system_resource", errors.ServerFailed),
+        ("mistral", "model_length", errors.TruncatedResponse),
+        ("openrouter", "error", errors.MalformedResponse),
+        ("vllm", "abort", errors.MalformedResponse),
+    ],
+)
+def test_how_an_answer_ended_is_told_in_many_words(replies, ask, provider, reason, kind):
+    """Only a finished answer may become feedback or a parameter."""
+    model, _ = replies(provider, answer("", reason))
+    with pytest.raises(kind) as caught:
+        asked(Check(model), ask())
+    assert was_sent(caught.value)
+
+
+@pytest.mark.parametrize("reason", ["STOP", "stop", "COMPLETE", "eos", "end_turn"])
+def test_a_finished_answer_is_one_in_many_words(replies, ask, reason):
+    """In capitals, too."""
+    model, _ = replies("together", answer("fine", reason))
+    assert asked(Check(model), ask()).text == "fine"
+
+
+def test_thoughts_that_took_all_of_max_tokens_are_a_truncated_answer_that_was_paid_for(replies, ask):
+    """Gemini answers so when its thinking budget is larger than the limit: no content at all."""
+    said = answer(None, "length", {"prompt_tokens": 11, "completion_tokens": 0, "total_tokens": 511})
+    del said["choices"][0]["message"]["content"]
+    model, _ = replies("gemini", said, max_tokens=500)
+    with pytest.raises(errors.TruncatedResponse, match=r"max_tokens=500.*after 500 tokens") as caught:
+        asked(Check(model), ask())
+    assert usage_of(caught.value).output_tokens == 500
+
+
+def test_empty_lines_before_an_answer_are_nothing(replies, ask):
+    """DeepSeek and OpenRouter keep the connection alive with them."""
+    model, _ = replies("deepseek", httpx.Response(200, content=b"\n\n\n" + json.dumps(answer()).encode()))
+    assert asked(model, ask()).text == "fine"
+
+
+@pytest.mark.parametrize(
+    ("provider", "body", "kind"),
+    [
+        ("openrouter", {"error": {"code": 502, "message": "Provider returned error", "metadata": {"raw": "down"}}},
+         errors.ServerFailed),
+        ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+         errors.ServerFailed),
+        ("vllm", {"object": "error", "message": "broke", "type": "InternalServerError", "code": 500},
+         errors.ServerFailed),
+        ("tgi", {"error": "Model is overloaded", "error_type": "overloaded"}, errors.ServerFailed),
+        ("lmstudio", {"error": "Trying to keep the first 9 tokens, but the context length is only 4096 tokens"},
+         errors.ContextOverflow),
+        ("groq", {"error": {"message": "no JSON", "code": "json_validate_failed", "failed_generation": "{"}},
+         errors.MalformedResponse),
+        ("openai", {"error": {"message": "had an error", "type": "server_error", "code": None}}, errors.ServerFailed),
+        ("lmstudio", {"error": "Unexpected endpoint or method. (POST /chat/completions)"}, errors.MalformedResponse),
+    ],
+)  # fmt: skip
+def test_an_error_in_a_body_of_status_200_is_what_it_says(replies, ask, provider, body, kind):
+    """What may pass is asked again, and what never will is not."""
+    model, _ = replies(provider, body)
+    with pytest.raises(errors.ModelError) as caught:
+        asked(model, ask())
+    assert type(caught.value) is kind
+    assert was_sent(caught.value)
+
+
+def test_402_with_a_time_to_wait_is_waited_for(replies, ask):
+    """OpenRouter answers so while the price of what is under way is not settled; the account is not empty."""
+    no = httpx.Response(402, headers={"retry-after": "0"}, json=openrouter(402, "in-flight budget"))
+    model, sent = replies("openrouter", no, answer())
+    assert asked(resolve(model), ask()).text == "fine"
+    assert len(sent()) == 2
+
+
+def test_what_reads_less_than_it_is_sent_is_named_once(replies, ask, caplog):
+    """Ollama cuts a request beyond num_ctx without a word; the tokens that it counts give it away."""
+    usage = {"prompt_tokens": 4096, "completion_tokens": 7, "total_tokens": 4103}
+    model, _ = replies("ollama", answer(usage=usage), answer(usage=usage), name="qwen3:8b")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            asked(model, ask("Sort this ticket, please. " * 2_000))
+    assert caplog.text.count("OLLAMA_CONTEXT_LENGTH") == 1
+    assert "'qwen3:8b' counted 4096 tokens of a request (forward) of 52000 characters" in caplog.text
+
+
+def test_what_reads_all_is_not_named(replies, ask, caplog):
+    """A row of dashes is one token or two."""
+    usage = {"prompt_tokens": 2500, "completion_tokens": 7, "total_tokens": 2507}
+    model, _ = replies("openai", answer(usage=usage), answer(usage=usage))
+    with caplog.at_level(logging.WARNING):
+        asked(model, ask("Sort this ticket, please. " * 400))
+        asked(model, ask("-" * 50_000 + " " * 50_000))
+    assert caplog.text == ""
+
+
+def events(*chunks):
+    lines = [": OPENROUTER PROCESSING", *(f"data: {json.dumps(chunk)}" for chunk in chunks)]
+    return httpx.Response(200, headers={"content-type": "text/event-stream"}, text="\n\n".join(lines) + "\n\n")
+
+
+def chunk(reason=None, **delta):
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+
+def streamed(model, request):
+    pieces = []
+    with on_token(lambda _, piece: pieces.append(piece)):
+        return asked(model, request), pieces
+
+
+def test_what_goes_back_with_tool_calls_is_kept_when_they_are_streamed(replies, ask):
+    """Gemini 3 answers 400 to a call without its signature, DeepSeek to one without its thoughts."""
+    signed = {"google": {"thought_signature": "abc"}}
+    part = {"index": 0, "id": "1", "type": "function", "extra_content": signed,
+            "function": {"name": "f", "arguments": "{}"}}  # fmt: skip
+    model, _ = replies(
+        "gemini",
+        events(chunk(reasoning_content="h"), chunk(reasoning_content="m"), chunk(tool_calls=[part]), chunk("stop")),
+    )
+    completion, pieces = streamed(model, ask())
+    assert pieces == []
+    assert completion.tool_calls[0]["extra_content"] == signed
+    assert completion.as_message().items == ({"type": "message_fields", "reasoning_content": "hm"},)
+
+
+@pytest.mark.parametrize(
+    ("provider", "event", "kind"),
+    [
+        ("openrouter", {"error": {"code": "server_error", "message": "Provider disconnected unexpectedly"},
+                        "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}]},
+         errors.ServerFailed),
+        ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+         errors.ServerFailed),
+        ("vllm", {"object": "error", "message": "broke", "type": "BadRequestError", "code": 400}, errors.BadRequest),
+        ("tgi", {"error": "Request failed during generation", "error_type": "generation"}, errors.ServerFailed),
+        ("lmstudio", {"error": {"message": "the context length of only 4096 tokens is not enough"}},
+         errors.ContextOverflow),
+        ("openai", {"error": {"message": "Rate limit reached. Please try again in 11.054s.",
+                              "code": "rate_limit_exceeded"}}, errors.RateLimited),
+    ],
+)  # fmt: skip
+def test_an_error_in_a_stream_is_what_it_says_and_takes_back_what_was_told(replies, ask, provider, event, kind):
+    """It comes after a part of the answer."""
+    model, _ = replies(provider, events(chunk(content="half"), event))
+    pieces = []
+    with on_token(lambda _, piece: pieces.append(piece)), pytest.raises(errors.ModelError) as caught:
+        asked(model, ask())
+    assert type(caught.value) is kind
+    assert pieces == ["half", None]
+    assert kind is not errors.RateLimited or caught.value.retry_after == 11.054
+
+
+def test_an_endpoint_that_refuses_stream_options_is_asked_without_from_then_on(replies, ask):
+    """The usage is counted here then."""
+    no = refused(422, "Extra inputs are not permitted: stream_options")
+    done = chunk("stop", content="fine")
+    model, sent = replies("mistral", no, events(done), events(done))
+    for _ in range(2):
+        completion, pieces = streamed(model, ask())
+        assert (completion.text, pieces) == ("fine", ["fine"])
+        assert completion.raw["usage_estimated"] is True
+    assert ["stream_options" in each for each in sent()] == [True, False, False]
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning_details"])
+def test_thoughts_before_tool_calls_go_back_with_them(replies, ask, field):
+    """DeepSeek answers 400 where they are missing; without tool calls nobody asks for them."""
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    thought = "hm" if field == "reasoning_content" else [{"type": "reasoning.text", "text": "hm"}]
+    model, sent = replies(
+        "deepseek", answer("", "tool_calls", tool_calls=[call], **{field: thought}), answer(**{field: thought})
+    )
+    first = asked(model, ask())
+    result = Message(role="tool", content="42", tool_call_id="1")
+    second = asked(model, Request(messages=(*ask().messages, first.as_message(), result)))
+    assert sent()[1]["messages"][1] == {"role": "assistant", "content": "", "tool_calls": [call], field: thought}
+    assert second.as_message().items is None
+
+
+def test_an_address_that_lacks_its_end_is_shown(replies, ask):
+    """The commonest slip: no /v1, or /chat/completions twice."""
+    model, _ = replies("ollama", httpx.Response(404, text="404 page not found"))
+    with pytest.raises(errors.BadRequest) as caught:
+        asked(model, ask())
+    assert "http://127.0.0.1:11434/v1/chat/completions" in caught.value.__notes__[0]
+
+
+def test_an_address_of_openai_for_one_region_is_openai(ask):
+    """It wants the same names of settings and of models."""
+    with respx.mock(using="httpcore2") as router:
+        route = router.post("https://eu.api.openai.com/v1/chat/completions")
+        route.mock(return_value=httpx.Response(200, json=answer()))
+        asked(OpenAIModel("openai/gpt-5", base_url="https://eu.api.openai.com/v1", api_key="k", max_tokens=5), ask())
+    sent = json.loads(route.calls[0].request.content)
+    assert (sent["model"], sent["max_completion_tokens"]) == ("gpt-5", 5)

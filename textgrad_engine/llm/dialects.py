@@ -1,0 +1,101 @@
+"""How an endpoint wants to be asked, found out by what it refuses.
+
+Endpoints that call themselves compatible differ in some names. Where a refusal says which, the request is sent once
+more in the other way, and later ones at once. What would change what is asked (a setting left out) is never done.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from textgrad_engine.errors import BadRequest, ContextOverflow, ServerFailed
+from textgrad_engine.llm.request import GenerateConfig
+
+__all__ = ["Dialect", "after"]
+
+_log = logging.getLogger("textgrad_engine.llm.dialects")
+
+_ABOUT_FORMAT = re.compile(
+    r"response[_ ]?format|response[_ ]?schema|json[_ ]?schema|structured[_ ]?output|text\.format"
+    r"|response mime type|json mode|constraint that has too many states"  # Gemini, Groq
+    r"|guided|grammar"  # vLLM, SGLang, llama.cpp
+)
+_NEW_NAME = re.compile(r"max_completion_tokens.{0,20}instead|'?max_tokens'? is not supported")
+_NO_USAGE = re.compile(r"stream_options|include_usage")
+_NO_SYSTEM = re.compile(
+    r"system (?:role|message|instruction|prompt)s? (?:is |are )?not (?:supported|enabled|allowed)"
+    r"|(?:does|do)(?: not|n't) support (?:the )?['\"]?system"
+    r"|developer instruction is not enabled"  # Gemini's endpoint, of Gemma
+    r"|roles must alternate|only user and assistant roles"  # templates of Gemma and Mistral
+)
+_NO_SUCH_MODEL = re.compile(
+    r"model\W.{0,300}(?:not found|not exist|invalid|unknown)|(?:not a valid|invalid|unknown|no such) model"
+)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one endpoint is asked.
+
+    Attributes:
+        form: how structured output is asked for: ``"asked"`` by ``response_format``, ``"in words too"`` where that is
+            ignored, ``"in words"`` where it is refused.
+        most: what ``max_tokens`` is called.
+        usage: whether a stream is asked for its usage.
+        system: whether it takes system messages; else their text is put before the first message of the user.
+        name: what the model is called.
+    """
+
+    form: Literal["asked", "in words too", "in words"] = "asked"
+    most: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    usage: bool = True
+    system: bool = True
+    name: str = ""
+
+
+def after(
+    error: BadRequest | ServerFailed, asked: Dialect, config: GenerateConfig, sent: dict[str, Any]
+) -> Dialect | None:
+    """The way to ask that a refusal leads to; None where it leads to none.
+
+    Args:
+        error: the refusal.
+        asked: the way in which it was asked.
+        config: the settings, with the defaults filled in.
+        sent: the body that was refused.
+    """
+    said = str(error).lower()
+    if (
+        error.status in (400, 404)
+        and asked.name.startswith("openai/")
+        and (error.status == 404 or _NO_SUCH_MODEL.search(said))
+    ):
+        return replace(asked, name=asked.name.removeprefix("openai/"))
+    if error.status in (400, 422) and not isinstance(error, ContextOverflow):
+        if "max_tokens" in sent and "max_tokens" not in config.extra and _NEW_NAME.search(said):
+            return replace(asked, most="max_completion_tokens")
+        if "stream_options" in sent and _NO_USAGE.search(said):
+            return replace(asked, usage=False)
+    # 500 where a template that refuses them breaks the server
+    if asked.system and error.status in (400, 422, 500) and _NO_SYSTEM.search(said) and _has_system(sent):
+        _log.warning(
+            "%r takes no system messages, so their text is put before the first message of the user", asked.name
+        )
+        return replace(asked, system=False)
+    if asked.form != "in words" and config.response_format is not None and _is_about_format(error, said):
+        return replace(asked, form="in words")
+    return None
+
+
+def _has_system(sent: dict[str, Any]) -> bool:
+    return any(message.get("role") in ("system", "developer") for message in sent.get("messages", ()))
+
+
+def _is_about_format(error: BadRequest | ServerFailed, said: str) -> bool:
+    if error.status == 500:  # what llama-cpp-python's server answers to a request that does not fit its types
+        return "response_format" in said and "validation error" in said
+    # a schema that is wrong is the caller's to mend; asking in words instead would hide it
+    return error.status in (400, 422) and "invalid schema" not in said and _ABOUT_FORMAT.search(said) is not None
