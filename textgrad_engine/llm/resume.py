@@ -8,6 +8,8 @@ NOTE [What is played back]
     may have, is counted again, in the sums, the budgets and the journal, by the first equal request, and that goes on
     to the next answer, or is asked anew.
 
+    What tools gave is played back likewise (NOTE [Tools that are played back] in `llm.toolcalls`).
+
     Played back, an answer costs neither a place in the queue nor one of the requests per minute. It is charged to the
     budgets as it was then, so that what depends on what is left of them comes out the same. What was paid for and has
     not been asked for again, or never will be, is kept from the calls that are asked of a model: the limits hold for
@@ -42,6 +44,7 @@ from textgrad_engine.llm.record import Player, playing
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, count_inside
 from textgrad_engine.llm.usage import usage_of
 
 __all__ = ["Resumption", "is_answer"]
@@ -58,23 +61,26 @@ class Resumption:
     Args:
         every: the answers and failures; of equal requests, in the order in which they were asked. Of failures, `sent`
             is False where they used nothing.
+        tools: what is on record of tools; any other call of one is run.
         phase: gives the number of the phase that code belongs to.
         validated: whether the run had validated its seed texts, so that all that this asks for is on record; None lets
             it ask for anything.
 
     Attributes:
-        asked: how many calls were passed on to a model.
+        asked: how many calls were passed on to a model, or to a tool.
         problem: what the run asked for that should have been recorded, in words; "" for nothing.
     """
 
     def __init__(
         self,
         every: Sequence[Answer],
+        tools: Sequence[ToolOnRecord] = (),
         *,
         phase: Callable[[], int],
         validated: bool | None = None,
     ) -> None:
         self._answers = Answers(every, lambda each: (each.model, each.item, each.phase, is_answer(each)))
+        self._tools = ToolsOnRecord(tools)
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
@@ -110,6 +116,11 @@ class Resumption:
         """The answers that were asked for again."""
         waiting = {id(each) for each in self._answers.waiting()}
         return [each for each in self._answers.every if is_answer(each) and id(each) not in waiting]
+
+    @property
+    def sources(self) -> set[int]:
+        """The numbers of the files that hold something which was not asked for again."""
+        return {each.source for each in self.left} | {each.source for each in self._tools.left}
 
     @property
     def left(self) -> list[Answer]:
@@ -150,6 +161,25 @@ class Resumption:
         if self.outer is not None:
             return await self.outer.answer(model, request)
         return await model.inner.complete(request)
+
+    async def tool(self, call: ToolCall) -> ToolRecord | None:
+        """What a call of a tool gave; None where that is not on record.
+
+        Raises:
+            BudgetExceeded: the budgets have no room for what models were asked inside of it.
+        """
+        taken = self._tools.take(call, self._phase())
+        if taken is None:
+            with self._lock:
+                self.asked += 1
+            return None if self.outer is None else await self.outer.tool(call)
+        await count_inside(taken, self._tools, self._answers, self._play_inside)
+        return taken.record
+
+    async def _play_inside(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
+        if is_answer(taken):
+            self._others[taken.example, taken.purpose] -= 1
+        return await self._play(taken, model, request)
 
     async def _play(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
         """Give what was recorded; it is no longer kept from the budgets, but spent."""
@@ -194,7 +224,8 @@ class Resumption:
         return RunError(
             "validating the seed texts asks for something else than was recorded, so what was paid for would be "
             f"paid for again: {self.problem}\nPut back what was changed since: the program, the metric, the "
-            "prompts, or the version of textgrad_engine; tools and searches of the program have to give what they gave"
+            "prompts, or the version of textgrad_engine; what the program looks up by itself, outside of tools=, has "
+            "to give what it gave"
         )
 
     async def _wait_for(self, others: tuple[str, str]) -> None:

@@ -27,9 +27,11 @@ __all__ = [
     "call_item",
     "call_key",
     "call_key_scope",
+    "call_tool",
     "is_estimated",
     "mark",
     "meter",
+    "next_moment",
     "observe",
     "own_copy",
     "plus",
@@ -43,6 +45,9 @@ call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 call_item: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_item", default=())
 """The number of the item of each `func.pmap` around the code that dispatches a call; cassettes and resumed runs know by
 it which of equal requests, made in several threads at once, is which."""
+
+call_tool: ContextVar[str] = ContextVar("textgrad_engine_call_tool", default="")
+"""The id of the call of a tool inside of which code runs (`toolcalls.ToolRecord.id`); "" outside of tools."""
 
 _PICO = 10**12
 
@@ -68,6 +73,7 @@ class CallRecord:
         cached: whether the answer came from the cache, or with an equal request that was under way.
         keys: what the model holds as secrets; whoever writes the call down takes them out of it.
         item: the value of `call_item` where it was dispatched.
+        tool: the value of `call_tool` there.
     """
 
     purpose: Purpose
@@ -82,6 +88,7 @@ class CallRecord:
     cached: bool = False
     keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
     item: tuple[int, ...] = ()
+    tool: str = ""
 
 
 @contextlib.contextmanager
@@ -232,7 +239,7 @@ class Metered(Wrapper):
     async def _recorded(
         self, request: Request, meters: tuple[Meter, ...], observers: tuple[Callable[[CallRecord], None], ...]
     ) -> Completion:
-        started, began = _next_moment(), time.perf_counter()
+        started, began = next_moment(), time.perf_counter()
         for each in meters:
             each.begin()
         completion: Completion | None = None
@@ -263,6 +270,7 @@ class Metered(Wrapper):
                     completion is not None and completion.cached,
                     self._keys,
                     call_item.get(),
+                    call_tool.get(),
                 )
                 for tell in observers:
                     tell(record)
@@ -275,7 +283,7 @@ _APART = 2e-6
 _moment = 0.0
 
 
-def _next_moment() -> float:
+def next_moment() -> float:
     """The time, in seconds since the epoch, and behind that of the call before.
 
     Records of equal requests are put in order by it. On Windows the clock ticks 64 times a second, and any clock may be

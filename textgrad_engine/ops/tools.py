@@ -13,14 +13,16 @@ NOTE [Tools]
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import functools
 import inspect
 import json
 import logging
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from types import MethodType
 from typing import Any
 
@@ -30,8 +32,14 @@ from pydantic_core import to_json
 from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import TextgradError
+from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.check import MAX_TEXT
-from textgrad_engine.llm.request import Message
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.record import tool_result
+from textgrad_engine.llm.redact import keys_of
+from textgrad_engine.llm.request import Message, Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.toolcalls import ToolCall, ToolResult
 
 __all__ = ["Tools", "tools_of"]
 
@@ -45,12 +53,10 @@ class Tools:
     Attributes:
         functions: the functions.
         max_turns: how often the model is asked at most.
-        told: the kinds of failures that the log has.
     """
 
     functions: tuple[Callable[..., Any], ...]
     max_turns: int
-    told: set[tuple[str, str]] = field(default_factory=set, repr=False)
 
     def of_copy(self, memo: dict[int, Any]) -> Tools:
         """These tools in a copy of a program: methods of modules and of what is copied belong to the copy.
@@ -61,27 +67,43 @@ class Tools:
         functions = tuple([_of_copy(function, memo) for function in self.functions])
         return self if functions == self.functions else Tools(functions, self.max_turns)
 
-    async def answers(self, calls: Sequence[Mapping[str, Any]]) -> list[Message]:
-        """What calls give, as messages for the model; they run at the same time."""
-        answers = [dispatch.caught(self._answer(call.get("function") or {})) for call in calls]
-        texts = await asyncio.gather(*answers)
-        for text in texts:
-            if isinstance(text, BaseException):
-                raise text
+    async def answers(self, completion: Completion, asked: Request, model: Model, example: str) -> list[Message]:
+        """What the calls of an answer give, as messages for the model; they run at the same time.
+
+        Args:
+            completion: the answer.
+            asked: the messages that it answers.
+            model: who gave it.
+            example: what it belongs to.
+        """
+        calls = completion.tool_calls
+        said = asked.model_copy(update={"messages": (*asked.messages, completion.as_message())})
+        turn, keys = {"model": model.name, **asked_of(said)}, keys_of(model)
+        answers = []
+        for place, called in enumerate(calls):
+            function = called.get("function") or {}
+            arguments = function.get("arguments") or "{}"
+            if not isinstance(arguments, str):
+                arguments = json.dumps(arguments)
+            call = ToolCall(str(function.get("name", "")), arguments, turn, place, keys, example)
+            answers.append(dispatch.caught(tool_result(call, functools.partial(self._run, call))))
+        results = await asyncio.gather(*answers)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
         return [
-            Message(role="tool", content=_sendable(text), tool_call_id=str(call.get("id", "")))
-            for call, text in zip(calls, texts)
+            Message(role="tool", content=result.text, tool_call_id=str(call.get("id", "")))
+            for call, result in zip(calls, results)
         ]
 
-    async def _answer(self, called: Mapping[str, Any]) -> str:
-        name = called.get("name", "")
+    async def _run(self, call: ToolCall) -> ToolResult:
+        name = call.name
         tool = next((each for each in self.functions if each.__name__ == name), None)
         if tool is None:
             return _failed(f"there is no tool {name!r}, there are {[each.__name__ for each in self.functions]}")
         try:
             form = _form_of(tool)
-            said = called.get("arguments") or "{}"
-            arguments = form.fields.model_validate_json(said if isinstance(said, str) else json.dumps(said))
+            arguments = form.fields.model_validate_json(call.arguments)
         except ValidationError as error:
             wrong = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()]
             return _failed("; ".join(wrong))
@@ -95,17 +117,11 @@ class Tools:
         except TextgradError:
             raise
         except Exception as error:
-            self._note(name, error)
+            _note(tool, error)
             return _failed(f"{type(error).__name__}: {error}")
         if len(text) > MAX_TEXT:  # no request with it in it would be sent
             return _failed(f"it gave {len(text):,} characters, and {MAX_TEXT:,} are the most; ask it for less")
-        return text
-
-    def _note(self, name: str, error: Exception) -> None:
-        kind = name, type(error).__name__
-        if kind not in self.told:
-            self.told.add(kind)
-            _log.warning("the tool %s raised %s: %s; the model is told, each time", *kind, error)
+        return ToolResult(_sendable(text))
 
 
 def tools_of(
@@ -166,8 +182,33 @@ def _sendable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _failed(problem: str) -> str:
-    return templates.load("tool_failed").render(problem=problem)
+def _failed(problem: str) -> ToolResult:
+    problem = _sendable(problem)
+    return ToolResult(templates.load("tool_failed").render(problem=problem), problem)
+
+
+@contextlib.contextmanager
+def telling_anew() -> Iterator[None]:
+    """Inside the block, which is that of a run, the log tells of each tool's failures, whatever it had told before."""
+    token = _told.set(set())
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+def _note(tool: Callable[..., Any], error: Exception) -> None:
+    """Tell of the first failure of each kind of a tool."""
+    owner = getattr(tool, "__qualname__", tool.__name__)
+    kind, told = (tool.__module__, owner, type(error).__name__), _told.get()
+    if kind not in told:
+        told.add(kind)
+        name, raised = tool.__name__, type(error).__name__
+        _log.warning("the tool %s raised %s: %s; the model is told, each time", name, raised, error)
+
+
+_told: ContextVar[set[tuple[str, str, str]]] = ContextVar("textgrad_engine_told_of_tools", default=set())  # noqa: B039
+"""The kinds of failures that the log has: of this run, or of this process outside of runs."""
 
 
 @dataclass(frozen=True, slots=True)
