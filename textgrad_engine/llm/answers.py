@@ -118,7 +118,7 @@ class Answers:
         self._left = len(every)
         self._by_request: dict[str, Equal] = {}
         self._as_asked: dict[str, Equal] = {}  # by what was asked, with whatever was taken out of it
-        self._inside: dict[tuple[str, int, int], list[Answer]] = {}  # by the tool's call, the phase, the file
+        self._inside: dict[tuple[str, int], list[Answer]] = {}  # by the tool's call and the phase
         for answer in every:
             equal = self._by_request.setdefault(answer.digest, Equal())
             equal.count += 1
@@ -126,7 +126,7 @@ class Answers:
             self._queue(equal, answer).append(answer)
             self._as_asked[answer.asked or answer.digest] = equal
             if answer.tool:
-                self._inside.setdefault((answer.tool, answer.phase, answer.source), []).append(answer)
+                self._inside.setdefault((answer.tool, answer.phase), []).append(answer)
 
     def __len__(self) -> int:
         """How many have not been given yet."""
@@ -169,17 +169,16 @@ class Answers:
             self._left -= 1
             return found.popleft()
 
-    def take_inside(self, tool: str, phase: int, source: int) -> list[Answer]:
+    def take_inside(self, tool: str, phase: int) -> list[Answer]:
         """Give all that wait of those that were made inside of a tool.
 
         Args:
             tool: the id of the tool's call.
             phase: the number of its phase.
-            source: the number of its file.
         """
         found = []
         with self._lock:
-            for answer in self._inside.get((tool, phase, source), ()):
+            for answer in self._inside.get((tool, phase), ()):
                 queue = self._queue(self._by_request[answer.digest], answer)
                 if answer in queue:
                     queue.remove(answer)

@@ -21,7 +21,8 @@ NOTE [Paying twice]
     although it had been done, or asks of an example something else than was recorded of it, the run is refused before
     it pays. A program may ask several things of an example at once, of which some were answered when the run was cut:
     where the validation had not been done, what is not on record waits a moment for the others. What differs only later
-    is asked anew, and the run says in the end how much that was.
+    is asked anew, and the run says in the end how much that was. A tool that is run again, as it was under way when the
+    run was cut, may ask for what it likes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, count_inside
-from textgrad_engine.llm.usage import usage_of
+from textgrad_engine.llm.usage import call_tool, usage_of
 
 __all__ = ["Resumption", "is_answer"]
 
@@ -84,7 +85,7 @@ class Resumption:
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
-        self._others = Counter((each.example, each.purpose) for each in every if is_answer(each))
+        self._others = Counter((each.example, each.purpose) for each in every if is_answer(each) and not each.tool)
         self._sure_at: float | None = None
         self._in_doubt = 0
         self.outer: Player | None = None
@@ -149,7 +150,8 @@ class Resumption:
         while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
             known = True
             if is_answer(taken):
-                self._others[taken.example, taken.purpose] -= 1
+                if not taken.tool:
+                    self._others[taken.example, taken.purpose] -= 1
                 return await self._play(taken, model, request)
             if _charged(taken):
                 play = functools.partial(self._play, taken, model, request)
@@ -173,13 +175,8 @@ class Resumption:
             with self._lock:
                 self.asked += 1
             return None if self.outer is None else await self.outer.tool(call)
-        await count_inside(taken, self._tools, self._answers, self._play_inside)
+        await count_inside(taken, self._tools, self._answers, self._play)
         return taken.record
-
-    async def _play_inside(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
-        if is_answer(taken):
-            self._others[taken.example, taken.purpose] -= 1
-        return await self._play(taken, model, request)
 
     async def _play(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
         """Give what was recorded; it is no longer kept from the budgets, but spent."""
@@ -202,7 +199,7 @@ class Resumption:
         Raises:
             RunError: that is so.
         """
-        if not self._watching:
+        if not self._watching or call_tool.get():
             return
         others = (entry["example"], entry["request"]["purpose"])
         if not self._validated:

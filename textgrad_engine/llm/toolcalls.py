@@ -205,7 +205,7 @@ class ToolsOnRecord:
             found = [
                 each
                 for each in self._inside.get(outer.record.id, ())
-                if id(each) not in self._given and (each.phase, each.source) == (outer.phase, outer.source)
+                if id(each) not in self._given and each.phase == outer.phase
             ]
             self._given.update(map(id, found))
             return found
@@ -242,7 +242,7 @@ async def count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answe
         BudgetExceeded: the budgets have no room for it.
     """
     with inside(taken.record.id):
-        for answer in answers.take_inside(taken.record.id, taken.phase, taken.source):
+        for answer in answers.take_inside(taken.record.id, taken.phase):
             await _count(answer, answers, play)
         for each in tools.take_inside(taken):
             await count_inside(each, tools, answers, play)
