@@ -6,8 +6,11 @@ NOTE [Tools]
     of it is one operation. A critic is shown every turn of it and asked once, however many turns there were.
 
     A tool that raises costs the model a turn and nobody else anything: the model is told what it raised, and may call
-    it otherwise. The first such failure of each kind is logged, as it may be a mistake in the tool. What ends a run (an
-    interruption, a budget that is spent) ends it here, too.
+    it otherwise. The first such failure of each kind is logged once a run, as it may be a mistake in the tool. What
+    ends a run (an interruption, a budget that is spent) ends it here, too.
+
+    What tools give is recorded, and played back with the answers of models (`llm.toolcalls`). No feedback goes through
+    a tool: which tools are called is known only when the answer is there, and the graph is made before.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import logging
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any
 
@@ -44,6 +47,13 @@ from textgrad_engine.llm.toolcalls import ToolCall, ToolResult
 __all__ = ["Tools", "tools_of"]
 
 _log = logging.getLogger("textgrad_engine.ops.tools")
+
+NO_FEEDBACK = (
+    "no feedback goes through a tool. To have a prompt trained that is asked inside of one, ask it in forward instead: "
+    "choice = self.router(...), answer = self.agents[choice.data](...), and return "
+    "ops.straight_through(answer, choice); or train that part by itself, as a program of its own"
+)
+"""What is said where a prompt hears nothing because it is asked inside of a tool."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +87,7 @@ class Tools:
             example: what it belongs to.
         """
         calls = completion.tool_calls
+        _log_book.get().used = True
         said = asked.model_copy(update={"messages": (*asked.messages, completion.as_message())})
         turn, keys = {"model": model.name, **asked_of(said)}, keys_of(model)
         answers = []
@@ -110,6 +121,7 @@ class Tools:
         given = {name: getattr(arguments, field) for field, name in form.names.items()}
         try:
             result = await dispatch.called(tool, **given)
+            _note_lost_feedback(tool, result)
             if isinstance(result, str):
                 text = result
             else:  # what is in it may have to be waited for
@@ -189,26 +201,56 @@ def _failed(problem: str) -> ToolResult:
 
 @contextlib.contextmanager
 def telling_anew() -> Iterator[None]:
-    """Inside the block, which is that of a run, the log tells of each tool's failures, whatever it had told before."""
-    token = _told.set(set())
+    """Inside the block, which is that of a run, the log tells of each tool, whatever it had told of it before."""
+    token = _log_book.set(_LogBook())
     try:
         yield
     finally:
-        _told.reset(token)
+        _log_book.reset(token)
+
+
+def have_been_called() -> bool:
+    """Whether a model has called a tool in this run, or outside of runs in this process."""
+    return _log_book.get().used
 
 
 def _note(tool: Callable[..., Any], error: Exception) -> None:
     """Tell of the first failure of each kind of a tool."""
-    owner = getattr(tool, "__qualname__", tool.__name__)
-    kind, told = (tool.__module__, owner, type(error).__name__), _told.get()
-    if kind not in told:
-        told.add(kind)
-        name, raised = tool.__name__, type(error).__name__
-        _log.warning("the tool %s raised %s: %s; the model is told, each time", name, raised, error)
+    raised = type(error).__name__
+    if _is_new(tool, raised):
+        _log.warning("the tool %s raised %s: %s; the model is told, each time", tool.__name__, raised, error)
 
 
-_told: ContextVar[set[tuple[str, str, str]]] = ContextVar("textgrad_engine_told_of_tools", default=set())  # noqa: B039
-"""The kinds of failures that the log has: of this run, or of this process outside of runs."""
+def _note_lost_feedback(tool: Callable[..., Any], result: Any) -> None:
+    """Tell once of a tool that gives what feedback could go back from, and does not."""
+    lost = [each for each in pytree.leaves(result) if isinstance(each, Variable) and each.requires_grad]
+    if lost and _is_new(tool, "feedback"):
+        role = lost[0].role or "a Variable"
+        _log.warning("the tool %s gives %s, which requires grad, and %s", tool.__name__, role, NO_FEEDBACK)
+
+
+def _is_new(tool: Callable[..., Any], kind: str) -> bool:
+    """Whether this is to be told of a tool for the first time."""
+    what, told = (tool.__module__, getattr(tool, "__qualname__", tool.__name__), kind), _log_book.get().told
+    is_new = what not in told
+    told.add(what)
+    return is_new
+
+
+@dataclass
+class _LogBook:
+    """What is known of tools in a run, or in this process outside of runs.
+
+    Attributes:
+        told: what the log has of which tool.
+        used: whether any was called.
+    """
+
+    told: set[tuple[str, str, str]] = field(default_factory=set)
+    used: bool = False
+
+
+_log_book: ContextVar[_LogBook] = ContextVar("textgrad_engine_log_of_tools", default=_LogBook())  # noqa: B039
 
 
 @dataclass(frozen=True, slots=True)
