@@ -28,7 +28,7 @@ class Reach:
         self._lock = threading.Lock()  # the lanes of a search have their first minibatches at the same time
 
     def look(self, losses: Sequence[Variable], parameters: Mapping[str, Variable]) -> list[Variable]:
-        """The losses that lead back to a text; of the first that lead to a trained one, the log tells what none does to.
+        """The losses that lead back to a text; of the first that lead to a trained one, the log tells the rest.
 
         Call it before the pass, which frees the graph.
 
