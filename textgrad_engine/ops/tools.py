@@ -121,7 +121,6 @@ class Tools:
         given = {name: getattr(arguments, field) for field, name in form.names.items()}
         try:
             result = await dispatch.called(tool, **given)
-            _note_lost_feedback(tool, result)
             if isinstance(result, str):
                 text = result
             else:  # what is in it may have to be waited for
@@ -201,7 +200,7 @@ def _failed(problem: str) -> ToolResult:
 
 @contextlib.contextmanager
 def telling_anew() -> Iterator[None]:
-    """Inside the block, which is that of a run, the log tells of each tool, whatever it had told of it before."""
+    """Inside the block, which is that of a run, the log tells of failures of tools, whatever it had told before."""
     token = _log_book.set(_LogBook())
     try:
         yield
@@ -216,25 +215,11 @@ def have_been_called() -> bool:
 
 def _note(tool: Callable[..., Any], error: Exception) -> None:
     """Tell of the first failure of each kind of a tool."""
-    raised = type(error).__name__
-    if _is_new(tool, raised):
+    raised, told = type(error).__name__, _log_book.get().told
+    kind = tool.__module__, getattr(tool, "__qualname__", tool.__name__), raised
+    if kind not in told:
+        told.add(kind)
         _log.warning("the tool %s raised %s: %s; the model is told, each time", tool.__name__, raised, error)
-
-
-def _note_lost_feedback(tool: Callable[..., Any], result: Any) -> None:
-    """Tell once of a tool that gives what feedback could go back from, and does not."""
-    lost = [each for each in pytree.leaves(result) if isinstance(each, Variable) and each.requires_grad]
-    if lost and _is_new(tool, "feedback"):
-        role = lost[0].role or "a Variable"
-        _log.warning("the tool %s gives %s, which requires grad, and %s", tool.__name__, role, NO_FEEDBACK)
-
-
-def _is_new(tool: Callable[..., Any], kind: str) -> bool:
-    """Whether this is to be told of a tool for the first time."""
-    what, told = (tool.__module__, getattr(tool, "__qualname__", tool.__name__), kind), _log_book.get().told
-    is_new = what not in told
-    told.add(what)
-    return is_new
 
 
 @dataclass
@@ -242,7 +227,7 @@ class _LogBook:
     """What is known of tools in a run, or in this process outside of runs.
 
     Attributes:
-        told: what the log has of which tool.
+        told: the kinds of failures that the log has: module, name, class of the error.
         used: whether any was called.
     """
 

@@ -308,8 +308,8 @@ def _tools(rows: Sequence[ToolRow]) -> Iterator[Markup]:
             called = element("code", data(arguments, SHOWN_RESULT))
             told.append(element("li", called, " gave ", data(text, SHOWN_RESULT)))
         yield element("details", element("summary", name_of(row.name)), element("ul", *told))
-    more = f"{plural(len(rows) - SHOWN_TOOLS, 'more name')}; " if len(rows) > SHOWN_TOOLS else ""
-    yield element("p", f"{more}every call and what it gave is in tools.jsonl of the run folder.", class_="hint")
+    more = f"There are {plural(len(rows) - SHOWN_TOOLS, 'more name')}. " if len(rows) > SHOWN_TOOLS else ""
+    yield element("p", f"{more}Each call and what it gave is in tools.jsonl of the run folder.", class_="hint")
 
 
 def _table(label: str, heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int) -> Markup:

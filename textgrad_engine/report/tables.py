@@ -89,12 +89,15 @@ def _tools(rows: Sequence[ToolRow]) -> Iterator[RenderableType]:
     yield styled("What the tools gave", "bold")
     yield ""
     yield padded(table, 2)
+    yield ""
     for row in rows[:SHOWN_TOOLS]:
         for problem, times in row.problems.most_common(2):
             cut = problem if len(problem) <= SHOWN_CHARACTERS else f"{problem[:SHOWN_CHARACTERS]}…"
             yield hanging("  ", "  ", f"{row.name[:40]}, {plural(times, 'time')}: {cut}")
-    more = f"{plural(len(rows) - SHOWN_TOOLS, 'more name')}, " if len(rows) > SHOWN_TOOLS else ""
-    yield indented(f"{more}each call and what it gave: tools.jsonl", 2, "dim")
+    if any(row.failed for row in rows):
+        yield ""
+    more = f"There are {plural(len(rows) - SHOWN_TOOLS, 'more name')}. " if len(rows) > SHOWN_TOOLS else ""
+    yield indented(f"{more}Each call and what it gave is in tools.jsonl of the run folder.", 2, "dim")
 
 
 def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: bool = False) -> str:

@@ -80,7 +80,8 @@ class Reach:
                 f"none of the {len(known)} losses of this minibatch requires grad, so no feedback would reach the "
                 "texts. The program must return the Variable that it computes from its parameters, not its .data, a "
                 "new Variable or what .detach() gives, and not under no_grad(); what Python made of an answer's .data "
-                "is joined to that by ops.straight_through(result, answer). The loss must use what it returns."
+                "is joined to that by ops.straight_through(result, answer). The loss must use what it returns"
+                f"{_about_tools('. And ')}."
             )
 
 
