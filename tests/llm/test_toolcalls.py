@@ -65,7 +65,7 @@ def asked(tool: Any) -> str:
 
 @pytest.mark.parametrize("name", ["now", "ask", "fail"])
 def test_a_replay_runs_no_tool(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither one that asks models, whose answers are counted as asked for, nor one that raised; twice the same is two."""
+    """Neither one that asks models, whose answers count as asked for, nor one that raised; of equal turns each once."""
     monkeypatch.setenv("CANARY_API_KEY", SECRET)
     tools, path = Tools(), tmp_path / "tape.jsonl"
     with tg.use_models(forward=FunctionModel(acting)), llm.record(path), llm.meter() as before:
@@ -106,7 +106,7 @@ def test_a_damaged_line_of_a_tool_is_named(tmp_path: Path) -> None:
     """As one of a model's answer is."""
     path = tmp_path / "tape.jsonl"
     path.write_text('{"cassette": 1}\n{"id": "x", "name": "now"}\n', encoding="utf-8")
-    with pytest.raises(RunError, match="tape.jsonl:2: the line is damaged"), llm.replay(path):
+    with pytest.raises(RunError, match=r"tape\.jsonl:2: the line is damaged"), llm.replay(path):
         pass
 
 

@@ -48,6 +48,8 @@ __all__ = ["Tools", "tools_of"]
 
 _log = logging.getLogger("textgrad_engine.ops.tools")
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
 NO_FEEDBACK = (
     "no feedback goes through a tool. To have a prompt trained that is asked inside of one, ask it in forward instead: "
     "choice = self.router(...), answer = self.agents[choice.data](...), and return "
@@ -121,8 +123,8 @@ class Tools:
         given = {name: getattr(arguments, field) for field, name in form.names.items()}
         try:
             result = await dispatch.called(tool, **given)
-            if isinstance(result, str):
-                text = result
+            if all(type(leaf) in _PLAIN for leaf in pytree.leaves(result)):
+                text = as_text(result)  # at once, as a tool is run again that was done and is not on record
             else:  # what is in it may have to be waited for
                 text = await dispatch.aside(functools.partial(as_text, result), in_turn=True)
         except TextgradError:
