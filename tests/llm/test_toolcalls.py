@@ -131,3 +131,18 @@ def test_no_tool_is_begun_after_a_stop() -> None:
     with tg.use_models(forward=FunctionModel(stopping)), Stop() as stop, pytest.raises(Stopped):
         asked(tools.now)
     assert tools.run == 0
+
+
+def test_a_tool_that_is_run_is_under_way() -> None:
+    """A run that is stopped waits for it, so that what it did is on record."""
+    seen: list[int] = []
+
+    def look() -> str:
+        """What a meter says."""
+        seen.append(meter.in_flight)
+        return "seen"
+
+    with tg.use_models(forward=FunctionModel(acting)), llm.meter() as meter:
+        assert asked(look) == "seen"
+    assert seen == [1]
+    assert meter.in_flight == 0

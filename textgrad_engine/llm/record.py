@@ -47,7 +47,7 @@ from textgrad_engine.llm.toolcalls import (
     tool_from_json,
     tool_to_json,
 )
-from textgrad_engine.llm.usage import call_item, call_tool, mark, next_moment, usage_of
+from textgrad_engine.llm.usage import call_item, call_tool, mark, next_moment, under_way, usage_of
 
 __all__ = [
     "Absent",
@@ -282,7 +282,7 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
     record = None if player is None else await player.tool(call)
     if record is None:
         name, *also = call.names
-        with inside(name):
+        with under_way(), inside(name):
             result = await run()
         item, outer = call_item.get(), call_tool.get()
         latency = time.perf_counter() - began

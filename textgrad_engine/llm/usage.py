@@ -35,6 +35,7 @@ __all__ = [
     "observe",
     "own_copy",
     "plus",
+    "under_way",
     "usage_of",
     "was_sent",
 ]
@@ -157,7 +158,7 @@ class Meter:
     Answers from the cache cost nothing and are counted apart.
 
     Attributes:
-        in_flight: calls asked for and not ended yet, queued ones included.
+        in_flight: calls asked for and not ended yet, queued ones included; calls of tools, too.
         failed: calls that ended with an error.
         cached: calls that were answered from the cache.
     """
@@ -220,6 +221,19 @@ def meter() -> Iterator[Meter]:
         yield made
     finally:
         _meters.reset(token)
+
+
+@contextlib.contextmanager
+def under_way() -> Iterator[None]:
+    """Around what is no call of a model, and is waited for as one is where a run ends: a call of a tool."""
+    meters = _meters.get()
+    for each in meters:
+        each.begin()
+    try:
+        yield
+    finally:
+        for each in meters:
+            each.end("forward", None, failed=False)
 
 
 class Metered(Wrapper):
