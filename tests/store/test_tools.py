@@ -251,8 +251,10 @@ def test_equal_calls_of_one_turn_are_two(tmp_path: Path) -> None:
     assert len({line["id"] for line in found}) == len(found) == len({line["text"] for line in found})
 
 
-def test_a_secret_that_a_tool_gives_is_written_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the tool is not run again for that."""
+def test_a_secret_that_a_tool_gives_is_written_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not into the log either; and the tool is not run again for that."""
     monkeypatch.setenv("CANARY_API_KEY", SECRET)
 
     class Leaky(Agent):
@@ -270,6 +272,8 @@ def test_a_secret_that_a_tool_gives_is_written_nowhere(tmp_path: Path, monkeypat
     again = Leaky(same)
     trained(RunFolder(path, resume=True), acting, again)
     assert len(again.done) == (calls_in(path) - known).total()
+    assert "raised KeyError: '[redacted]'" in caplog.text
+    assert SECRET not in caplog.text
     assert "[redacted]" in (path / "tools.jsonl").read_text(encoding="utf-8")
     assert not [file for file in path.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
 

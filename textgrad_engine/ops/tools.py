@@ -39,7 +39,7 @@ from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.record import tool_result
-from textgrad_engine.llm.redact import keys_of
+from textgrad_engine.llm.redact import keys_of, redacted, secrets_named
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolCall, ToolResult
@@ -221,7 +221,8 @@ def _note(tool: Callable[..., Any], error: Exception) -> None:
     kind = tool.__module__, getattr(tool, "__qualname__", tool.__name__), raised
     if kind not in told:
         told.add(kind)
-        _log.warning("the tool %s raised %s: %s; the model is told, each time", tool.__name__, raised, error)
+        said = redacted(str(error), secrets_named())
+        _log.warning("the tool %s raised %s: %s; the model is told, each time", tool.__name__, raised, said)
 
 
 @dataclass
