@@ -41,6 +41,7 @@ from textgrad_engine.llm.toolcalls import (
     ToolRecord,
     ToolResult,
     ToolsOnRecord,
+    are_observed,
     count_inside,
     inside,
     tell_of,
@@ -278,6 +279,9 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
     """
     check_stop()
     player = _player.get()
+    if player is None and not _recordings.get() and not are_observed():
+        with under_way():
+            return await run()
     started, began = next_moment(), time.perf_counter()
     record = None if player is None else await player.tool(call)
     if record is None:
@@ -286,11 +290,12 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
             result = await run()
         item, outer = call_item.get(), call_tool.get()
         latency = time.perf_counter() - began
+        key, keys = call.turn.example, call.turn.keys
         record = ToolRecord(
-            call.name, call.arguments, result, name, tuple(also), call.example, item, outer, started, latency, call.keys
+            call.name, call.arguments, result, name, tuple(also), key, item, outer, started, latency, keys
         )
     else:
-        record = replace(record, started=started, keys=call.keys)
+        record = replace(record, started=started, keys=call.turn.keys)
     for recording in _recordings.get():
         recording.tool(record)
     tell_of(record)

@@ -31,6 +31,7 @@ from pydantic import SecretStr
 from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.answers import Answer, Answers, digest, same_item
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -43,6 +44,8 @@ __all__ = [
     "ToolRecord",
     "ToolResult",
     "ToolsOnRecord",
+    "Turn",
+    "are_observed",
     "count_inside",
     "inside",
     "observe_tools",
@@ -55,6 +58,33 @@ Play = Callable[[Answer, Budgeted, Request], Awaitable[Completion]]
 """Gives a recorded answer again, and charges the budgets for it."""
 
 
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """An answer that calls tools.
+
+    Attributes:
+        model: the name of the model that gave it.
+        asked: the conversation until this answer, it included.
+        keys: what the model holds as secrets.
+        example: what it belongs to.
+    """
+
+    model: str
+    asked: Request = field(repr=False)
+    keys: tuple[SecretStr, ...] = field(default=(), repr=False)
+    example: str = ""
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """What it is known by: a digest of it without secrets, and, if it had some, another one with them.
+
+        What was recorded may have lost them, and what comes again has lost them then.
+        """
+        turn = {"model": self.model, **asked_of(self.asked)}
+        kept = redacted(turn, secrets_named(key.get_secret_value() for key in self.keys))
+        return tuple(dict.fromkeys((digest(kept), digest(turn))))
+
+
 @dataclass(frozen=True)
 class ToolCall:
     """A call of a tool that is to be answered.
@@ -62,29 +92,19 @@ class ToolCall:
     Attributes:
         name: of the tool, as the model gave it.
         arguments: as the model gave them: a text that should be JSON.
-        turn: the model's name, and the conversation until the answer that holds the call, as plain JSON.
+        turn: the answer that holds it.
         place: which of that answer's calls it is, from 0.
-        keys: what the model holds as secrets.
-        example: what it belongs to.
     """
 
     name: str
     arguments: str
-    turn: Mapping[str, Any] = field(repr=False)
+    turn: Turn
     place: int
-    keys: tuple[SecretStr, ...] = field(default=(), repr=False)
-    example: str = ""
 
-    @functools.cached_property
+    @property
     def names(self) -> tuple[str, ...]:
-        """What it is known by: its id, which is made of the turn without secrets; and, if it had some, that with them.
-
-        The recorded turn may have lost them, and the one that comes again has lost them then.
-        """
-        turn = dict(self.turn)
-        turns = turn, redacted(turn, secrets_named(key.get_secret_value() for key in self.keys))
-        as_asked, kept = (digest({"turn": each, "place": self.place}) for each in turns)
-        return tuple(dict.fromkeys((kept, as_asked)))
+        """What it is known by: its id, and what else it may have been written down as (`Turn.names`)."""
+        return tuple([digest({"turn": name, "place": self.place}) for name in self.turn.names])
 
 
 @dataclass(frozen=True)
@@ -175,7 +195,7 @@ class ToolsOnRecord:
             phase: the number of the phase that it belongs to now.
             elsewhere: where there is nothing left of the example, take what another one got.
         """
-        item = call_item.get()
+        item, example = call_item.get(), call.turn.example
         with self._lock:
             equal = {id(each): each for name in call.names for each in self._by_name.get(name, ())}
             found = [
@@ -183,14 +203,14 @@ class ToolsOnRecord:
                 for number, each in equal.items()
                 if number not in self._given
                 and same_item(each.record.item, item)
-                and (elsewhere or each.record.key == call.example)
+                and (elsewhere or each.record.key == example)
             ]
             if not found:
                 return None
             taken = min(
                 found,
                 key=lambda each: (
-                    each.record.key != call.example,
+                    each.record.key != example,
                     each.phase != phase,
                     each.record.item != item,
                     each.nth,
@@ -331,6 +351,11 @@ def observe_tools(callback: Callable[[ToolRecord], None]) -> Iterator[None]:
         yield
     finally:
         _observers.reset(token)
+
+
+def are_observed() -> bool:
+    """Whether anybody around is told of tools."""
+    return bool(_observers.get())
 
 
 def tell_of(record: ToolRecord) -> None:

@@ -35,14 +35,13 @@ from pydantic_core import to_json
 from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import TextgradError
-from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.record import tool_result
 from textgrad_engine.llm.redact import keys_of, redacted, secrets_named
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.toolcalls import ToolCall, ToolResult
+from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
 
 __all__ = ["Tools", "tools_of"]
 
@@ -89,16 +88,16 @@ class Tools:
             example: what it belongs to.
         """
         calls = completion.tool_calls
-        _log_book.get().used = True
         said = asked.model_copy(update={"messages": (*asked.messages, completion.as_message())})
-        turn, keys = {"model": model.name, **asked_of(said)}, keys_of(model)
+        turn = Turn(model.name, said, keys_of(model), example)
+        _log_book.get().used = True
         answers = []
         for place, called in enumerate(calls):
             function = called.get("function") or {}
             arguments = function.get("arguments") or "{}"
             if not isinstance(arguments, str):
                 arguments = json.dumps(arguments)
-            call = ToolCall(str(function.get("name", "")), arguments, turn, place, keys, example)
+            call = ToolCall(str(function.get("name", "")), arguments, turn, place)
             answers.append(dispatch.caught(tool_result(call, functools.partial(self._run, call))))
         results = await asyncio.gather(*answers)
         for result in results:
