@@ -123,3 +123,17 @@ def test_the_calls_of_a_judge_that_is_trained_share_a_feedback_call() -> None:
         judge.scale = (0, 1)
         assert judge(tg.Variable("answer", role="answer")).data == 1
     assert [request.purpose for request in model.requests].count("backward") == 1
+
+
+def test_a_metric_is_given_texts_also_where_inputs_are_variables() -> None:
+    """By hand, answers of models are given as they are; they are waited for."""
+    seen: list[Any] = []
+
+    def known(prediction: str, inputs: dict[str, Any]) -> float:
+        seen.append(inputs)
+        return 1.0
+
+    asked = nn.ChatCompletion("{q}", model=ScriptedModel(["Rome"]))("Which city?")
+    inputs = {"q": Variable("Where?"), "city": asked, "number": 3, "batch": Variable(["a", "b"])}
+    assert nn.Metric(known, "whether it is known")(Variable("x"), None, inputs).data == 1.0
+    assert seen == [{"q": "Where?", "city": "Rome", "number": 3, "batch": ["a", "b"]}]

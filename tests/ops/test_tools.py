@@ -100,7 +100,7 @@ def test_a_call_that_comes_to_nothing_is_told_to_the_model(called: Completion, p
     ("function", "text"),
     [
         ({"name": "later", "arguments": {"item": "hat"}}, "7 euro"),
-        ({"name": ["later"], "arguments": "{}"}, "The call came to nothing: there is no tool ['later']"),
+        ({"name": ["later"], "arguments": "{}"}, "The call came to nothing: there is no tool \"['later']\""),
         ({"name": "later", "arguments": "[" * 100_000}, "The call came to nothing: arguments: Invalid JSON"),
         (None, "The call came to nothing: there is no tool ''"),
     ],
@@ -114,11 +114,18 @@ def test_a_call_that_is_not_in_openais_shape_costs_a_turn_at_most(function: Any,
 
 
 def test_the_first_failure_of_each_kind_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """It may be a mistake in the tool, which would else be seen in a low score only."""
+    """It may be a mistake in the tool, which would else be seen in a low score only; in a loop once, too."""
+
+    def size(item: str) -> int:
+        """How large an item is."""
+        return PRICES[item]
+
     with caplog.at_level(logging.WARNING):
-        ask(ScriptedModel([call(item="shoe"), call(item="boot"), "none"])).data  # noqa: B018
+        for _ in range(3):
+            answers = [call("size", item="shoe"), call("size", item="boot"), "none"]
+            assert ask(ScriptedModel(answers), tools=[size]).data == "none"
     assert [record.getMessage() for record in caplog.records] == [
-        "the tool price raised KeyError: 'shoe'; the model is told, each time"
+        "the tool size raised KeyError: 'shoe'; the model is told, each time"
     ]
 
 

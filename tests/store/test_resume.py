@@ -632,7 +632,7 @@ def test_a_run_that_asks_for_something_else_is_refused_before_it_pays(tmp_path: 
     assert '+   "content": "Repeat it."' in said
     assert said.count("\n+ ") == 1  # it is compared with the request for the same example
     assert "Put back what was changed" in said
-    assert "tools and searches of the program have to give what they gave" in said
+    assert "what the program looks up by itself, outside of tools=, has to give what it gave" in said
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 

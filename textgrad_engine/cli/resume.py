@@ -58,7 +58,7 @@ def resume(
             over = f"{run} is finished, so there is nothing to resume; {how}"
             say(over, quiet or as_json)
             if as_json:
-                shown = report.as_json(found.result, runs.openings(found))
+                shown = report.as_json(found.result, runs.openings(found), report.tools_of(found.tools()))
                 write_json({"run": str(run), **shown})
             raise typer.Exit(OK)
         config = runs.config_of(found, found.seed)

@@ -131,15 +131,16 @@ def end(
         typer.Exit: always.
     """
     path, resumed = folder.path, None if folder.earlier is None else runs.Resumed.of(folder.earlier)
+    tools = report.tools_of(read_run(path).tools()) if (path / "tools.jsonl").is_file() else []
     if as_json:
         also: dict[str, Any] = {} if resumed is None else {"resumed": resumed.as_json()}
-        write_json({"run": str(path), **report.as_json(result), **also})
+        write_json({"run": str(path), **report.as_json(result, tools=tools), **also})
     elif quiet:
         total = result.total
         write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
     else:
         remark = "" if way.feedback else runs.CONTROL
-        write("\n" + report.render(result, title=str(path), remark=remark, width=width(), color=colors()))
+        write("\n" + report.render(result, title=str(path), remark=remark, tools=tools, width=width(), color=colors()))
         complain(f"\n{report.one_line(result)}\nThe best prompt is in {runs.best_files(path, result.best)}")
     if resumed is not None:
         as_before = [f"The run in {path} is as it was before."]

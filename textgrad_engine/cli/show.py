@@ -74,12 +74,20 @@ def show(
             write(report.render_unfinished(found, remark=remark, width=width(), color=colors()))
         raise typer.Exit(FAILED)
     if as_json:
-        write_json({"run": str(run), **report.as_json(found.result, runs.openings(found))})
+        write_json(
+            {"run": str(run), **report.as_json(found.result, runs.openings(found), report.tools_of(found.tools()))}
+        )
     else:
         remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
         openings = runs.openings(found)
         shown = report.render(
-            found.result, title=str(run), remark=remark, openings=openings, width=width(), color=colors()
+            found.result,
+            title=str(run),
+            remark=remark,
+            openings=openings,
+            tools=report.tools_of(found.tools()),
+            width=width(),
+            color=colors(),
         )
         write("\n" + shown)
         if found.result.status != "finished" and not found.locked:

@@ -32,6 +32,7 @@ __all__ = [
     "error_from_json",
     "error_to_json",
     "may_answer",
+    "same_item",
 ]
 
 COMPARED = 200
@@ -56,6 +57,7 @@ class Answer:
         source: the number of its file, where there are several.
         counted_again: whether it is a failure that was only counted there; see `ModelError.counted_again`.
         item: the item of a `pmap` that the call belonged to (`call_item`), where that was kept.
+        tool: the id of the call of a tool inside of which it was made (`call_tool`); "" for none.
     """
 
     model: str
@@ -71,18 +73,25 @@ class Answer:
     source: int = 0
     counted_again: bool = False
     item: tuple[int, ...] = ()
+    tool: str = ""
 
 
 def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
     """Whether a recorded answer may be that of a request: of the same model, and of no other item of a `pmap`.
 
-    Folders of before know of no items, so an answer without one may be that of any.
-
     Args:
         each: the answer.
         entry: the request, as `entry_of` gives it.
     """
-    return each.model == entry["model"] and each.item in ((), tuple(entry.get("item", ())))
+    return each.model == entry["model"] and same_item(each.item, tuple(entry.get("item", ())))
+
+
+def same_item(recorded: tuple[int, ...], asked: tuple[int, ...]) -> bool:
+    """Whether what was recorded of an item of a `pmap` may be that of another: of no other one.
+
+    Folders of before know of no items, so what is recorded without one may be that of any.
+    """
+    return recorded in ((), asked)
 
 
 @dataclass
@@ -109,12 +118,15 @@ class Answers:
         self._left = len(every)
         self._by_request: dict[str, Equal] = {}
         self._as_asked: dict[str, Equal] = {}  # by what was asked, with whatever was taken out of it
+        self._inside: dict[tuple[str, int], list[Answer]] = {}  # by the tool's call and the phase
         for answer in every:
             equal = self._by_request.setdefault(answer.digest, Equal())
             equal.count += 1
             equal.models.add(answer.model)
             self._queue(equal, answer).append(answer)
             self._as_asked[answer.asked or answer.digest] = equal
+            if answer.tool:
+                self._inside.setdefault((answer.tool, answer.phase), []).append(answer)
 
     def __len__(self) -> int:
         """How many have not been given yet."""
@@ -156,6 +168,23 @@ class Answers:
                 return None
             self._left -= 1
             return found.popleft()
+
+    def take_inside(self, tool: str, phase: int) -> list[Answer]:
+        """Give all that wait of those that were made inside of a tool.
+
+        Args:
+            tool: the id of the tool's call.
+            phase: the number of its phase.
+        """
+        found = []
+        with self._lock:
+            for answer in self._inside.get((tool, phase), ()):
+                queue = self._queue(self._by_request[answer.digest], answer)
+                if answer in queue:
+                    queue.remove(answer)
+                    self._left -= 1
+                    found.append(answer)
+        return found
 
     def put_back(self, answer: Answer) -> None:
         """Have an answer wait again: there was no room for it in a budget."""

@@ -23,6 +23,7 @@ from textgrad_engine.llm.record import Player
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, count_inside
 from textgrad_engine.llm.usage import Metered, mark
 
 __all__ = ["Playback", "count_again", "unlike"]
@@ -42,6 +43,7 @@ class Playback:
 
     Args:
         every: the answers and failures; of equal requests, in the order in which they were asked.
+        tools: what is on record of tools; one of which nothing is is run, as runs of before have none.
         phase: gives the number of the phase that code belongs to.
         refused: makes the error of a request that is not on record, given what it is, in words.
 
@@ -50,9 +52,15 @@ class Playback:
     """
 
     def __init__(
-        self, every: Sequence[Answer], *, phase: Callable[[], int], refused: Callable[[str], RunError]
+        self,
+        every: Sequence[Answer],
+        tools: Sequence[ToolOnRecord] = (),
+        *,
+        phase: Callable[[], int],
+        refused: Callable[[str], RunError],
     ) -> None:
         self._answers = Answers(every, lambda each: (each.model, each.item, each.phase, each.counted_again))
+        self._tools = ToolsOnRecord(tools)
         self._phase, self._refused = phase, refused
         self.outer: Player | None = None
         self.problem = ""
@@ -85,6 +93,14 @@ class Playback:
         recorded = [each for each in self._answers.every if each.request is not None]
         self.problem = self.problem or unlike(entry, equal, recorded)
         raise self._refused(self.problem)
+
+    async def tool(self, call: ToolCall) -> ToolRecord | None:
+        """What a call of a tool gave then; None where that is not on record."""
+        taken = self._tools.take(call, self._phase())
+        if taken is None:
+            return None
+        await count_inside(taken, self._tools, self._answers, self._answers.play)
+        return taken.record
 
     async def _find_no_room(self, model: Budgeted, request: Request) -> None:
         """Wait a moment for the budgets to have no room for a call; see NOTE [What was never sent].

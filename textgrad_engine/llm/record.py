@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import threading
+import time
 import weakref
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,12 +31,37 @@ from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.prices import price
-from textgrad_engine.llm.redact import redacted, secrets_of, without_password
+from textgrad_engine.llm.redact import redacted, secrets_named, secrets_of, without_password
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
-from textgrad_engine.llm.usage import mark, usage_of
+from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.llm.toolcalls import (
+    ToolCall,
+    ToolOnRecord,
+    ToolRecord,
+    ToolResult,
+    ToolsOnRecord,
+    are_observed,
+    count_inside,
+    inside,
+    tell_of,
+    tool_from_json,
+    tool_to_json,
+)
+from textgrad_engine.llm.usage import call_item, call_tool, mark, next_moment, under_way, usage_of
 
-__all__ = ["Absent", "Player", "Recording", "Replay", "Taped", "playing", "record", "replay", "replayed_model"]
+__all__ = [
+    "Absent",
+    "Player",
+    "Recording",
+    "Replay",
+    "Taped",
+    "playing",
+    "record",
+    "replay",
+    "replayed_model",
+    "tool_result",
+]
 
 _FORMAT = {"cassette": 1}
 
@@ -78,6 +105,8 @@ class Recording:
         with self._lock:
             entry["nth"] = self._asked.get(equal, 0)
             self._asked[equal] = entry["nth"] + 1
+        if tool := call_tool.get():
+            entry["tool"] = tool
         return entry
 
     def end(self, entry: dict[str, Any], model: Model, outcome: Completion | ModelError) -> None:
@@ -91,10 +120,22 @@ class Recording:
             body: dict[str, Any] = {"completion": redacted(answer, secrets_of(model))}
         else:
             body = {"error": redacted(error_to_json(outcome), secrets_of(model))}
+        self._append({**entry, **body})
+        self.answers += 1
+
+    def tool(self, record: ToolRecord) -> None:
+        """Write down what a tool gave.
+
+        Raises:
+            RunError: the disk is full, or the file is gone.
+        """
+        secrets = secrets_named(key.get_secret_value() for key in record.keys)
+        self._append(redacted(tool_to_json(record), secrets))
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
         try:
             with self._lock:
-                append_line(self._fd, _line({**entry, **body}))
-                self.answers += 1
+                append_line(self._fd, _line(entry))
         except OSError as error:
             raise RunError(f"{self.path}: the cassette cannot be written: {error.strerror or error}") from error
 
@@ -119,7 +160,8 @@ class Replay:
         self.path = Path(path).absolute()
         self.outer: Player | None = None
         self._lock = threading.Lock()
-        self._all = _read(self.path)
+        self._all, tools = _read(self.path)
+        self._tools = ToolsOnRecord(tools)
         ordered = sorted(self._all, key=lambda each: each.nth)
         self._answers = Answers(ordered, lambda each: (each.model, each.item))
         self._first_unknown: str | None = None  # what was said of the first unknown request
@@ -157,6 +199,14 @@ class Replay:
             raise mark(RequestRefused(self._refusal(entry, equal, name)), sent=False)
 
         return await model.play(request, refuse)
+
+    async def tool(self, call: ToolCall) -> ToolRecord | None:
+        """What a tool gave when that was recorded; None where it was not, as in a cassette of before."""
+        taken = self._tools.take(call, elsewhere=True)
+        if taken is None:
+            return None
+        await count_inside(taken, self._tools, self._answers, self._answers.play)
+        return taken.record
 
     def model_name(self, purpose: Purpose) -> str:
         """The name of the model that was asked for a purpose, else of the first that was asked at all."""
@@ -208,6 +258,48 @@ class Player(Protocol):
             request: what is asked.
         """
         ...
+
+    async def tool(self, call: ToolCall) -> ToolRecord | None:
+        """What a call of a tool had given; None where that is not known, and the tool is run."""
+        ...
+
+
+async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+    """What a call of a tool gives, or gave where it is played back; cassettes and observers around are told of it.
+
+    See NOTE [Tools that are played back] in `llm.toolcalls`.
+
+    Args:
+        call: the call.
+        run: runs the tool.
+
+    Raises:
+        Stopped: the run was stopped; the tool was not run.
+        TextgradError: what `run` raised, or a budget has no room for what was asked inside of the tool.
+    """
+    check_stop()
+    player = _player.get()
+    if player is None and not _recordings.get() and not are_observed():
+        with under_way():
+            return await run()
+    started, began = next_moment(), time.perf_counter()
+    record = None if player is None else await player.tool(call)
+    if record is None:
+        name, *also = call.names
+        with under_way(), inside(name):
+            result = await run()
+        item, outer = call_item.get(), call_tool.get()
+        latency = time.perf_counter() - began
+        key, keys = call.turn.example, call.turn.keys
+        record = ToolRecord(
+            call.name, call.arguments, result, name, tuple(also), key, item, outer, started, latency, keys
+        )
+    else:
+        record = replace(record, started=started, keys=call.turn.keys)
+    for recording in _recordings.get():
+        recording.tool(record)
+    tell_of(record)
+    return record.result
 
 
 class Taped(Wrapper):
@@ -275,7 +367,7 @@ class Absent:
 
 @contextlib.contextmanager
 def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
-    """Inside the block, every call is written to a cassette, with its answer or its failure.
+    """Inside the block, every call is written to a cassette, with its answer or its failure; so is what tools give.
 
     API keys and what looks like one are taken out, of answers too, but for keys that are words, as local servers have.
     Text of prompts and answers is written as it is.
@@ -303,6 +395,9 @@ def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
 @contextlib.contextmanager
 def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
     """Inside the block, calls are answered from a cassette; none is sent, and no model need be named.
+
+    Tools that models call (`ops.chat_completion`) are not run: what they gave was recorded, and is given again. Where
+    it was not, as in cassettes of before, they are run.
 
     Usage is reported as it was recorded, and charged to the budgets around a call as it was then: what a program
     decides by what is left of them comes out the same. For limits in tokens or dollars, name the models as they were
@@ -344,14 +439,15 @@ def _line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def _read(path: Path) -> list[Answer]:
+def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError as error:
         raise RunError(f"{path}: the cassette cannot be read: {(error.strerror or str(error)).lower()}") from None
     if not lines or _parsed(lines[0]) != _FORMAT:
         raise RunError(f"{path}:1: this is no cassette of this version; record it anew with llm.record")
-    found = []
+    found: list[Answer] = []
+    tools: list[ToolOnRecord] = []
     for number, line in enumerate(lines[1:], 2):
         entry = _parsed(line)
         if entry is None and not line.endswith(b"\n"):
@@ -359,15 +455,18 @@ def _read(path: Path) -> list[Answer]:
         try:
             if entry is None:
                 raise ValueError("it is no JSON object")
+            if "id" in entry:
+                tools.append(ToolOnRecord(tool_from_json(entry), len(tools)))
+                continue
             completion = entry.get("completion")
             outcome = error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
             request = entry["request"]
             place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
-            of_item = tuple(entry.get("item", ()))
-            found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request, item=of_item))
+            within = {"item": tuple(entry.get("item", ())), "tool": entry.get("tool", "")}
+            found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request, **within))
         except (ValidationError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None
-    return found
+    return found, tools
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

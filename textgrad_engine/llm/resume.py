@@ -8,6 +8,8 @@ NOTE [What is played back]
     may have, is counted again, in the sums, the budgets and the journal, by the first equal request, and that goes on
     to the next answer, or is asked anew.
 
+    What tools gave is played back likewise (NOTE [Tools that are played back] in `llm.toolcalls`).
+
     Played back, an answer costs neither a place in the queue nor one of the requests per minute. It is charged to the
     budgets as it was then, so that what depends on what is left of them comes out the same. What was paid for and has
     not been asked for again, or never will be, is kept from the calls that are asked of a model: the limits hold for
@@ -19,7 +21,8 @@ NOTE [Paying twice]
     although it had been done, or asks of an example something else than was recorded of it, the run is refused before
     it pays. A program may ask several things of an example at once, of which some were answered when the run was cut:
     where the validation had not been done, what is not on record waits a moment for the others. What differs only later
-    is asked anew, and the run says in the end how much that was.
+    is asked anew, and the run says in the end how much that was. A tool that is run again, as it was under way when the
+    run was cut, may ask for what it likes.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ from textgrad_engine.llm.record import Player, playing
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.usage import usage_of
+from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, count_inside
+from textgrad_engine.llm.usage import call_tool, usage_of
 
 __all__ = ["Resumption", "is_answer"]
 
@@ -58,27 +62,30 @@ class Resumption:
     Args:
         every: the answers and failures; of equal requests, in the order in which they were asked. Of failures, `sent`
             is False where they used nothing.
+        tools: what is on record of tools; any other call of one is run.
         phase: gives the number of the phase that code belongs to.
         validated: whether the run had validated its seed texts, so that all that this asks for is on record; None lets
             it ask for anything.
 
     Attributes:
-        asked: how many calls were passed on to a model.
+        asked: how many calls were passed on to a model, or to a tool.
         problem: what the run asked for that should have been recorded, in words; "" for nothing.
     """
 
     def __init__(
         self,
         every: Sequence[Answer],
+        tools: Sequence[ToolOnRecord] = (),
         *,
         phase: Callable[[], int],
         validated: bool | None = None,
     ) -> None:
         self._answers = Answers(every, lambda each: (each.model, each.item, each.phase, is_answer(each)))
+        self._tools = ToolsOnRecord(tools)
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
-        self._others = Counter((each.example, each.purpose) for each in every if is_answer(each))
+        self._others = Counter((each.example, each.purpose) for each in every if is_answer(each) and not each.tool)
         self._sure_at: float | None = None
         self._in_doubt = 0
         self.outer: Player | None = None
@@ -112,6 +119,11 @@ class Resumption:
         return [each for each in self._answers.every if is_answer(each) and id(each) not in waiting]
 
     @property
+    def sources(self) -> set[int]:
+        """The numbers of the files that hold something which was not asked for again."""
+        return {each.source for each in self.left} | {each.source for each in self._tools.left}
+
+    @property
     def left(self) -> list[Answer]:
         """What was paid for and not asked for again, failures that used something included."""
         return [each for each in self._answers.waiting() if is_answer(each) or _charged(each)]
@@ -138,7 +150,8 @@ class Resumption:
         while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
             known = True
             if is_answer(taken):
-                self._others[taken.example, taken.purpose] -= 1
+                if not taken.tool:
+                    self._others[taken.example, taken.purpose] -= 1
                 return await self._play(taken, model, request)
             if _charged(taken):
                 play = functools.partial(self._play, taken, model, request)
@@ -150,6 +163,20 @@ class Resumption:
         if self.outer is not None:
             return await self.outer.answer(model, request)
         return await model.inner.complete(request)
+
+    async def tool(self, call: ToolCall) -> ToolRecord | None:
+        """What a call of a tool gave; None where that is not on record.
+
+        Raises:
+            BudgetExceeded: the budgets have no room for what models were asked inside of it.
+        """
+        taken = self._tools.take(call, self._phase())
+        if taken is None:
+            with self._lock:
+                self.asked += 1
+            return None if self.outer is None else await self.outer.tool(call)
+        await count_inside(taken, self._tools, self._answers, self._play)
+        return taken.record
 
     async def _play(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
         """Give what was recorded; it is no longer kept from the budgets, but spent."""
@@ -172,7 +199,7 @@ class Resumption:
         Raises:
             RunError: that is so.
         """
-        if not self._watching:
+        if not self._watching or call_tool.get():
             return
         others = (entry["example"], entry["request"]["purpose"])
         if not self._validated:
@@ -194,7 +221,8 @@ class Resumption:
         return RunError(
             "validating the seed texts asks for something else than was recorded, so what was paid for would be "
             f"paid for again: {self.problem}\nPut back what was changed since: the program, the metric, the "
-            "prompts, or the version of textgrad_engine; tools and searches of the program have to give what they gave"
+            "prompts, or the version of textgrad_engine; what the program looks up by itself, outside of tools=, has "
+            "to give what it gave"
         )
 
     async def _wait_for(self, others: tuple[str, str]) -> None:

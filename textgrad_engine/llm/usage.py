@@ -27,12 +27,15 @@ __all__ = [
     "call_item",
     "call_key",
     "call_key_scope",
+    "call_tool",
     "is_estimated",
     "mark",
     "meter",
+    "next_moment",
     "observe",
     "own_copy",
     "plus",
+    "under_way",
     "usage_of",
     "was_sent",
 ]
@@ -43,6 +46,9 @@ call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 call_item: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_item", default=())
 """The number of the item of each `func.pmap` around the code that dispatches a call; cassettes and resumed runs know by
 it which of equal requests, made in several threads at once, is which."""
+
+call_tool: ContextVar[str] = ContextVar("textgrad_engine_call_tool", default="")
+"""The id of the call of a tool inside of which code runs (`toolcalls.ToolRecord.id`); "" outside of tools."""
 
 _PICO = 10**12
 
@@ -68,6 +74,7 @@ class CallRecord:
         cached: whether the answer came from the cache, or with an equal request that was under way.
         keys: what the model holds as secrets; whoever writes the call down takes them out of it.
         item: the value of `call_item` where it was dispatched.
+        tool: the value of `call_tool` there.
     """
 
     purpose: Purpose
@@ -82,6 +89,7 @@ class CallRecord:
     cached: bool = False
     keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
     item: tuple[int, ...] = ()
+    tool: str = ""
 
 
 @contextlib.contextmanager
@@ -150,7 +158,7 @@ class Meter:
     Answers from the cache cost nothing and are counted apart.
 
     Attributes:
-        in_flight: calls asked for and not ended yet, queued ones included.
+        in_flight: calls asked for and not ended yet, queued ones included; calls of tools, too.
         failed: calls that ended with an error.
         cached: calls that were answered from the cache.
     """
@@ -215,6 +223,19 @@ def meter() -> Iterator[Meter]:
         _meters.reset(token)
 
 
+@contextlib.contextmanager
+def under_way() -> Iterator[None]:
+    """Around what is no call of a model, and is waited for as one is where a run ends: a call of a tool."""
+    meters = _meters.get()
+    for each in meters:
+        each.begin()
+    try:
+        yield
+    finally:
+        for each in meters:
+            each.end("forward", None, failed=False)
+
+
 class Metered(Wrapper):
     """The outermost wrapper: tells meters and observers about each call."""
 
@@ -232,7 +253,7 @@ class Metered(Wrapper):
     async def _recorded(
         self, request: Request, meters: tuple[Meter, ...], observers: tuple[Callable[[CallRecord], None], ...]
     ) -> Completion:
-        started, began = _next_moment(), time.perf_counter()
+        started, began = next_moment(), time.perf_counter()
         for each in meters:
             each.begin()
         completion: Completion | None = None
@@ -263,6 +284,7 @@ class Metered(Wrapper):
                     completion is not None and completion.cached,
                     self._keys,
                     call_item.get(),
+                    call_tool.get(),
                 )
                 for tell in observers:
                     tell(record)
@@ -275,7 +297,7 @@ _APART = 2e-6
 _moment = 0.0
 
 
-def _next_moment() -> float:
+def next_moment() -> float:
     """The time, in seconds since the epoch, and behind that of the call before.
 
     Records of equal requests are put in order by it. On Windows the clock ticks 64 times a second, and any clock may be

@@ -63,8 +63,8 @@ class Metric(OneVariable):
     Args:
         fn: ``fn(prediction, target)`` gives a number (1 is full marks, or the highest score of the scale), or (number,
             what is wrong in words). One that names ``inputs`` is given, by that name, a dict of the fields that the
-            program was called with, as the Trainer and `evaluate` know them; ``fn(prediction, inputs)`` is given no
-            target.
+            program was called with, as the Trainer and `evaluate` know them (of Variables their data, which is waited
+            for); ``fn(prediction, inputs)`` is given no target.
         purpose: what it checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
@@ -96,7 +96,8 @@ class Metric(OneVariable):
         """Score a prediction."""
         fn = self.fn
         if inputs is not None and self.reads_inputs:
-            fn = functools.partial(fn, inputs=inputs)
+            texts = {name: each.data if isinstance(each, Variable) else each for name, each in inputs.items()}
+            fn = functools.partial(fn, inputs=texts)
             target = target if takes_target(self.fn) else None
         return deterministic_evaluator(prediction, target, fn, self.purpose, self.success_fn, scale=self.scale)[0]
 

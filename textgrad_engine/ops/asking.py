@@ -57,7 +57,10 @@ async def conversation(settings: ChatSettings, plan: Plan, data: list[Any]) -> t
     for _ in range(tools.max_turns - 1):
         if not completion.tool_calls:
             break
-        turns += [completion.as_message(), *await tools.answers(completion.tool_calls)]
+        asked = plan.request(data, settings)
+        said = Request(messages=(*asked.messages, *turns), purpose=settings.purpose)
+        model = model_for(settings.purpose, settings.model)
+        turns += [completion.as_message(), *await tools.answers(completion, said, model, EXAMPLE.get())]
         completion = await completion_of(settings, plan, data, turns)
     return completion, turns
 

@@ -230,8 +230,10 @@ def chat_completion(
 
     Where `tools` are Python functions, those that the model calls are run, it is told what they gave, and asked again
     until it answers: all of it is this one operation, of which the critic is shown every turn. What a tool raises is
-    told to the model. A tool that asks models for something of its own gets no feedback. A run that is resumed runs the
-    tools again: one that gives something else then, such as the time, makes it ask anew, or refuse.
+    told to the model. What tools give is recorded in run folders and cassettes, and given again on `resume` and in a
+    replay without running them, so a mail is not sent twice; a cache keeps none of it. No feedback goes through a tool:
+    a prompt that is asked inside of one hears nothing. To have it trained, have the model name the part that is to
+    answer, ask that part, and join the two by `ops.straight_through(answer, choice)`.
 
     An answer that calls tools has the calls as its text: a JSON list of objects with ``name`` and ``arguments``. So
     losses can look at them, and feedback can speak of them; the critic is shown the tools. What a model says beside its

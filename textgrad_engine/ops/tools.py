@@ -6,20 +6,25 @@ NOTE [Tools]
     of it is one operation. A critic is shown every turn of it and asked once, however many turns there were.
 
     A tool that raises costs the model a turn and nobody else anything: the model is told what it raised, and may call
-    it otherwise. The first such failure of each kind is logged, as it may be a mistake in the tool. What ends a run (an
-    interruption, a budget that is spent) ends it here, too.
+    it otherwise. The first such failure of each kind is logged once a run, as it may be a mistake in the tool. What
+    ends a run (an interruption, a budget that is spent) ends it here, too.
+
+    What tools give is recorded, and played back with the answers of models (`llm.toolcalls`). No feedback goes through
+    a tool: which tools are called is known only when the answer is there, and the graph is made before.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import functools
 import inspect
 import json
 import logging
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any
@@ -31,11 +36,25 @@ from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm.check import MAX_TEXT
-from textgrad_engine.llm.request import Message
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.record import tool_result
+from textgrad_engine.llm.redact import keys_of, redacted, secrets_named
+from textgrad_engine.llm.request import Message, Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
 
 __all__ = ["Tools", "tools_of"]
 
 _log = logging.getLogger("textgrad_engine.ops.tools")
+
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
+NO_FEEDBACK = (
+    "no feedback goes through a tool. To have a prompt trained that is asked inside of one, ask it in forward instead: "
+    "choice = self.router(...), answer = self.agents[choice.data](...), and return "
+    "ops.straight_through(answer, choice); or train that part by itself, as a program of its own"
+)
+"""What is said where a prompt hears nothing because it is asked inside of a tool."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +64,10 @@ class Tools:
     Attributes:
         functions: the functions.
         max_turns: how often the model is asked at most.
-        told: the kinds of failures that the log has.
     """
 
     functions: tuple[Callable[..., Any], ...]
     max_turns: int
-    told: set[tuple[str, str]] = field(default_factory=set, repr=False)
 
     def of_copy(self, memo: dict[int, Any]) -> Tools:
         """These tools in a copy of a program: methods of modules and of what is copied belong to the copy.
@@ -61,51 +78,62 @@ class Tools:
         functions = tuple([_of_copy(function, memo) for function in self.functions])
         return self if functions == self.functions else Tools(functions, self.max_turns)
 
-    async def answers(self, calls: Sequence[Mapping[str, Any]]) -> list[Message]:
-        """What calls give, as messages for the model; they run at the same time."""
-        answers = [dispatch.caught(self._answer(call.get("function") or {})) for call in calls]
-        texts = await asyncio.gather(*answers)
-        for text in texts:
-            if isinstance(text, BaseException):
-                raise text
+    async def answers(self, completion: Completion, asked: Request, model: Model, example: str) -> list[Message]:
+        """What the calls of an answer give, as messages for the model; they run at the same time.
+
+        Args:
+            completion: the answer.
+            asked: the messages that it answers.
+            model: who gave it.
+            example: what it belongs to.
+        """
+        calls = completion.tool_calls
+        said = asked.model_copy(update={"messages": (*asked.messages, completion.as_message())})
+        turn = Turn(model.name, said, keys_of(model), example)
+        _log_book.get().used = True
+        answers = []
+        for place, called in enumerate(calls):
+            function = called.get("function") or {}
+            arguments = function.get("arguments") or "{}"
+            if not isinstance(arguments, str):
+                arguments = json.dumps(arguments)
+            call = ToolCall(str(function.get("name", "")), arguments, turn, place)
+            answers.append(dispatch.caught(tool_result(call, functools.partial(self._run, call))))
+        results = await asyncio.gather(*answers)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
         return [
-            Message(role="tool", content=_sendable(text), tool_call_id=str(call.get("id", "")))
-            for call, text in zip(calls, texts)
+            Message(role="tool", content=result.text, tool_call_id=str(call.get("id", "")))
+            for call, result in zip(calls, results)
         ]
 
-    async def _answer(self, called: Mapping[str, Any]) -> str:
-        name = called.get("name", "")
+    async def _run(self, call: ToolCall) -> ToolResult:
+        name = call.name
         tool = next((each for each in self.functions if each.__name__ == name), None)
         if tool is None:
             return _failed(f"there is no tool {name!r}, there are {[each.__name__ for each in self.functions]}")
         try:
             form = _form_of(tool)
-            said = called.get("arguments") or "{}"
-            arguments = form.fields.model_validate_json(said if isinstance(said, str) else json.dumps(said))
+            arguments = form.fields.model_validate_json(call.arguments)
         except ValidationError as error:
             wrong = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()]
             return _failed("; ".join(wrong))
         given = {name: getattr(arguments, field) for field, name in form.names.items()}
         try:
             result = await dispatch.called(tool, **given)
-            if isinstance(result, str):
-                text = result
+            if all(type(leaf) in _PLAIN for leaf in pytree.leaves(result)):
+                text = as_text(result)  # at once, as a tool is run again that was done and is not on record
             else:  # what is in it may have to be waited for
                 text = await dispatch.aside(functools.partial(as_text, result), in_turn=True)
         except TextgradError:
             raise
         except Exception as error:
-            self._note(name, error)
+            _note(tool, error)
             return _failed(f"{type(error).__name__}: {error}")
         if len(text) > MAX_TEXT:  # no request with it in it would be sent
             return _failed(f"it gave {len(text):,} characters, and {MAX_TEXT:,} are the most; ask it for less")
-        return text
-
-    def _note(self, name: str, error: Exception) -> None:
-        kind = name, type(error).__name__
-        if kind not in self.told:
-            self.told.add(kind)
-            _log.warning("the tool %s raised %s: %s; the model is told, each time", *kind, error)
+        return ToolResult(_sendable(text))
 
 
 def tools_of(
@@ -166,8 +194,50 @@ def _sendable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _failed(problem: str) -> str:
-    return templates.load("tool_failed").render(problem=problem)
+def _failed(problem: str) -> ToolResult:
+    problem = _sendable(problem)
+    return ToolResult(templates.load("tool_failed").render(problem=problem), problem)
+
+
+@contextlib.contextmanager
+def telling_anew() -> Iterator[None]:
+    """Inside the block, which is that of a run, the log tells of failures of tools, whatever it had told before."""
+    token = _log_book.set(_LogBook())
+    try:
+        yield
+    finally:
+        _log_book.reset(token)
+
+
+def have_been_called() -> bool:
+    """Whether a model has called a tool in this run, or outside of runs in this process."""
+    return _log_book.get().used
+
+
+def _note(tool: Callable[..., Any], error: Exception) -> None:
+    """Tell of the first failure of each kind of a tool."""
+    raised, told = type(error).__name__, _log_book.get().told
+    kind = tool.__module__, getattr(tool, "__qualname__", tool.__name__), raised
+    if kind not in told:
+        told.add(kind)
+        said = redacted(str(error), secrets_named())
+        _log.warning("the tool %s raised %s: %s; the model is told, each time", tool.__name__, raised, said)
+
+
+@dataclass
+class _LogBook:
+    """What is known of tools in a run, or in this process outside of runs.
+
+    Attributes:
+        told: the kinds of failures that the log has: module, name, class of the error.
+        used: whether any was called.
+    """
+
+    told: set[tuple[str, str, str]] = field(default_factory=set)
+    used: bool = False
+
+
+_log_book: ContextVar[_LogBook] = ContextVar("textgrad_engine_log_of_tools", default=_LogBook())  # noqa: B039
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from textgrad_engine.report.document import as_json
 from textgrad_engine.report.lineage import lineage_as_json, lineage_of, step_as_json, step_of
 from textgrad_engine.report.page import is_page, page_of
 from textgrad_engine.report.tables import one_line, render, render_line, render_step, render_unfinished
+from textgrad_engine.report.tools import tools_of
 from textgrad_engine.report.view import View, view_of
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "render_unfinished",
     "step_as_json",
     "step_of",
+    "tools_of",
     "view_of",
 ]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.difference import diff_of
+from textgrad_engine.report.tools import ToolRow, tools_as_json
 from textgrad_engine.train import Evaluation, TrainResult
 
 __all__ = ["as_json", "evaluation_as_json", "finite", "usage_as_json"]
 
 
-def as_json(result: TrainResult, openings: int | None = None) -> dict[str, Any]:
+def as_json(result: TrainResult, openings: int | None = None, tools: Iterable[ToolRow] = ()) -> dict[str, Any]:
     """The report as plain JSON values; what was not measured, or is infinite, is null.
 
     Args:
         result: of a run, or read back from its folder.
         openings: how often the test set was opened, evaluations since the run included; None for the run's own.
+        tools: what the program's tools gave (`tools_of`).
     """
     found = result.comparison
     return {
@@ -37,6 +40,7 @@ def as_json(result: TrainResult, openings: int | None = None) -> dict[str, Any]:
         "usage": {purpose: usage_as_json(usage) for purpose, usage in result.usage.items()},
         "total": usage_as_json(result.total),
         "seconds": round(result.seconds, 3),
+        "tools": tools_as_json(tools),
         "parameters": {
             name: {
                 "seed": seed,

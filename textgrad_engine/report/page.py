@@ -12,6 +12,7 @@ from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, documen
 from textgrad_engine.report.page_texts import SHOWN_ITEMS, changes, name_of, said, steps
 from textgrad_engine.report.pairing import setting
 from textgrad_engine.report.toml import as_toml
+from textgrad_engine.report.tools import ToolRow, tools_of
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, view_of
 from textgrad_engine.report.words import capital, count, duration, money, plural, score
@@ -23,6 +24,12 @@ __all__ = ["is_page", "page_of"]
 SHOWN_CONFIG = 20_000
 """Characters of the config."""
 
+SHOWN_RESULT = 600
+"""Characters of what a tool was given, and of what it gave."""
+
+SHOWN_TOOLS = 10
+"""So many of the names that models call tools by."""
+
 
 def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
     """The page about a run, the same for the same folder, whatever the time and wherever it is.
@@ -33,7 +40,7 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
         remark: what was special about it, e.g. that it is a control.
 
     Raises:
-        RunError: the record of calls is damaged.
+        RunError: the record of calls, or of tools, is damaged.
     """
     name = run.path.resolve().name
     result = run.result or so_far(run)
@@ -52,6 +59,7 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
             *_section("Beside controls", _controls(result, view)),
             *_section("Score against length", _front(result)),
             *_section("Cost", _cost(view, run.result is not None)),
+            *_section("What the tools gave", _tools(tools_of(run.tools()))),
             *_section("How to run it again", _again(run, result)),
         ),
         element(
@@ -284,6 +292,24 @@ def _cost(view: View, whole: bool) -> Iterator[Markup]:
     ]
     yield _table("Cost by purpose", ["purpose", "calls", "tokens in", "tokens out", "cost"], rows, strong=len(rows) - 1)
     yield element("p", f"It took {duration(view.seconds)}." if whole else "What is on record so far.", class_="hint")
+
+
+def _tools(rows: Sequence[ToolRow]) -> Iterator[Markup]:
+    if not rows:
+        return
+    shown = rows[:SHOWN_TOOLS]
+    table = [[row.name, count(row.calls), count(row.failed)] for row in shown]
+    yield _table("Tools", ["tool", "calls", "came to nothing"], table, strong=-1)
+    for row in shown:
+        told: list[Inside] = []
+        for problem, times in row.problems.most_common(SHOWN_ITEMS):
+            told.append(element("li", f"{plural(times, 'time')} it came to nothing: ", data(problem, SHOWN_RESULT)))
+        for arguments, text in row.samples:
+            called = element("code", data(arguments, SHOWN_RESULT))
+            told.append(element("li", called, " gave ", data(text, SHOWN_RESULT)))
+        yield element("details", element("summary", name_of(row.name)), element("ul", *told))
+    more = f"There are {plural(len(rows) - SHOWN_TOOLS, 'more name')}. " if len(rows) > SHOWN_TOOLS else ""
+    yield element("p", f"{more}Each call and what it gave is in tools.jsonl of the run folder.", class_="hint")
 
 
 def _table(label: str, heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int) -> Markup:

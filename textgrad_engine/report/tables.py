@@ -9,6 +9,7 @@ from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage, Trial
 from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
+from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
 from textgrad_engine.report.words import capital, cost, count, duration, money, plural, score, short
@@ -28,6 +29,9 @@ CONTEXT = 2
 SHOWN_ITEMS = 4
 SHOWN_CHARACTERS = 320
 
+SHOWN_TOOLS = 10
+"""So many of the names are shown that models call tools by; they may call what there is not."""
+
 
 def render(
     result: TrainResult,
@@ -35,6 +39,7 @@ def render(
     title: str = "",
     remark: str = "",
     openings: int | None = None,
+    tools: Sequence[ToolRow] = (),
     width: int = 80,
     color: bool = False,
 ) -> str:
@@ -45,6 +50,7 @@ def render(
         title: what the report is about, e.g. the run folder.
         remark: what was special about it, e.g. that it is a control.
         openings: how often the test set was opened, evaluations since the run included; None for the run's own.
+        tools: what the program's tools gave (`tools_of`).
         width: columns.
         color: with the terminal's codes for colors.
     """
@@ -54,6 +60,8 @@ def render(
     if view.notes:
         parts += [*(indented(note, 2, "dim") for note in view.notes), ""]
     parts += [_usage(view), ""]
+    if tools:
+        parts += [*_tools(tools), ""]
     if len(result.front) > 1:
         parts += [*_front(result), ""]
     if view.controls and result.controls is not None:
@@ -67,6 +75,29 @@ def render(
             parts.append(indented(f"and {len(view.problems) - 10} more, in events.jsonl", 2))
         parts.append("")
     return printed(parts, width, color)
+
+
+def _tools(rows: Sequence[ToolRow]) -> Iterator[RenderableType]:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("tool", max_width=40, overflow="ellipsis", no_wrap=True)
+    for name in ("calls", "came to nothing"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows[:SHOWN_TOOLS]:
+        table.add_row(styled(row.name), count(row.calls), count(row.failed) if row.failed else "")
+    yield styled("What the tools gave", "bold")
+    yield ""
+    yield padded(table, 2)
+    yield ""
+    for row in rows[:SHOWN_TOOLS]:
+        for problem, times in row.problems.most_common(2):
+            cut = problem if len(problem) <= SHOWN_CHARACTERS else f"{problem[:SHOWN_CHARACTERS]}…"
+            yield hanging("  ", "  ", f"{row.name[:40]}, {plural(times, 'time')}: {cut}")
+    if any(row.failed for row in rows):
+        yield ""
+    more = f"There are {plural(len(rows) - SHOWN_TOOLS, 'more name')}. " if len(rows) > SHOWN_TOOLS else ""
+    yield indented(f"{more}Each call and what it gave is in tools.jsonl of the run folder.", 2, "dim")
 
 
 def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: bool = False) -> str:

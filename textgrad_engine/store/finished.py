@@ -16,10 +16,10 @@ from textgrad_engine.llm.record import playing
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.store.files import read_lines
 from textgrad_engine.store.lock import check_unlocked
-from textgrad_engine.store.paid import OnRecord, Paid
+from textgrad_engine.store.paid import OnRecord, Paid, paid_for
 from textgrad_engine.store.reader import Run
 from textgrad_engine.store.records import event_from_json, result_to_json
-from textgrad_engine.store.resume import answer_of, in_order
+from textgrad_engine.store.resume import answer_of, in_order, tools_of
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_phase
 
@@ -39,8 +39,8 @@ _BEGINNINGS = {
 }
 _PUT_BACK = (
     "Put back what was changed since: the program (make it anew, if it was trained here already), the data, the "
-    "metric, the settings, the prompts, or the version of textgrad_engine; tools and searches of the program have to "
-    "give what they gave; or name another run_dir, for a new run"
+    "metric, the settings, the prompts, or the version of textgrad_engine; what the program "
+    "looks up by itself, outside of tools=, has to give what it gave; or name another run_dir, for a new run"
 )
 
 
@@ -70,8 +70,13 @@ class FinishedRun:
             found.append((str(entry.get("time", "")), answer_of(run.path, Paid(0, line, entry), source=0)))
             on_record.add(0, found[-1][1].phase)
         on_record.check(run.path, run.events, "")
+        tools, run_again = list(paid_for(run.path, "tools.jsonl", or_none=True)), OnRecord("tools.jsonl")
+        for paid in tools:
+            run_again.add(paid.source, int(paid.entry.get("phase", 0)))
+        run_again.check(run.path, run.events, "")
         self._player = Playback(
             in_order(found),
+            tools_of(run.path, tools, source=0),
             phase=current_phase.get,
             refused=lambda what: self._other(f"asks for something that is not on record: {what}"),
         )

@@ -32,6 +32,7 @@ from textgrad_engine.store.records import (
     event_to_json,
     result_to_json,
     timestamp,
+    tool_to_json,
 )
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train.events import (
@@ -46,6 +47,7 @@ from textgrad_engine.train.events import (
     RunStarted,
     Status,
     StepEnded,
+    ToolEnded,
 )
 
 __all__ = ["RunFolder", "append_evaluation", "check_shrunk", "file_name", "write_atomically", "write_shrunk"]
@@ -103,6 +105,7 @@ class RunFolder:
         self._write = threading.Lock()
         self._places: dict[int, Place] = {}
         self._calls: Counter[int] = Counter()  # by phase
+        self._tools: Counter[int] = Counter()  # likewise
         self._best: dict[str, str] = {}
         self._written: dict[str, str] = {}  # of these, what is in best/
         self._reach = Reach()
@@ -137,6 +140,7 @@ class RunFolder:
             opened.append(_Lines(self._home / "completions.jsonl", new=False))
             opened.append(_Lines(self._home / "events.jsonl", new=self.earlier is None))  # from now on there is a run
             self._completions, self._events = opened
+            self._tool_lines: _Lines | None = None  # most runs have no tools
             if config is not None:
                 write_atomically(self._home / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
         except BaseException:
@@ -162,8 +166,8 @@ class RunFolder:
     def on_end(self) -> None:
         """Let go of the folder, so that it can be resumed, moved or removed; later answers are still written down."""
         with self._write:  # Windows lets nobody replace a file that is open here
-            self._completions.close()
-            self._events.close()
+            for lines in self._opened():
+                lines.close()
         self._lock.release()
 
     def on_event(self, event: Event) -> None:
@@ -177,6 +181,8 @@ class RunFolder:
         try:
             if isinstance(event, CallEnded):
                 self._on_call(event)
+            elif isinstance(event, ToolEnded):
+                self._on_tool(event)
             elif not isinstance(event, PhaseAdvanced):
                 self._on_other(event)
         except OSError as error:
@@ -198,6 +204,20 @@ class RunFolder:
         with self._write:
             self._completions.append(line)
             self._calls[event.phase] += 1
+
+    def _on_tool(self, event: ToolEnded) -> None:
+        entry = tool_to_json(event, self._places.get(event.phase, Place(event.phase)))
+        self._learn(secrets_among(key.get_secret_value() for key in event.record.keys))
+        line = self._without_secrets(entry)
+        with self._write:
+            if self._tool_lines is None:
+                self._tool_lines = _Lines(self._home / "tools.jsonl", new=False)
+            self._tool_lines.append(line)
+            self._tools[event.phase] += 1
+
+    def _opened(self) -> list[_Lines]:
+        """The files that it appends to."""
+        return [each for each in (self._completions, self._events, self._tool_lines) if each is not None]
 
     def _learn(self, secrets: list[str]) -> None:
         """Know the keys of a model that was asked from now on; what came of its answers is written later."""
@@ -235,8 +255,8 @@ class RunFolder:
         elif isinstance(event, RunEnded):
             self._finish(event)
         else:
-            calls = self._calls[event.number] if isinstance(event, PhaseEnded) else 0
-            self._events.append(self._without_secrets(event_to_json(event, time.time(), calls)))
+            counts = (self._calls[event.number], self._tools[event.number]) if isinstance(event, PhaseEnded) else ()
+            self._events.append(self._without_secrets(event_to_json(event, time.time(), *counts)))
 
     def _finish(self, event: RunEnded) -> None:
         self._best |= event.result.best
@@ -247,6 +267,8 @@ class RunFolder:
         write_atomically(self._home / "result.json", found + b"\n")
         with self._write:  # last, as it takes the space of a second file of them
             self._completions.sort()
+            if self._tool_lines is not None:
+                self._tool_lines.sort()
         if self.earlier is not None and not self._is_behind(event.status):
             self.earlier.settle()
 
@@ -260,8 +282,8 @@ class RunFolder:
         """Have the folder as it was before this run, which has brought nothing."""
         with self._write:
             self._undone = True
-            self._events.close()
-            self._completions.close()
+            for lines in self._opened():
+                lines.close()
             earlier.undo()
 
     def _is_behind(self, status: Status | None) -> bool:

@@ -1,15 +1,16 @@
 """What a run has paid for: the files that hold it, those of before a run was resumed included.
 
 NOTE [A run that is resumed]
-    `resume` puts three files aside: ``completions.jsonl`` becomes ``answers-1.jsonl``, ``events.jsonl`` becomes
-    ``events-1.jsonl``, and ``result.json``, where the run had come to one, ``result-1.json``. Then the run begins anew,
-    and what it asks for is answered by what was put aside and written down again. One that is cut again puts aside
+    `resume` puts these files aside: ``completions.jsonl`` becomes ``answers-1.jsonl``, ``events.jsonl`` becomes
+    ``events-1.jsonl``, and where there are such, ``tools.jsonl`` ``tools-1.jsonl`` and ``result.json``
+    ``result-1.json``. Then the run begins anew, and what it asks for is answered by what was put aside and written down
+    again. One that is cut again puts aside
     under the next number, and is resumed from all of them. So at any instant, all that was paid for is in the folder,
     mostly twice.
 
     A completion that stands in several of these files was paid for once: as often as in that file which has it most
-    often. When the run has ended and all that a file put aside holds was asked for again, it goes, with what was put
-    aside beside it. What was not asked for again stays where it is.
+    often. So it is with calls of tools. When the run has ended and all that a file put aside holds was asked for again,
+    it goes, with what was put aside beside it. What was not asked for again stays where it is.
 
     For a while the run that began anew knows less than what was put aside does. Until it has come as far
     (`reader.Reach`), who reads the folder is told that, and the files of the best texts stay as they were.
@@ -33,6 +34,7 @@ __all__ = ["ASIDE", "OnRecord", "Paid", "aside", "numbers_aside", "paid_for"]
 
 ASIDE = {
     "result.json": "result-{}.json",
+    "tools.jsonl": "tools-{}.jsonl",
     "completions.jsonl": "answers-{}.jsonl",
     "events.jsonl": "events-{}.jsonl",
 }
@@ -40,10 +42,10 @@ ASIDE = {
 
 
 class Paid(NamedTuple):
-    """A completion that was paid for.
+    """A completion that was paid for, or a call of a tool.
 
     Attributes:
-        source: the number of the file put aside that it stands in; 0 for ``completions.jsonl``.
+        source: the number of the file put aside that it stands in; 0 for the file that was not.
         line: its number there.
         entry: the line.
         again: whether it stands in a file before, too.
@@ -60,9 +62,14 @@ class OnRecord:
 
     A phase that has ended says in ``events.jsonl`` how many calls of it were written down. A run that was resumed has
     several files, and what is in one of them is not gone.
+
+    Args:
+        name: the file: that of the completions, or of the calls of tools.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "completions.jsonl") -> None:
+        self._name = name
+        self._counted = "calls" if name == "completions.jsonl" else "tools"
         self._found: dict[int, Counter[int]] = {}
 
     def add(self, source: int, phase: int) -> None:
@@ -87,17 +94,25 @@ class OnRecord:
         """
         told: Counter[int] = Counter()
         for event in events:
-            calls, phase = event.get("calls"), event.get("number")
+            calls, phase = event.get(self._counted), event.get("number")
             if event.get("event") == "PhaseEnded" and isinstance(calls, int) and isinstance(phase, int):
                 told |= Counter({phase: calls})
         found = functools.reduce(operator.or_, self._found.values(), Counter[int]())
-        missing, file = (told - found).total(), folder / "completions.jsonl"
+        missing, file = (told - found).total(), folder / self._name
+        if missing and self._counted == "tools":
+            what = "what 1 call of a tool gave" if missing == 1 else f"what {missing} calls of tools gave"
+            raise RunError(
+                f"{file}: {what} can no longer be found, as the file was cut off, emptied or deleted, so they would be "
+                f"run again; restore it{repair}"
+            )
         if missing:
             what = "1 call that was" if missing == 1 else f"{missing} calls that were"
             raise RunError(
                 f"{file}: {what} paid for can no longer be found, as the file was cut off, emptied or deleted; "
                 f"restore it{repair}"
             )
+        if self._counted == "tools":
+            return  # most runs have none
         if not file.is_file() and not numbers_aside(folder, file.name):  # a run of before calls were counted
             raise RunError(
                 f"{file}: the file is missing from the run folder, with what was paid for; restore it{repair}"
@@ -122,19 +137,20 @@ def numbers_aside(folder: Path, name: str = "") -> list[int]:
     return sorted({int(next(filter(None, match.groups()))) for match in matches if match})
 
 
-def paid_for(folder: Path, *, or_none: bool = False) -> Iterator[Paid]:
+def paid_for(folder: Path, name: str = "completions.jsonl", *, or_none: bool = False) -> Iterator[Paid]:
     """Every completion that a run has paid for, one at a time, and those that were played back; no torn last lines.
 
     Args:
         folder: the run folder.
+        name: the file that they stand in when they are not put aside; ``tools.jsonl`` has the calls of tools.
         or_none: take a file that is missing for one that holds nothing.
 
     Raises:
         RunError: a file is missing or damaged.
     """
-    numbers = numbers_aside(folder, "completions.jsonl")
-    places = [(number, aside(folder, "completions.jsonl", number)) for number in numbers]
-    last = folder / "completions.jsonl"
+    numbers = numbers_aside(folder, name)
+    places = [(number, aside(folder, name, number)) for number in numbers]
+    last = folder / name
     if last.is_file() or not (numbers or or_none):  # a run that was cut while it was put aside has none
         places.append((0, last))
     known: Counter[bytes] = Counter()
@@ -143,8 +159,8 @@ def paid_for(folder: Path, *, or_none: bool = False) -> Iterator[Paid]:
         for line, entry in enumerate(read_lines(path, []), 1):
             again = False
             if len(places) > 1:
-                name = identity_of(entry)
-                own[name] += 1
-                again = own[name] <= known[name]
+                identity = identity_of(entry)
+                own[identity] += 1
+                again = own[identity] <= known[identity]
             yield Paid(number, line, entry, again)
         known |= own

@@ -89,6 +89,14 @@ class Run:
         """
         return (paid.entry for paid in paid_for(self.path) if not paid.again)
 
+    def tools(self) -> Iterator[dict[str, Any]]:
+        """Every call of a tool, and what it gave, as plain JSON, read one at a time; none in runs of before.
+
+        Raises:
+            RunError: a file is damaged.
+        """
+        return (paid.entry for paid in paid_for(self.path, "tools.jsonl", or_none=True) if not paid.again)
+
     def shrunk(self) -> dict[str, str]:
         """The short texts by name, which `textgrad-engine shrink` wrote.
 

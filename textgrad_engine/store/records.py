@@ -6,19 +6,30 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from textgrad_engine.errors import ModelError, RunError
+from textgrad_engine.llm import toolcalls
 from textgrad_engine.llm.answers import Answer, digest, error_from_json
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.toolcalls import ToolOnRecord
 from textgrad_engine.llm.usage import is_estimated, usage_of, was_sent
 from textgrad_engine.train import Evaluation, TrainResult
-from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseEnded, RunEnded, RunStarted, StepEnded
+from textgrad_engine.train.events import (
+    CallEnded,
+    Evaluated,
+    Event,
+    PhaseEnded,
+    RunEnded,
+    RunStarted,
+    StepEnded,
+    ToolEnded,
+)
 
 __all__ = [
     "FORMAT",
@@ -35,6 +46,8 @@ __all__ = [
     "result_from_json",
     "result_to_json",
     "timestamp",
+    "tool_from_json",
+    "tool_to_json",
 ]
 
 FORMAT = 1
@@ -83,13 +96,14 @@ def timestamp(seconds: float, precision: str = "milliseconds") -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def event_to_json(event: Event, seconds: float, calls: int = 0) -> dict[str, Any]:
+def event_to_json(event: Event, seconds: float, calls: int = 0, tools: int = 0) -> dict[str, Any]:
     """One line of ``events.jsonl``.
 
     Args:
         event: what happened; of `RunEnded` the status alone, as the result has its own file.
         seconds: when, since the epoch.
-        calls: of a `PhaseEnded`, how many calls of the phase were written down.
+        calls: of a `PhaseEnded`, how many calls of models in the phase were written down.
+        tools: the same of tools.
     """
     name = type(event).__name__
     if isinstance(event, RunEnded):
@@ -104,7 +118,7 @@ def event_to_json(event: Event, seconds: float, calls: int = 0) -> dict[str, Any
     else:
         body = asdict(event)
         if isinstance(event, PhaseEnded):
-            body["calls"] = calls
+            body |= {"calls": calls, "tools": tools} if tools else {"calls": calls}
     return {"event": name, **body, "time": timestamp(seconds)}
 
 
@@ -120,6 +134,39 @@ def event_from_json(entry: Mapping[str, Any]) -> RunStarted | Evaluated | StepEn
     fields = {key: value for key, value in entry.items() if key not in ("event", "time")}
     found: RunStarted | Evaluated | StepEnded = _validated(kind, fields)
     return found
+
+
+def tool_to_json(call: ToolEnded, place: Place) -> dict[str, Any]:
+    """One line of ``tools.jsonl``: a call of a tool and what it came to; `tool_from_json` reads it.
+
+    "id" is what tells it from others; the completions that were asked for inside of it name that.
+    """
+    return {
+        "phase": place.number,
+        "phase_name": place.phase,
+        "step": place.step,
+        **toolcalls.tool_to_json(call.record),
+        "latency": call.record.latency,
+        "time": timestamp(call.record.started, "microseconds"),
+    }
+
+
+def tool_from_json(entry: Mapping[str, Any], *, nth: int, source: int) -> ToolOnRecord:
+    """The call of a tool that a line of ``tools.jsonl`` tells.
+
+    Args:
+        entry: the line.
+        nth: where it comes among all, in the order in which they began.
+        source: the number of its file.
+
+    Raises:
+        RunError: it has not the fields of such a line.
+    """
+    try:
+        record = replace(toolcalls.tool_from_json(entry), latency=entry["latency"])
+        return ToolOnRecord(record, nth, int(entry["phase"]), source)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"it is no call of a tool: {type(error).__name__}: {error}") from None
 
 
 def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
@@ -140,6 +187,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
     }
     if record.item:
         entry["item"] = list(record.item)
+    if record.tool:
+        entry["tool"] = record.tool
     if (answer := record.completion) is not None:
         entry |= {
             "text": answer.text,
@@ -203,6 +252,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
             source,
             bool(entry.get("counted_again", False)),
             tuple(entry.get("item", ())),
+            entry.get("tool", ""),
         )
     except (KeyError, TypeError, ValueError) as error:  # a ValidationError is a ValueError
         raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None
@@ -232,19 +282,19 @@ def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
 
 
 def identity_of(entry: Mapping[str, Any]) -> bytes:
-    """What tells a completion from others, wherever in a run and whenever it was asked for."""
+    """What tells a completion, or a call of a tool, from others, wherever in a run and whenever it was asked for."""
     kept = {key: value for key, value in entry.items() if key not in _WHERE_AND_WHEN}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).digest()
 
 
 def canonical_order(entry: Mapping[str, Any]) -> tuple[int, str, str, str, str]:
-    """A key to sort completions by that does not depend on when they came."""
+    """A key to sort completions, or calls of tools, by that does not depend on when they came."""
     answer = {key: value for key, value in entry.items() if key not in ("request", "time", "latency")}
     return (
         int(entry["phase"]),
-        str(entry["purpose"]),
+        str(entry.get("purpose", "")),
         str(entry["example"]),
-        digest(entry["request"]),
+        digest(entry.get("request", "")),
         digest(answer),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +12,15 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
 from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.resume import Resumption
+from textgrad_engine.llm.toolcalls import ToolOnRecord
 from textgrad_engine.store.files import typed, write_atomically
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import Run, read_run
-from textgrad_engine.store.records import answer_from_json, identity_of
+from textgrad_engine.store.records import answer_from_json, identity_of, tool_from_json
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import current_phase
 
-__all__ = ["Earlier", "answer_of", "in_order"]
+__all__ = ["Earlier", "answer_of", "in_order", "tools_of"]
 
 
 class Earlier:
@@ -45,7 +47,9 @@ class Earlier:
         run = read_run(folder)
         self.reach = run.reach
         validated = None if anyway else _has(run, "Evaluated", "validate", 0)  # that of the seed texts
-        self.player = Resumption(self._read(run, anyway), phase=current_phase.get, validated=validated)
+        self.player = Resumption(
+            self._read(run, anyway), self._read_tools(run, anyway), phase=current_phase.get, validated=validated
+        )
         self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
 
     def answering(self) -> AbstractContextManager[None]:
@@ -77,6 +81,17 @@ class Earlier:
         if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
             self._looks = [set()]
         return in_order(found)
+
+    def _read_tools(self, run: Run, anyway: bool) -> list[ToolOnRecord]:
+        """What is on record of tools."""
+        lines = list(paid_for(self.folder, "tools.jsonl", or_none=True))
+        on_record = OnRecord("tools.jsonl")
+        for paid in lines:
+            on_record.add(paid.source, int(paid.entry.get("phase", 0)))
+        if not anyway:
+            again = f", or have them run again: textgrad-engine resume {typed(run.path)} --anyway"
+            on_record.check(self.folder, (*run.earlier, *run.events), again)
+        return tools_of(self.folder, [paid for paid in lines if not paid.again], source=self._number)
 
     def put_aside(self) -> None:
         """Make room for the journal of the run that begins anew.
@@ -112,7 +127,7 @@ class Earlier:
 
     def settle(self) -> None:
         """Remove what was put aside, of a run that has ended, as far as all of it was asked for again."""
-        kept = {answer.source for answer in self.player.left}
+        kept = self.player.sources
         for number in numbers_aside(self.folder):
             if number not in kept:
                 for name in ASIDE:
@@ -142,6 +157,8 @@ def _has(run: Run, *what: object) -> bool:
 def answer_of(folder: Path, paid: Paid, *, source: int) -> Answer:
     """What a line on record tells; only the first ones of a file keep their requests, as these are most of it.
 
+    So does what was asked inside of a tool, as nobody else may know that request again.
+
     Args:
         folder: the run folder.
         paid: the line.
@@ -155,7 +172,28 @@ def answer_of(folder: Path, paid: Paid, *, source: int) -> Answer:
     except RunError as error:
         path = aside(folder, "completions.jsonl", paid.source) if paid.source else folder / "completions.jsonl"
         raise RunError(f"{path}:{paid.line}: the line was damaged: {error}; restore the file") from None
-    return answer if paid.line <= COMPARED else replace(answer, request=None)
+    return answer if paid.line <= COMPARED or answer.tool else replace(answer, request=None)
+
+
+def tools_of(folder: Path, lines: Iterable[Paid], *, source: int) -> list[ToolOnRecord]:
+    """The calls of tools that lines on record tell, numbered by when they began.
+
+    Args:
+        folder: the run folder.
+        lines: the lines.
+        source: what the file is numbered as that was not put aside.
+
+    Raises:
+        RunError: one was damaged.
+    """
+    found = []
+    for nth, paid in enumerate(sorted(lines, key=lambda each: str(each.entry.get("time", "")))):
+        try:
+            found.append(tool_from_json(paid.entry, nth=nth, source=paid.source or source))
+        except RunError as error:
+            path = aside(folder, "tools.jsonl", paid.source) if paid.source else folder / "tools.jsonl"
+            raise RunError(f"{path}:{paid.line}: the line was damaged: {error}; restore the file") from None
+    return found
 
 
 def in_order(found: list[tuple[str, Answer]]) -> list[Answer]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from textgrad_engine.llm.toolcalls import ToolRecord
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim import Edit, Evidence
 from textgrad_engine.optim.search.race import RaceRecord
@@ -35,6 +36,7 @@ __all__ = [
     "RunStarted",
     "Status",
     "StepEnded",
+    "ToolEnded",
     "current_phase",
     "run_folder",
 ]
@@ -124,6 +126,19 @@ class CallEnded:
 
     phase: int
     record: CallRecord
+
+
+@dataclass(frozen=True)
+class ToolEnded:
+    """A call of a tool ended, or what it had given was played back; comes on the event-loop thread.
+
+    Attributes:
+        phase: the number of the phase that made it.
+        record: name, arguments and result.
+    """
+
+    phase: int
+    record: ToolRecord
 
 
 @dataclass(frozen=True)
@@ -220,7 +235,16 @@ class RunFailed:
 
 
 Event: TypeAlias = (
-    RunStarted | PhaseStarted | PhaseAdvanced | PhaseEnded | Evaluated | CallEnded | StepEnded | RunEnded | RunFailed
+    RunStarted
+    | PhaseStarted
+    | PhaseAdvanced
+    | PhaseEnded
+    | Evaluated
+    | CallEnded
+    | ToolEnded
+    | StepEnded
+    | RunEnded
+    | RunFailed
 )
 
 
@@ -233,9 +257,9 @@ class Callback(Protocol):
     Where it has an ``on_end()``, that is called when `fit` is left, however it ends. Where it has ``earlier``, as a run
     folder that is resumed has, what that holds is played back (`Earlier`).
 
-    It may read a value, such as a sample answer of the program, but on `CallEnded` and `PhaseAdvanced`: these come on
-    the thread by which values come. One that has ``at_once = True``, as a run folder has, is told of a call before its
-    answer is used, and must never wait for a value.
+    It may read a value, such as a sample answer of the program, but on `CallEnded`, `ToolEnded` and `PhaseAdvanced`:
+    these come on the thread by which values come. One that has ``at_once = True``, as a run folder has, is told of a
+    call before its answer is used, and must never wait for a value.
     """
 
     def on_event(self, event: Event) -> None:

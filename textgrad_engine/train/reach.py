@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from textgrad_engine.autograd import AccumulateGrad, Node, Variable
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.ops.tools import NO_FEEDBACK, have_been_called
 
 __all__ = ["Reach"]
 
@@ -15,17 +16,19 @@ _log = logging.getLogger("textgrad_engine.train.reach")
 
 
 class Reach:
-    """What is known of a run's losses: whether any leads back to a text, and to which ones.
+    """What is known of a run's losses: whether any leads back to a text that is trained, and to which ones.
 
     Code that reads an answer's ``.data`` cuts the graph, and of what came before nothing would ever be heard.
     """
 
     def __init__(self) -> None:
         self._some = False
+        self._trained: tuple[str, ...] = ()
+        self._beside: tuple[str, ...] = ()
         self._lock = threading.Lock()  # the lanes of a search have their first minibatches at the same time
 
     def look(self, losses: Sequence[Variable], parameters: Mapping[str, Variable]) -> list[Variable]:
-        """The losses that lead back to a text; of the first minibatch that has any, the log tells what none leads to.
+        """The losses that lead back to a text; of the first that lead to a trained one, the log tells the rest.
 
         Call it before the pass, which frees the graph.
 
@@ -35,22 +38,27 @@ class Reach:
         """
         roots = [loss for loss in losses if loss.requires_grad]
         with self._lock:
-            is_first, self._some = bool(roots) and not self._some, self._some or bool(roots)
-        if is_first:
+            if self._some or not roots:
+                return roots
             found = _leaves_of(roots)
-            if unheard := [name for name, parameter in parameters.items() if id(parameter) not in found]:
+            heard = [name for name, parameter in parameters.items() if id(parameter) in found]
+            self._some = bool(heard) or not parameters
+            self._trained = tuple(parameters)
+            self._beside = tuple([leaf.role or "a text without a role" for leaf in found.values()])
+            if heard and (unheard := [name for name in parameters if name not in heard]):
                 _log.warning(
                     "none of the first %d losses leads back to %s: no feedback on them gets there. A program that "
                     "reads the .data of an answer and goes on with what Python makes of it joins the two by "
                     "ops.straight_through(result, answer); one that uses other prompts for these examples is as it "
-                    "should be",
+                    "should be%s",
                     len(roots),
                     " or ".join(unheard),
+                    _about_tools(". And "),
                 )
         return roots
 
     def refuse_if_cut_off(self, scores: Sequence[float | None]) -> None:
-        """Refuse to go on when no loss so far leads back to a text: nothing would ever be heard about it.
+        """Refuse to go on when no loss so far leads back to a trained text: nothing would ever be heard about one.
 
         Args:
             scores: of the minibatch; None where there is none.
@@ -59,23 +67,36 @@ class Reach:
             AutogradError: some example has a score.
         """
         known = [score for score in scores if score is not None]
+        if known and not self._some and self._beside:
+            raise AutogradError(
+                f"none of the {len(known)} losses of this minibatch leads back to what is trained "
+                f"({', '.join(self._trained)}): they lead to other texts alone ({', '.join(self._beside)}), so no "
+                "feedback would change anything. Give the optimizer those, too, or have the program use what is "
+                "trained: what Python made of an answer's .data is joined to that by "
+                f"ops.straight_through(result, answer){_about_tools(', and ')}."
+            )
         if known and not self._some:
             raise AutogradError(
                 f"none of the {len(known)} losses of this minibatch requires grad, so no feedback would reach the "
                 "texts. The program must return the Variable that it computes from its parameters, not its .data, a "
                 "new Variable or what .detach() gives, and not under no_grad(); what Python made of an answer's .data "
-                "is joined to that by ops.straight_through(result, answer). The loss must use what it returns."
+                "is joined to that by ops.straight_through(result, answer). The loss must use what it returns"
+                f"{_about_tools('. And ')}."
             )
 
 
-def _leaves_of(roots: Iterable[Variable]) -> set[int]:
-    """The ids of the leaves behind some losses."""
+def _about_tools(before: str) -> str:
+    return f"{before}{NO_FEEDBACK}" if have_been_called() else ""
+
+
+def _leaves_of(roots: Iterable[Variable]) -> dict[int, Variable]:
+    """The leaves behind some losses, by id."""
     waiting: list[Node] = [root._gradient_node() for root in roots]
-    seen, leaves = set(map(id, waiting)), set()
+    seen, leaves = set(map(id, waiting)), dict[int, Variable]()
     while waiting:
         node = waiting.pop()
         if isinstance(node, AccumulateGrad):
-            leaves.add(id(node.variable))
+            leaves[id(node.variable)] = node.variable
         for edge in node.edges:
             if edge is not None and id(edge.node) not in seen:
                 seen.add(id(edge.node))

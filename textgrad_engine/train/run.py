@@ -13,9 +13,11 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.llm.redact import redacted, secrets_named
+from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
+from textgrad_engine.ops.tools import telling_anew
 from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.texts import write_texts
@@ -36,6 +38,7 @@ from textgrad_engine.train.events import (
     RunStarted,
     Status,
     StepEnded,
+    ToolEnded,
     current_phase,
 )
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
@@ -162,6 +165,8 @@ class Run(abc.ABC):
         with contextlib.ExitStack() as stack:
             used = stack.enter_context(meter())
             stack.enter_context(observe(self.on_call))
+            stack.enter_context(observe_tools(self.on_tool))
+            stack.enter_context(telling_anew())
             if self.earlier is not None:
                 stack.enter_context(self.earlier.answering())
             stack.enter_context(sharing_feedback(self.trainer.feedback_batch_size))
@@ -246,6 +251,10 @@ class Run(abc.ABC):
     def on_call(self, record: CallRecord) -> None:
         """Pass on that a call has ended; runs in that call's own context."""
         self.emit(CallEnded(current_phase.get(), record))
+
+    def on_tool(self, record: ToolRecord) -> None:
+        """Pass on that a call of a tool has ended; runs in that call's own context."""
+        self.emit(ToolEnded(current_phase.get(), record))
 
     def changes(self) -> tuple[ParameterChange, ...]:
         """What the last step did, by parameter name."""

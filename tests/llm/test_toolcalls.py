@@ -1,0 +1,148 @@
+"""Tools in cassettes and beside a cache: what is recorded is given again, and what is not is run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import llm, ops
+from textgrad_engine.errors import RunError, Stopped
+from textgrad_engine.llm import Cache, Completion, Usage, caching
+from textgrad_engine.llm.stop import Stop
+from textgrad_engine.testing import FunctionModel
+
+SECRET = "canary-key-0123456789"
+
+
+def calling(name: str, **arguments: Any) -> Completion:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    called = ({"id": "call_1", "type": "function", "function": function},)
+    return Completion(text="", finish_reason="tool_calls", tool_calls=called, usage=Usage(calls=1))
+
+
+def acting(request: Any) -> Any:
+    """Calls the first tool, and answers with what it gave."""
+    if request.messages[0].text == "colleague":
+        return "I am one."
+    if request.messages[-1].role == "tool":
+        return request.messages[-1].text
+    return calling(request.config.tools[0]["function"]["name"])
+
+
+class Tools:
+    """Tools that give something else each time, and count."""
+
+    def __init__(self) -> None:
+        self.numbers = itertools.count()
+
+    def now(self) -> str:
+        """What time it is."""
+        return f"{next(self.numbers)} o'clock"
+
+    def ask(self) -> tg.Variable:
+        """What a colleague says, and what time it is."""
+        said = ops.chat_completion(None, [{"role": "user", "content": "colleague"}]).data
+        return tg.Variable(f"{said} {self.now()}")
+
+    def fail(self) -> str:
+        """Nothing."""
+        raise RuntimeError(f"{SECRET} at {self.now()}")
+
+    @property
+    def run(self) -> int:
+        """How often one was run."""
+        return int(repr(self.numbers)[6:-1])
+
+
+def asked(tool: Any) -> str:
+    return str(ops.chat_completion(None, [{"role": "user", "content": "What time is it?"}], tools=[tool]).data)
+
+
+@pytest.mark.parametrize("name", ["now", "ask", "fail"])
+def test_a_replay_runs_no_tool(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one that asks models, whose answers count as asked for, nor one that raised; of equal turns each once."""
+    monkeypatch.setenv("CANARY_API_KEY", SECRET)
+    tools, path = Tools(), tmp_path / "tape.jsonl"
+    with tg.use_models(forward=FunctionModel(acting)), llm.record(path), llm.meter() as before:
+        answers = [asked(getattr(tools, name)) for _ in range(2)]
+    assert answers[0] != answers[1]
+    assert SECRET not in path.read_text(encoding="utf-8")
+    tools = Tools()
+    with llm.replay(path) as tape, llm.meter() as after:
+        again = [asked(getattr(tools, name)) for _ in range(2)]
+    assert [text.replace(SECRET, "[redacted]") for text in answers] == again
+    assert tools.run == 0
+    assert tape.left == 0
+    assert after.total == before.total
+
+
+def test_a_cassette_of_before_has_its_tools_run(tmp_path: Path) -> None:
+    """It has the answers of models alone."""
+
+    def steady() -> str:
+        """What time it is."""
+        done.append(1)
+        return "noon"
+
+    done: list[int] = []
+    path = tmp_path / "tape.jsonl"
+    with tg.use_models(forward=FunctionModel(acting)), llm.record(path):
+        assert asked(steady) == "noon"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    before = [line for line in lines if "id" not in json.loads(line)]
+    assert len(before) == len(lines) - 1
+    path.write_text("".join(before), encoding="utf-8")
+    with llm.replay(path):
+        assert asked(steady) == "noon"
+    assert len(done) == 2
+
+
+def test_a_damaged_line_of_a_tool_is_named(tmp_path: Path) -> None:
+    """As one of a model's answer is."""
+    path = tmp_path / "tape.jsonl"
+    path.write_text('{"cassette": 1}\n{"id": "x", "name": "now"}\n', encoding="utf-8")
+    with pytest.raises(RunError, match=r"tape\.jsonl:2: the line is damaged"), llm.replay(path):
+        pass
+
+
+def test_a_cache_keeps_nothing_of_tools(tmp_path: Path) -> None:
+    """The same turn from the cache: the clock goes on."""
+    tools = Tools()
+    model = FunctionModel(acting)
+    model.cache_key, model.free = "acting", False  # type: ignore[attr-defined]
+    with tg.use_models(forward=model), caching(Cache(tmp_path)), llm.meter() as meter:
+        assert [asked(tools.now) for _ in range(2)] == ["0 o'clock", "1 o'clock"]
+    assert meter.cached == 1
+
+
+def test_no_tool_is_begun_after_a_stop() -> None:
+    """What it does is done when the run goes on."""
+    tools = Tools()
+
+    def stopping(request: Any) -> Any:
+        stop.set()
+        return calling("now")
+
+    with tg.use_models(forward=FunctionModel(stopping)), Stop() as stop, pytest.raises(Stopped):
+        asked(tools.now)
+    assert tools.run == 0
+
+
+def test_a_tool_that_is_run_is_under_way() -> None:
+    """A run that is stopped waits for it, so that what it did is on record."""
+    seen: list[int] = []
+
+    def look() -> str:
+        """What a meter says."""
+        seen.append(meter.in_flight)
+        return "seen"
+
+    with tg.use_models(forward=FunctionModel(acting)), llm.meter() as meter:
+        assert asked(look) == "seen"
+    assert seen == [1]
+    assert meter.in_flight == 0

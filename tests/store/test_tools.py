@@ -1,0 +1,333 @@
+"""What tools gave is on record, and given again when a run is resumed: what was done is not done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import func, nn, optim
+from textgrad_engine.errors import BudgetExceeded, RunError
+from textgrad_engine.llm import Completion, Usage
+from textgrad_engine.store import RunFolder, read_run
+from textgrad_engine.store.paid import numbers_aside
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train.events import ToolEnded
+
+from ..conftest import timeless
+from .conftest import ROWS, answer
+
+SECRET = "canary-key-0123456789"
+
+
+class Killed(Exception):
+    """The process is no more."""
+
+
+class Mortal(RunFolder):
+    """A run folder whose process is killed when it is told of the n-th event; 0 is never."""
+
+    def __init__(self, path: Path, dies_at: int = 0, **settings: Any) -> None:
+        super().__init__(path, **settings)
+        self.events, self.dies_at = 0, dies_at
+
+    def on_event(self, event: Any) -> None:
+        self.events += 1
+        if 0 < self.dies_at <= self.events:
+            raise Killed
+        super().on_event(event)
+
+    def on_end(self) -> None:
+        if 0 < self.dies_at <= self.events:  # as the system does where a process ends
+            for each in self._opened():
+                each.close()
+            self._lock.forget()
+        else:
+            super().on_end()
+
+
+def calling(*calls: tuple[str, dict[str, Any]]) -> Completion:
+    made = [
+        {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for n, (name, arguments) in enumerate(calls)
+    ]
+    return Completion(text="", finish_reason="tool_calls", tool_calls=tuple(made), usage=Usage(calls=1))
+
+
+class Agent(nn.Module):
+    """One prompt with tools: of what each was asked it keeps a list."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        super().__init__()
+        self.done: list[str] = []
+        self.clock = clock
+        system = nn.Parameter("Repeat.", role="system prompt")
+        tools = [self.look_up, self.mail, self.ask_colleague]
+        self.chat = nn.ChatCompletion("{word}", system=system, tools=tools)
+        self.other = nn.ChatCompletion("{word}", system="Colleague.", tools=[self.mail])
+
+    def look_up(self, word: str) -> dict[str, Any]:
+        """What is known of a word."""
+        self.done.append(f"look_up {word}")
+        if word == "three":
+            raise KeyError(word)
+        return {"word": word, "at": self.clock()}
+
+    async def mail(self, to: str) -> str:
+        """Send a mail."""
+        await asyncio.sleep(0)
+        self.done.append(f"mail {to}")
+        return f"sent at {self.clock()}"
+
+    def ask_colleague(self, word: str) -> str:
+        """Ask a colleague."""
+        self.done.append(f"ask_colleague {word}")
+        return str(self.other(word=f"{word} {self.clock()}").data)
+
+    def forward(self, word: str) -> tg.Variable:
+        return self.chat(word=word)
+
+
+def acting(request: Any) -> Any:
+    """The model: looks up twice the same, mails, asks a colleague who mails, too, and answers."""
+    if request.purpose != "forward":
+        return answer(request)
+    system, word = request.messages[0].text, request.messages[1].text
+    turn = sum(message.role == "tool" for message in request.messages)
+    if system == "Colleague.":
+        return calling(("mail", {"to": f"colleague {word}"})) if not turn else f"well, {word}"
+    if turn == 0:
+        both = {"word": word}
+        return calling(("look_up", both), ("look_up", both), ("mail", {"to": f"{word} {len(system)}"}))
+    if turn == 3:
+        return calling(("ask_colleague", {"word": word}))
+    return word.upper() if "Shout" in system else word
+
+
+def trained(folder: Any, model: Any, program: Agent, **settings: Any) -> Any:
+    given = {"max_steps": 1, "batch_size": 2, "callbacks": (folder,) if folder else (), **settings}
+    with tg.use_models(forward=FunctionModel(model)):
+        optimizer = optim.TGD(program.parameters())
+        return tg.Trainer(**given).fit(program, nn.ExactMatch(), optimizer, ROWS[:2], ROWS[2:4], ROWS[4:6])
+
+
+def counting() -> tuple[Counter[str], Callable[[Any], Any]]:
+    asked: Counter[str] = Counter()
+
+    def model(request: Any) -> Any:
+        asked[request.purpose] += 1
+        return acting(request)
+
+    return asked, model
+
+
+def same() -> int:
+    return 7
+
+
+@pytest.mark.parametrize("changing", [False, True], ids=["the same", "another"])
+def test_killed_at_any_event_it_does_nothing_twice_that_is_on_record(tmp_path: Path, changing: bool) -> None:
+    """Whether tools give the same later or not; what was asked inside of them counts, and is not asked again."""
+    numbers = itertools.count()
+    clock = (lambda: next(numbers)) if changing else same
+    whole, once = counting()
+    first = Mortal(tmp_path / "whole")
+    result = trained(first, once, Agent(clock))
+    for dies_at in range(4 if changing else 7, first.events, 29):
+        path, killed, again = tmp_path / str(dies_at), Agent(clock), Agent(clock)
+        with pytest.raises(Killed):
+            trained(Mortal(path, dies_at), acting, killed)
+        kept, known = len(list(read_run(path).completions())), calls_in(path)
+        asked, model = counting()
+        resumed = trained(RunFolder(path, resume=True), model, again)
+        assert len(again.done) == (calls_in(path) - known).total()
+        if not changing:
+            assert asked.total() + kept == whole.total()
+            assert not numbers_aside(path)
+            assert timeless(path) == timeless(tmp_path / "whole")
+        assert resumed.best == result.best
+        last = Agent(clock)
+        assert trained(None, unasked, last, run_dir=path, resume=True) == resumed
+        assert last.done == []
+
+
+def calls_in(path: Path) -> Counter[tuple[str, ...]]:
+    """The calls of tools that a run folder has."""
+    return Counter((each["name"], each["example"], each["arguments"], each["id"]) for each in read_run(path).tools())
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "tools.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def cut(path: Path, **settings: Any) -> tuple[Agent, Any]:
+    """An agent whose run has ended because its budget was spent, and that run's result."""
+    program = Agent(same)
+    with tg.budget(calls=9):
+        return program, trained(RunFolder(path, **settings), acting, program)
+
+
+def test_calls_of_tools_that_are_gone_are_not_made_again_unasked(tmp_path: Path) -> None:
+    """Nobody would know any more what was done; it says what is gone, and how to go on all the same."""
+    path = tmp_path / "run"
+    cut(path)
+    (path / "tools.jsonl").unlink()
+    again = Agent(same)
+    with pytest.raises(RunError, match=r"tools.jsonl: what \d+ calls of tools gave can no longer be found.*--anyway"):
+        trained(RunFolder(path, resume=True), acting, again)
+    assert again.done == []
+    assert trained(RunFolder(path, resume=True, anyway=True), acting, again).status == "finished"
+    assert "look_up four" in again.done
+
+
+def test_a_run_of_before_is_resumed_and_runs_its_tools(tmp_path: Path) -> None:
+    """Nothing was written down of them then, and its events do not count them."""
+    path = tmp_path / "run"
+    cut(path)
+    (path / "tools.jsonl").unlink()
+    events = (path / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    told = [{key: value for key, value in json.loads(event).items() if key != "tools"} for event in events]
+    (path / "events.jsonl").write_text("".join([json.dumps(event) + "\n" for event in told]), encoding="utf-8")
+    again = Agent(same)
+    assert trained(RunFolder(path, resume=True), acting, again).status == "finished"
+    assert "look_up four" in again.done
+    assert not numbers_aside(path)
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    """Whoever goes on without it would have it done twice."""
+    path = tmp_path / "run"
+    cut(path)
+    with (path / "tools.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"phase": 1, "name": "mail"}\n')
+    with pytest.raises(RunError, match=r"tools.jsonl:\d+: the line was damaged: it is no call of a tool: KeyError"):
+        RunFolder(path, resume=True)
+
+
+def test_what_a_tool_gives_is_on_disk_before_it_is_used(tmp_path: Path) -> None:
+    """Name, arguments, result, how long it took; of one that raised what the model is told, and why."""
+    path = tmp_path / "run"
+    seen: list[int] = []
+
+    def model(request: Any) -> Any:
+        if request.purpose == "forward" and request.messages[-1].role == "tool":
+            told = {message.text for message in request.messages if message.role == "tool"}
+            seen.append(len(told - {line["text"] for line in lines(path)}))
+        return acting(request)
+
+    program = Agent(same)
+    trained(RunFolder(path), model, program)
+    assert seen
+    assert not any(seen)
+    found = lines(path)
+    looked, *_ = (line for line in found if line["name"] == "look_up" and line["example"] == "four")
+    assert looked["arguments"] == '{"word": "four"}'
+    assert json.loads(looked["text"]) == {"word": "four", "at": 7}
+    assert looked["latency"] > 0
+    failed, *_ = (line for line in found if line["example"] == "three" and line["name"] == "look_up")
+    assert failed["error"] == "KeyError: 'three'"
+    assert failed["text"].startswith("The call came to nothing: KeyError: 'three'")
+    inner, *_ = (line for line in found if "colleague four" in line["arguments"])
+    outer, *_ = (line for line in found if line["name"] == "ask_colleague" and line["example"] == "four")
+    assert inner["tool"] == outer["id"]
+    assert {each.get("tool", "") for each in read_run(path).completions()} > {outer["id"], ""}
+
+
+def test_equal_calls_of_one_turn_are_two(tmp_path: Path) -> None:
+    """Each gets what it got, and no more of them are run than there were."""
+    numbers = itertools.count()
+    path = tmp_path / "run"
+    program = Agent(lambda: next(numbers))
+    trained(RunFolder(path), acting, program)
+    found = [line for line in lines(path) if (line["name"], line["example"], line["phase"]) == ("look_up", "four", 1)]
+    assert len(found) == 2
+    assert len({line["id"] for line in found}) == len(found) == len({line["text"] for line in found})
+
+
+def test_a_secret_that_a_tool_gives_is_written_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not into the log either; and the tool is not run again for that."""
+    monkeypatch.setenv("CANARY_API_KEY", SECRET)
+
+    class Leaky(Agent):
+        def look_up(self, word: str) -> dict[str, Any]:
+            """What is known of a word."""
+            self.done.append(f"look_up {word}")
+            if word == "three":
+                raise KeyError(SECRET)
+            return {"key": SECRET}
+
+    path = tmp_path / "run"
+    with tg.budget(calls=15):
+        trained(RunFolder(path), acting, Leaky(same))
+    known = calls_in(path)
+    again = Leaky(same)
+    trained(RunFolder(path, resume=True), acting, again)
+    assert len(again.done) == (calls_in(path) - known).total()
+    assert "raised KeyError: '[redacted]'" in caplog.text
+    assert SECRET not in caplog.text
+    assert "[redacted]" in (path / "tools.jsonl").read_text(encoding="utf-8")
+    assert not [file for file in path.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
+
+
+def test_a_tool_that_ends_the_run_is_run_again(tmp_path: Path) -> None:
+    """There is no result of it; those beside it are on record."""
+
+    class Broke(Agent):
+        def look_up(self, word: str) -> dict[str, Any]:
+            """What is known of a word."""
+            raise BudgetExceeded("spent")
+
+    path = tmp_path / "run"
+    assert trained(RunFolder(path), acting, Broke(same)).status == "budget"
+    assert {line["name"] for line in lines(path)} <= {"mail"}
+    again = Agent(same)
+    assert trained(RunFolder(path, resume=True), acting, again).status == "finished"
+    assert "look_up four" in again.done
+
+
+def test_items_of_a_pmap_get_what_was_theirs(tmp_path: Path) -> None:
+    """Their turns are equal, and begin in any order."""
+    numbers = itertools.count()
+
+    class Several(Agent):
+        def forward(self, word: str) -> Any:
+            first, *_ = func.pmap(lambda _: self.chat(word=word))([1, 2])
+            return first
+
+    path = tmp_path / "run"
+    with tg.budget(calls=20):
+        trained(RunFolder(path), acting, Several(lambda: next(numbers)))
+    assert {tuple(line.get("item", ())) for line in lines(path)} == {(0,), (1,)}
+    before = {(line["id"], *line["item"], line["phase"]): line["text"] for line in lines(path)}
+    trained(RunFolder(path, resume=True), acting, Several(lambda: next(numbers)))
+    after = {(line["id"], *line["item"], line["phase"]): line["text"] for line in lines(path)}
+    assert before.items() <= after.items()
+
+
+def test_callbacks_hear_of_tools(tmp_path: Path) -> None:
+    """Of each call once, with its phase."""
+    heard: list[ToolEnded] = []
+
+    class Listening:
+        def on_event(self, event: Any) -> None:
+            if isinstance(event, ToolEnded):
+                heard.append(event)
+
+    program = Agent(same)
+    trained(None, acting, program, callbacks=(Listening(),))
+    assert len(heard) == len(program.done)
+    assert all(event.phase for event in heard)
+
+
+def unasked(request: Any) -> Any:
+    """A model that must not be asked."""
+    raise AssertionError(f"was asked: {request.messages}")

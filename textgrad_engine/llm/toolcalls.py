@@ -1,0 +1,369 @@
+"""Calls of tools: told to those who watch, and given again where a run or a cassette is played back.
+
+NOTE [Tools that are played back]
+    What a tool gave is recorded as an answer of a model is, and given again where the same call comes again. The tool
+    is not run: it may give something else by now (a clock, a search engine), and it may have done what must not be
+    done twice (a mail). A call is known by the turn that made it: the model, the conversation so far, the answer that
+    holds the call, and its place among the calls of that answer. Of equal ones, the n-th gets what the n-th gave, of
+    the same example and of no other item of a `pmap` (`answers.same_item`).
+
+    A tool may ask models for something of its own. Those calls are on record with the id of the tool's call. When what
+    it gave is given again, they are counted again with it: in the sums, the budgets and the journal. So are the tools
+    inside of it.
+
+    Nothing is recorded of a tool that ended the run (it raised an error of this library, such as a budget that is
+    spent), nor of one that was under way when the process was killed: nobody knows how far it had come. Those are run
+    again. A cache keeps nothing of tools: who asks a clock twice wants two times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import SecretStr
+
+from textgrad_engine.errors import ModelError
+from textgrad_engine.llm.answers import Answer, Answers, digest, same_item
+from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.redact import redacted, secrets_named
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.usage import Metered, call_item, call_key, call_tool
+
+__all__ = [
+    "Play",
+    "ToolCall",
+    "ToolOnRecord",
+    "ToolRecord",
+    "ToolResult",
+    "ToolsOnRecord",
+    "Turn",
+    "are_observed",
+    "count_inside",
+    "inside",
+    "observe_tools",
+    "tell_of",
+    "tool_from_json",
+    "tool_to_json",
+]
+
+Play = Callable[[Answer, Budgeted, Request], Awaitable[Completion]]
+"""Gives a recorded answer again, and charges the budgets for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """An answer that calls tools.
+
+    Attributes:
+        model: the name of the model that gave it.
+        asked: the conversation until this answer, it included.
+        keys: what the model holds as secrets.
+        example: what it belongs to.
+    """
+
+    model: str
+    asked: Request = field(repr=False)
+    keys: tuple[SecretStr, ...] = field(default=(), repr=False)
+    example: str = ""
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """What it is known by: a digest of it without secrets, and, if it had some, another one with them.
+
+        What was recorded may have lost them, and what comes again has lost them then.
+        """
+        turn = {"model": self.model, **asked_of(self.asked)}
+        kept = redacted(turn, secrets_named(key.get_secret_value() for key in self.keys))
+        return tuple(dict.fromkeys((digest(kept), digest(turn))))
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call of a tool that is to be answered.
+
+    Attributes:
+        name: of the tool, as the model gave it.
+        arguments: as the model gave them: a text that should be JSON.
+        turn: the answer that holds it.
+        place: which of that answer's calls it is, from 0.
+    """
+
+    name: str
+    arguments: str
+    turn: Turn
+    place: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it is known by: its id, and what else it may have been written down as (`Turn.names`)."""
+        return tuple([digest({"turn": name, "place": self.place}) for name in self.turn.names])
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a call of a tool came to.
+
+    Attributes:
+        text: what the model is told.
+        error: why it came to nothing, in words; "" when it did not.
+    """
+
+    text: str
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class ToolRecord:
+    """A call of a tool that has ended.
+
+    Attributes:
+        name: of the tool.
+        arguments: as the model gave them.
+        result: what it came to.
+        id: what tells the call from others (`ToolCall.names`).
+        also: what else it is known by.
+        key: what it belongs to, the value of `call_key` of the calls around it.
+        item: the value of `call_item` there.
+        tool: the id of the tool's call inside of which it was made; "" for none.
+        started: when it began, in seconds since the epoch.
+        latency: so many seconds it took.
+        keys: what the model that called it holds as secrets; whoever writes this down takes them out of it.
+    """
+
+    name: str
+    arguments: str
+    result: ToolResult
+    id: str
+    also: tuple[str, ...] = ()
+    key: str = ""
+    item: tuple[int, ...] = ()
+    tool: str = ""
+    started: float = 0.0
+    latency: float = 0.0
+    keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ToolOnRecord:
+    """A call of a tool that was written down.
+
+    Attributes:
+        record: what was written.
+        nth: where it comes among all, in the order in which they began.
+        phase: the number of the phase of a run that it belongs to.
+        source: the number of its file, where there are several.
+    """
+
+    record: ToolRecord
+    nth: int
+    phase: int = 0
+    source: int = 0
+
+
+class ToolsOnRecord:
+    """Recorded calls of tools; each is given once.
+
+    Args:
+        every: all of them.
+    """
+
+    def __init__(self, every: Sequence[ToolOnRecord] = ()) -> None:
+        self._lock = threading.Lock()
+        self._given: set[int] = set()
+        self._every = every
+        self._by_name: dict[str, list[ToolOnRecord]] = {}
+        self._inside: dict[str, list[ToolOnRecord]] = {}
+        for each in every:
+            for name in (each.record.id, *each.record.also):
+                self._by_name.setdefault(name, []).append(each)
+            if each.record.tool:
+                self._inside.setdefault(each.record.tool, []).append(each)
+
+    def take(self, call: ToolCall, phase: int = 0, *, elsewhere: bool = False) -> ToolOnRecord | None:
+        """What is on record of a call; None where there is nothing, or nothing more.
+
+        Args:
+            call: the call.
+            phase: the number of the phase that it belongs to now.
+            elsewhere: where there is nothing left of the example, take what another one got.
+        """
+        item, example = call_item.get(), call.turn.example
+        with self._lock:
+            equal = {id(each): each for name in call.names for each in self._by_name.get(name, ())}
+            found = [
+                each
+                for number, each in equal.items()
+                if number not in self._given
+                and same_item(each.record.item, item)
+                and (elsewhere or each.record.key == example)
+            ]
+            if not found:
+                return None
+            taken = min(
+                found,
+                key=lambda each: (
+                    each.record.key != example,
+                    each.phase != phase,
+                    each.record.item != item,
+                    each.nth,
+                ),
+            )
+            self._given.add(id(taken))
+            return taken
+
+    def take_inside(self, outer: ToolOnRecord) -> list[ToolOnRecord]:
+        """Those that were made inside of a tool, and are not given yet."""
+        with self._lock:
+            found = [
+                each
+                for each in self._inside.get(outer.record.id, ())
+                if id(each) not in self._given and each.phase == outer.phase
+            ]
+            self._given.update(map(id, found))
+            return found
+
+    @property
+    def left(self) -> list[ToolOnRecord]:
+        """Those that have not been given yet."""
+        with self._lock:
+            return [each for each in self._every if id(each) not in self._given]
+
+
+class _OnRecord:
+    """Stands where a model would stand that a tool had asked."""
+
+    def __init__(self, name: str, answered: Callable[[Request], Awaitable[Completion]]) -> None:
+        self.name = name
+        self._answered = answered
+
+    async def complete(self, request: Request) -> Completion:
+        """What it had answered."""
+        return await self._answered(request)
+
+
+async def count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play) -> None:
+    """Count once more what was asked inside of a tool whose result is given again, and tell of the tools inside.
+
+    Args:
+        taken: the tool's call.
+        tools: what is on record of tools.
+        answers: the answers on record.
+        play: gives one of them again.
+
+    Raises:
+        BudgetExceeded: the budgets have no room for it.
+    """
+    with inside(taken.record.id):
+        for answer in answers.take_inside(taken.record.id, taken.phase):
+            await _count(answer, answers, play)
+        for each in tools.take_inside(taken):
+            await count_inside(each, tools, answers, play)
+            tell_of(each.record)
+
+
+async def _count(answer: Answer, answers: Answers, play: Play) -> None:
+    async def answered(request: Request) -> Completion:
+        try:
+            return await play(answer, charging, request)
+        except ModelError as error:
+            error.counted_again = answer.counted_again
+            raise
+
+    stub = _OnRecord(answer.model, answered)
+    charging = Budgeted(stub)
+    request = Request.model_validate({"purpose": answer.purpose, **(answer.request or {})})
+    tokens = call_key.set(answer.example), call_item.set(answer.item)
+    try:
+        await Metered(stub).complete(request)
+    except ModelError:
+        if any(each is answer for each in answers.waiting()):  # there was no room for it
+            raise
+    finally:
+        call_item.reset(tokens[1])
+        call_key.reset(tokens[0])
+
+
+def tool_to_json(record: ToolRecord) -> dict[str, Any]:
+    """A call of a tool, and what it came to, as plain JSON; `tool_from_json` reads it."""
+    entry: dict[str, Any] = {
+        "name": record.name,
+        "example": record.key,
+        "arguments": record.arguments,
+        "text": record.result.text,
+        "id": record.id,
+    }
+    if record.result.error:
+        entry["error"] = record.result.error
+    if record.also:
+        entry["also"] = list(record.also)
+    if record.item:
+        entry["item"] = list(record.item)
+    if record.tool:
+        entry["tool"] = record.tool
+    return entry
+
+
+def tool_from_json(entry: Mapping[str, Any]) -> ToolRecord:
+    """What `tool_to_json` wrote.
+
+    Raises:
+        KeyError: it lacks something.
+    """
+    return ToolRecord(
+        entry["name"],
+        entry["arguments"],
+        ToolResult(entry["text"], entry.get("error", "")),
+        entry["id"],
+        tuple(entry.get("also", ())),
+        entry["example"],
+        tuple(entry.get("item", ())),
+        entry.get("tool", ""),
+    )
+
+
+@contextlib.contextmanager
+def inside(name: str) -> Iterator[None]:
+    """Inside the block, calls belong to that of a tool.
+
+    Args:
+        name: its id.
+    """
+    token = call_tool.set(name)
+    try:
+        yield
+    finally:
+        call_tool.reset(token)
+
+
+@contextlib.contextmanager
+def observe_tools(callback: Callable[[ToolRecord], None]) -> Iterator[None]:
+    """Inside the block, `callback` gets a record of every call of a tool that ends, as `usage.observe` has it."""
+    token = _observers.set((*_observers.get(), callback))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
+
+
+def are_observed() -> bool:
+    """Whether anybody around is told of tools."""
+    return bool(_observers.get())
+
+
+def tell_of(record: ToolRecord) -> None:
+    """Tell the observers around of a call of a tool that has ended."""
+    for tell in _observers.get():
+        tell(record)
+
+
+_observers: ContextVar[tuple[Callable[[ToolRecord], None], ...]] = ContextVar(
+    "textgrad_engine_tool_observers", default=()
+)
