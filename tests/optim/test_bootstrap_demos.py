@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from textgrad_engine import nn, ops, optim, use_models
+from textgrad_engine import Trainer, budget, nn, ops, optim, use_models
 from textgrad_engine.errors import ContentFiltered
-from textgrad_engine.llm import Request
+from textgrad_engine.llm import Cache, Request, resolve
 from textgrad_engine.optim.proposers import Demonstrations
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.testing.simulated import SimulatedTask
@@ -340,4 +341,35 @@ def test_a_search_that_is_loaded_shows_the_same_demonstrations() -> None:
     assert [[change.after for change in each.changes] for each in left] == [
         [change.after for change in each.changes] for each in again
     ]
-    assert there.model.requests == here.model.requests[before:]
+    asked = [sorted(map(repr, each)) for each in (there.model.requests, here.model.requests[before:])]  # in threads
+    assert asked[0] == asked[1]
+
+
+def fitted(here: Answers, **settings: Any) -> Any:
+    optimizer = optim.BootstrapDemos(here.program.parameters(), sets=2, bootstrapped=2, labelled=3)
+    return Trainer(**settings).fit(here.program, nn.ExactMatch(), optimizer, here.train, here.val).best
+
+
+def test_a_run_that_was_ended_and_goes_on_shows_the_same_demonstrations(tmp_path: Path) -> None:
+    """Played back answers are answers."""
+    whole, cut, rest = Answers(), Answers(), Answers()
+    with use_models(forward=whole.model):
+        expected = fitted(whole)
+    with use_models(forward=cut.model), budget(calls=40):  # while a set is scored
+        assert fitted(cut, run_dir=tmp_path) != expected
+    with use_models(forward=rest.model):
+        assert fitted(rest, run_dir=tmp_path, resume=True) == expected
+    assert len(cut.model.requests) + len(rest.model.requests) == len(whole.model.requests)
+
+
+def test_answers_from_the_cache_give_the_same_demonstrations(tmp_path: Path) -> None:
+    """Nobody is asked, and the runs are seen all the same."""
+    cache, found = Cache(tmp_path), []
+    for _ in range(2):
+        here = Answers()
+        here.model.cache_key = "towns"  # type: ignore[attr-defined]
+        with use_models(forward=resolve(here.model, cache=cache)):
+            found.append((fitted(here), bool(here.model.requests)))
+    cache.close()
+    assert found == [(found[0][0], True), (found[0][0], False)]
+    assert "Right answer:" in found[0][0]["writer.system"]
