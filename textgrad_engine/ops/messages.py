@@ -207,10 +207,10 @@ class Plan:
             if role in ("system", "developer"):
                 continue
             rendered = [each for part in parts if isinstance(part, Rendered) for each in part.values]
-            found += [(name, str(data[at])) for name, at in rendered if at not in prompts]
+            found += [(name, str(data[at])) for name, at in rendered if at not in prompts and data[at] is not None]
             pieces = [(part, text_of(part)) for part in parts if not isinstance(part, Rendered)]
             left = [(part, text) for part, text in pieces if text is None or text.at not in prompts]
-            with_slots = [part for part, text in pieces if text and filled.keys() & set(_slots_in(data[text.at]))]
+            with_slots = [part for part, text in left if text and filled.keys() & set(_slots_in(data[text.at]))]
             if with_slots:
                 left = [
                     (part, text)
