@@ -302,6 +302,29 @@ def test_a_prompt_that_asks_for_little_gets_its_demonstrations_from_the_runs_tha
     assert re.findall(r"again: (\w+)\nRight answer: (\w+)", second) == [("dog", "dog"), ("fox", "fox")]
 
 
+def test_a_prompt_that_no_call_is_seen_to_use_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    """A text that Python made of it says nothing of it, so nobody knows which step is its own."""
+
+    class Hidden(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Parameter("First.", role="first prompt")
+            self.second = nn.ChatCompletion("{again}", system=nn.Parameter("Second.", role="second prompt"))
+
+        def forward(self, word: str) -> Any:
+            return self.second(again=nn.ChatCompletion("{word}", system=f"{self.first.data} Go.")(word=word))
+
+    program = Hidden()
+    optimizer = optim.BootstrapDemos(program.parameters(), sets=1)
+    with use_models(forward=FunctionModel(lambda request: request.messages[-1].text.upper())):
+        Trainer().fit(program, nn.ExactMatch(), optimizer, TRAIN, VAL)
+    (said,) = [each.getMessage() for each in caplog.records if each.name.endswith("bootstrap_demos")]
+    assert said.startswith(
+        "no call on a validation example is seen to use Parameter 'first prompt', so there is nothing to show"
+    )
+    assert program.first.data == "First."
+
+
 def test_untrusted_answers_of_a_step_stay_inside_of_their_example() -> None:
     """A query is text of a model: lines, tags and headings in it do not end the block."""
     here = Answers()

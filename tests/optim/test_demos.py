@@ -141,7 +141,8 @@ def test_a_run_that_makes_one_call_is_shown_as_the_whole_program(asked: tuple[As
 def test_the_texts_of_one_call_are_together() -> None:
     """Directly or by another one; those that nobody sees used are, too."""
     calls = (Asked((0, 1), (), "a"), Asked((1, 3), (), "b"), Asked((4,), (), "c"))
-    assert Steps.of([Run(Examples.whole(0, "c"), calls)], 7).together == ((0, 1, 3), (2, 5, 6), (4,))
+    found = Steps.of([Run(Examples.whole(0, "c"), calls)], 7)
+    assert (found.together, found.unseen) == (((0, 1, 3), (2, 5, 6), (4,)), (2, 5, 6))
     assert Steps.of([], 2) == Steps(((0, 1),), ((), ()))
 
 

@@ -230,12 +230,14 @@ def test_a_call_that_failed_without_the_end_depending_on_it_is_left_out() -> Non
         program.ask(program.one, lost=word)
         return program.ask(program.two, word=word)
 
-    def losing(request: Request) -> str:
-        if request.messages[0].text == "one":
-            raise ContentFiltered("nothing")
-        return "said"
+    for error in (ContentFiltered("nothing"), ValueError("a bug")):
 
-    assert asked(way, losing) == [((1,), {"word": "ant"}, "said")]
+        def losing(request: Request, error: Exception = error) -> str:
+            if request.messages[0].text == "one":
+                raise error
+            return "said"
+
+        assert asked(way, losing) == [((1,), {"word": "ant"}, "said")]
 
 
 def test_an_example_that_goes_unanswered_has_no_run() -> None:

@@ -28,6 +28,7 @@ Where it departs:
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -36,6 +37,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import Demo, Run, Steps
@@ -49,6 +51,8 @@ from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.settings import at_least
 
 __all__ = ["BootstrapDemos"]
+
+_log = logging.getLogger("textgrad_engine.optim.bootstrap_demos")
 
 
 class BootstrapDemos(PopulationSearcher):
@@ -152,6 +156,14 @@ class BootstrapDemos(PopulationSearcher):
         if self._steps is None:  # these runs give the seed texts their scores, too
             texts = self.population.candidates[0].texts
             self._steps = Steps.of(objective.runs(texts, range(len(objective.val)), "val"), len(texts))
+            if unseen := [label_of(self.variables()[text]) for text in self._steps.unseen]:
+                _log.warning(
+                    "no call on a validation example is seen to use %s, so there is nothing to show there, unless the "
+                    "runs of training examples have such calls. A prompt is seen where it is given as it is, as in "
+                    "nn.ChatCompletion(system=prompt), or put together by ops.join and the like; a text that Python "
+                    "makes of its .data is not it",
+                    " or ".join(unseen),
+                )
         return super()._decide(objective)
 
     def _propose(self, objective: Objective) -> Sequence[Outcome]:

@@ -113,10 +113,12 @@ class Steps:
         together: the positions of texts that the same calls use; each text is in one of these.
         withheld: for each text the fields of an example that its call is not given; None where the program's answer is
             none of its answers.
+        unseen: the positions of texts that no call is seen to use, of a program that makes several.
     """
 
     together: tuple[tuple[int, ...], ...]
     withheld: tuple[tuple[str, ...] | None, ...]
+    unseen: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, runs: Iterable[Run | None], count: int) -> Steps:
@@ -129,17 +131,20 @@ class Steps:
         Example:
             >>> calls = Asked((0,), (("mail", "My bill?"),), "a bill"), Asked((1,), (("mail", "My bill?"),), "billing")
             >>> Steps.of([Run(demo_of("t1", {"mail": "My bill?"}, "billing"), calls)], 2)
-            Steps(together=((0,), (1,)), withheld=(None, ()))
+            Steps(together=((0,), (1,)), withheld=(None, ()), unseen=())
         """
         known = [run for run in runs if run is not None]
         groups = [set(each.texts) for run in known for each in run.asked if each.texts]
-        groups.append(set(range(count)).difference(*groups))  # of those nobody knows who uses them
+        unseen = set(range(count)).difference(*groups)
+        groups.append(unseen)
         together: list[set[int]] = []
         for group in groups:
             apart = [other for other in together if not other & group]
             together = [*apart, group.union(*[other for other in together if other & group])]
         found = sorted(tuple(sorted(group)) for group in together if group)
-        return cls(tuple(found), tuple(_withheld(known, position) for position in range(count)))
+        many = any(len(run.asked) > 1 for run in known)
+        withheld = tuple([_withheld(known, position) for position in range(count)])
+        return cls(tuple(found), withheld, tuple(sorted(unseen)) if many else ())
 
     def labelled(self, demo: Demo, position: int) -> Demo | None:
         """An example with its right answer, as one text may show it; None where it may not.

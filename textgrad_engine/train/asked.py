@@ -17,8 +17,8 @@ from typing import Any
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
-from textgrad_engine.errors import ModelError
 from textgrad_engine.func.pmap import Place, next_place
+from textgrad_engine.func.trace import failure_of
 from textgrad_engine.ops.chat_completion import ChatCompletion
 from textgrad_engine.ops.messages import Plan
 from textgrad_engine.optim.demos import Asked
@@ -50,11 +50,10 @@ class Call:
 
     def asked(self) -> Asked | None:
         """What was asked and answered, which is waited for; None where there is no answer."""
-        try:
-            given = self.plan.given(self.values, self.prompts)
-            return Asked(tuple(sorted(self.texts)), tuple(given), str(self.answer.data))
-        except ModelError:  # of a call that the end does not depend on
+        if failure_of(self.answer) is not None:  # the end does not depend on it
             return None
+        given = self.plan.given(self.values, self.prompts)
+        return Asked(tuple(sorted(self.texts)), tuple(given), str(self.answer.data))
 
 
 def asked_in(calls: Iterable[Call]) -> tuple[Asked, ...]:
