@@ -26,7 +26,7 @@ from textgrad_engine.optim.demos import Asked
 __all__ = ["Asking", "Call", "asked_in"]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)  # not frozen, for which each attribute would be set by a call
 class Call:
     """One call of a model, which may be under way.
 
@@ -35,7 +35,7 @@ class Call:
         texts: the positions of the trained texts that it uses.
         prompts: the positions of the values that hold them.
         plan: its messages.
-        values: what is in them.
+        values: what is in them; None in the place of prompts.
         answer: what is answered.
         before: the calls whose answers its values were made of.
     """
@@ -64,6 +64,8 @@ def asked_in(calls: Iterable[Call]) -> tuple[Asked, ...]:
 _Origin = tuple[frozenset[int], frozenset[Call]]
 """What a value was made of: trained texts, and answers."""
 
+_NOTHING: _Origin = (frozenset(), frozenset())
+
 
 class Asking(Layer):
     """The level that sees what is asked; see NOTE [Which call uses a text].
@@ -73,9 +75,8 @@ class Asking(Layer):
     """
 
     def __init__(self, candidates: Iterable[Sequence[Variable]]) -> None:
-        nobody = frozenset[Call]()
-        self._origins: dict[int, tuple[Variable, _Origin]] = {
-            id(leaf): (leaf, (frozenset((position,)), nobody))
+        self._origins: dict[int, tuple[Any, _Origin]] = {
+            id(leaf): (leaf, (frozenset((position,)), frozenset()))
             for leaves in candidates
             for position, leaf in enumerate(leaves)
         }
@@ -83,21 +84,24 @@ class Asking(Layer):
 
     def process(self, function: type[Function], args: tuple[Any, ...]) -> Any:
         """Note what the call is made of, and pass it on."""
+        if not issubclass(function, ChatCompletion):
+            outs = function.apply(*args)
+            origin = self._origin(pytree.leaves(args))
+            if origin is not _NOTHING:
+                for out in pytree.leaves(outs):
+                    if isinstance(out, Variable):
+                        self._origins[id(out)] = out, origin  # with the value, so that the id stays its own
+            return outs
         place = next_place()
         outs = function.apply(*args)
-        origin = self._origin(args)
-        if issubclass(function, ChatCompletion):
-            _, plan, *values = args
-            prompts = frozenset([at for at, value in enumerate(values) if self._origin(value)[0]])
-            held = tuple([value.detach() if isinstance(value, Variable) else value for value in values])
-            answer: Variable = outs[0] if isinstance(outs, tuple) else outs
-            call = Call(place, origin[0], prompts, plan, held, answer.detach(), origin[1])
-            self._calls.append(call)
-            origin = frozenset(), frozenset((call,))
-        if origin[0] or origin[1]:
-            for out in pytree.leaves(outs):
-                if isinstance(out, Variable):
-                    self._origins[id(out)] = out, origin  # with the value, so that the id stays its own
+        _, plan, *values = args
+        texts, before = self._origin(values)
+        prompts = frozenset([at for at, value in enumerate(values) if self._origin((value,))[0]] if texts else ())
+        held = tuple([None if at in prompts else _as_it_is(value) for at, value in enumerate(values)])
+        answer = outs[0] if isinstance(outs, tuple) else outs
+        call = Call(place, texts, prompts, plan, held, _as_it_is(answer), before)
+        self._calls.append(call)
+        self._origins[id(answer)] = answer, (frozenset(), frozenset((call,)))
         return outs
 
     def calls(self) -> tuple[Call, ...]:
@@ -106,7 +110,7 @@ class Asking(Layer):
 
     def calls_behind(self, value: Any) -> tuple[Call, ...]:
         """The calls that a value depends on, in the order of the program: of many runs those of one."""
-        waiting, found = list(self._origin(value)[1]), set[Call]()
+        waiting, found = list(self._origin((value,))[1]), set[Call]()
         while waiting:
             call = waiting.pop()
             if call not in found:
@@ -114,9 +118,14 @@ class Asking(Layer):
                 waiting.extend(call.before)
         return tuple(sorted(found, key=lambda call: call.place))
 
-    def _origin(self, values: Any) -> _Origin:
-        texts, answers = frozenset[int](), frozenset[Call]()
-        for leaf in pytree.leaves(values):
-            if isinstance(leaf, Variable) and (known := self._origins.get(id(leaf))) is not None:
-                texts, answers = texts | known[1][0], answers | known[1][1]
-        return texts, answers
+    def _origin(self, values: Iterable[Any]) -> _Origin:
+        found = [known[1] for value in values if (known := self._origins.get(id(value))) is not None]
+        if len(found) <= 1:
+            return found[0] if found else _NOTHING
+        texts, answers = zip(*found)
+        return frozenset().union(*texts), frozenset().union(*answers)
+
+
+def _as_it_is(value: Any) -> Any:
+    """A value as it is now, without its graph, which would be kept with it."""
+    return value.detach() if isinstance(value, Variable) else value
