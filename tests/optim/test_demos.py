@@ -125,6 +125,16 @@ def test_of_several_calls_of_one_text_the_last_is_shown_and_of_none_nothing() ->
     assert Run(Examples.whole(0, "billing"), (Asked((1,), (), "billing"),)).of_text(0) is None
 
 
+def test_of_a_vote_one_that_won_is_shown() -> None:
+    """The last one may have been wrong."""
+    votes = tuple(
+        Asked((0,), (("mail", f"sample {n}"),), said) for n, said in enumerate(("billing ", "billing", "spam"))
+    )
+    found = Run(Examples.whole(0, "billing"), votes).of_text(0)
+    assert found is not None
+    assert (found.inputs, found.answer) == ((("mail", "sample 1"),), "billing")
+
+
 def test_a_call_that_was_given_nothing_shows_nothing() -> None:
     """An answer to no question teaches nothing."""
     assert Run(Examples.whole(0, "b"), (Asked((0,), (), "a"), Asked((1,), (), "b"))).of_text(0) is None

@@ -4,8 +4,9 @@ NOTE [Whose demonstration]
     A prompt is shown what the calls that use it were given, and what they answered, in a run whose end is right (DSPy
     traces its predictors for that). A run that makes one call is that call: it is shown as the example's own fields and
     what the program said. Of several calls that use one prompt in a run the last one is shown, as it is the nearest to
-    the end that was found right: in a loop that improves a text, those before it were not good enough. (DSPy takes the
-    last or any other, at even chances.) A prompt that a run has no use for has no demonstration of it.
+    the end that was found right: in a loop that improves a text, those before it were not good enough. Where some of
+    them gave the program's answer, it is the last of these: in a vote, others were wrong. (DSPy takes the last or any
+    other, at even chances.) A prompt that a run has no use for has no demonstration of it.
     The data's own answers are those of the whole program. They are shown to a prompt whose call gives the program's
     answer as it is, and with those of the example's fields that this call is given, in more than half of the runs
     that use it.
@@ -85,7 +86,12 @@ class Run:
         if len(self.asked) <= 1:
             return self.whole if self._is_by_one_call_of(position) else None
         own = [each for each in self.asked if position in each.texts]
-        return replace(self.whole, inputs=own[-1].given, answer=own[-1].answer) if own and own[-1].given else None
+        shown = ([each for each in own if self._is_end(each)] or own)[-1:]
+        return replace(self.whole, inputs=shown[0].given, answer=shown[0].answer) if shown and shown[0].given else None
+
+    def _is_end(self, call: Asked) -> bool:
+        """Whether a call's answer is the program's, as it is."""
+        return call.answer.strip() == self.whole.answer.strip()
 
     def _is_by_one_call_of(self, position: int) -> bool:
         """Whether nothing else than one call, which uses a text as far as one can see, makes the answer."""
@@ -98,8 +104,7 @@ class Run:
         """The fields that the call is not given which uses a text and gives the program's answer; None without one."""
         if self._is_by_one_call_of(position):
             return frozenset()
-        said = self.whole.answer.strip()
-        last = next((each for each in reversed(self.asked) if each.answer.strip() == said), None)
+        last = next((each for each in reversed(self.asked) if self._is_end(each)), None)
         if last is None or position not in last.texts:
             return None
         return frozenset([name for name, text in self.whole.inputs if not any(text in own for _, own in last.given)])
