@@ -74,6 +74,10 @@ def test_settings_arrive_where_they_belong(small: Any) -> None:
     nearest = made(small, 'name = "BootstrapDemos"\nselect = "nearest"\nshow = 3')
     assert nearest.proposer == Demonstrations(3, "nearest")
     assert made(small, 'name = "BootstrapDemos"\nshow = 2').proposer == Demonstrations(2)
+    for name in ("ParetoSearch", "BeamSearch"):
+        shown = made(small, f'name = "{name}"\nmode = "demonstrations"\nselect = "nearest"')
+        assert shown.proposer == Demonstrations(4, "nearest")
+        assert made(small, f'name = "{name}"\nmode = "demonstrations"').proposer == Demonstrations()
     steps = made(small, 'name = "TGD"\nmode = "rewrite"\ncandidates = 3\nexamples = ["Be brief."]')
     assert (steps.candidates, steps.param_groups[0]["mode"]) == (3, "rewrite")
     assert steps.param_groups[0]["examples"] == ("Be brief.",)
@@ -94,6 +98,14 @@ PROBLEMS = {
     "a word that is none of the choices": (
         'name = "BeamSearch"\nselection = "uct"',
         r"\[optimizer\] selection = 'uct': should be 'rejects' or 'ucb'; did you mean 'ucb'",
+    ),
+    "examples of a search that shows none": (
+        'name = "ParetoSearch"\nshow = 3',
+        r'\[optimizer\] show = 3: says which solved examples are shown, and wants mode = "demonstrations"',
+    ),
+    "solved examples of a search that has none": (
+        'name = "PatchSearch"\nmode = "demonstrations"',
+        r"\[optimizer\] has no key 'mode' for PatchSearch",
     ),
     "an optimizer that is misspelt": (
         'name = "PatchSerch"',

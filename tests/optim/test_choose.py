@@ -45,7 +45,10 @@ class Table:
     def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
         raise NotImplementedError
 
-    def demos(self, positions: Sequence[int], texts: Texts | None = None) -> Any:
+    def demos(self, positions: Sequence[int]) -> Any:
+        raise NotImplementedError
+
+    def runs(self, texts: Texts, positions: Sequence[int], split: str = "train") -> Any:
         raise NotImplementedError
 
     def near(self, positions: Sequence[int], among: Sequence[int]) -> list[int]:

@@ -132,3 +132,46 @@ def test_bootstrapped_examples_are_chosen_by_label_or_nearest_to_what_fails(way:
     assert kinds_in(here.text) == kinds
     assert len(shown(here.text)) == way.k
     assert all(mail in SOLVED for mail, _ in shown(here.text))
+
+
+class InTwoSteps(nn.Module):
+    """What a mail is about, and where such a mail goes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.about = nn.ChatCompletion("{mail}", system=nn.Parameter("About.", role="first prompt"))
+        self.queue = nn.ChatCompletion("{about} in {mail}", system=nn.Parameter("Queue.", role="second prompt"))
+
+    def forward(self, mail: str) -> Any:
+        return self.queue(about=self.about(mail=mail), mail=mail)
+
+
+@pytest.mark.parametrize("step", ["about", "queue"])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_each_step_of_a_program_is_shown_its_own_examples(name: str, step: str) -> None:
+    """What it was given and answered where the end was right; the data's answers are for the last one."""
+    here = Mails()
+    real = here.answer
+    here.program = InTwoSteps()  # type: ignore[assignment]
+    prompt = getattr(here.program, step).system
+    here.program.requires_grad_(False)
+    prompt.requires_grad_(True)
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "backward":
+            return real(request)
+        asked = request.messages[-1].text
+        if " in " not in asked:
+            return f"{asked.split()[0]} matter"
+        return KINDS["bill"] if asked.startswith("bill") else "none"
+
+    here.model._fn = answer
+    decided = here.steps(SEARCHES[name]([prompt], Demonstrations(12, "label")))
+    text = decided[0].changes[0].after
+    solved = re.findall(r"mail: (bill \w+ \w+)\nRight answer: (.*)", text)
+    assert solved
+    assert {said for _, said in solved} == {"bill matter" if step == "about" else "billing"}
+    others = re.findall(r"Example \d+\nmail: (c\w+ \w+ \w+)\nRight answer: (.*)", text)
+    assert bool(others) == (step == "queue")
+    assert all(KINDS[mail.split()[0]] == said for mail, said in others)
+    assert ("about: bill matter\nmail: bill" in text) == (step == "queue")

@@ -121,9 +121,9 @@ def test_demonstrations_show_them_as_json() -> None:
     """As any answer that is no text."""
     program = Reasoning(FORMS["dict"][0])
     with tg.use_models(forward=FunctionModel(answer)):
-        (demo,) = Objective(program, Taking(), ROWS).demos([0], ("Think.", "Repeat."))
-    assert demo is not None
-    assert json.loads(demo.answer) == {"answer": "ant", "rationale": "about ant"}
+        (run,) = Objective(program, Taking(), ROWS).runs(("Think.", "Repeat."), [0])
+    assert run is not None
+    assert json.loads(run.whole.answer) == {"answer": "ant", "rationale": "about ant"}
 
 
 def test_a_lost_output_costs_the_example() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.parts import Schedule, Transforms, transforms_of
@@ -78,13 +78,17 @@ class BaseSettings(Section):
         return self.of(groups, **{"seed": seed, **self.arguments(seed)})
 
     def arguments(self, seed: int) -> dict[str, Any]:
-        """The settings that the file names, as the optimizer takes them.
+        """The settings that the file names, as the optimizer takes them; how examples are chosen is a proposer.
 
         Args:
             seed: of the run.
         """
         settings = self.given()
-        if not self.has_mode and (mode := settings.pop("mode", None)) is not None:
+        shown = {name: settings.pop(key) for key, name in (("select", "select"), ("show", "k")) if key in settings}
+        mode = None if self.has_mode else settings.pop("mode", None)
+        if shown or mode == "demonstrations":
+            settings["proposer"] = Demonstrations(**shown)
+        elif mode is not None:
             settings["proposer"] = _proposer(mode, seed, self.of)
         if (named := settings.pop("transforms", None)) is not None:
             settings["transforms"] = transforms_of(named)
@@ -148,13 +152,27 @@ class PatchSearchSettings(BaseSettings):
     transforms: Transforms | None = None
 
 
-class ParetoSearchSettings(BaseSettings):
+class _Showing(BaseSettings):
+    """A search by feedback that may show solved examples instead of asking for texts."""
+
+    mode: Literal["patch", "rewrite", "demonstrations"] | None = None
+    select: Literal["label", "nearest"] | None = None
+    show: Count | None = None
+
+    @field_validator("select", "show")
+    @classmethod
+    def _of_what_is_shown(cls, value: Any, given: ValidationInfo) -> Any:
+        if value is not None and given.data.get("mode") != "demonstrations":
+            raise ValueError('says which solved examples are shown, and wants mode = "demonstrations"')
+        return value
+
+
+class ParetoSearchSettings(_Showing):
     """GEPA."""
 
     of = ParetoSearch
     takes = ("max_tokens", "max_edits", "proposals")
     name: Literal["ParetoSearch"]
-    mode: Literal["patch", "rewrite"] | None = None
     batch_size: Count | None = None
     proposals: Count | None = None
     merges: Some | None = None
@@ -164,13 +182,12 @@ class ParetoSearchSettings(BaseSettings):
     transforms: Transforms | None = None
 
 
-class BeamSearchSettings(BaseSettings):
+class BeamSearchSettings(_Showing):
     """ProTeGi."""
 
     of = BeamSearch
     takes = ("max_tokens", "max_edits")
     name: Literal["BeamSearch"]
-    mode: Literal["patch", "rewrite"] | None = None
     beam: Count | None = None
     rounds: Count | None = None
     batch_size: Count | None = None
@@ -211,12 +228,6 @@ class BootstrapDemosSettings(BaseSettings):
     least: float | None = None
     select: Literal["label", "nearest"] | None = None
     show: Count | None = None
-
-    def arguments(self, seed: int) -> dict[str, Any]:
-        """The settings as `BootstrapDemos` takes them; how examples are chosen is a proposer."""
-        settings = super().arguments(seed)
-        chosen = {name: settings.pop(key) for key, name in (("select", "select"), ("show", "k")) if key in settings}
-        return {**settings, "proposer": Demonstrations(**chosen)} if chosen else settings
 
 
 class RandomSearchSettings(BaseSettings):

@@ -18,7 +18,7 @@ from textgrad_engine.dispatch import Call
 from textgrad_engine.func.pmap import next_place
 from textgrad_engine.llm.usage import CallRecord, observe, usage_of
 
-__all__ = ["Trace", "TraceRecord", "trace"]
+__all__ = ["Trace", "TraceRecord", "failure_of", "trace"]
 
 _EXCERPT = 500
 """Characters of an input or output that a record keeps."""
@@ -90,13 +90,13 @@ class _Entry:
 
     def record(self) -> TraceRecord:
         """What is known about it, waited for if need be."""
-        error = self.error or next((failed for value in self.outputs if (failed := _failure(value))), None)
+        error = self.error or next((failed for value in self.outputs if (failed := failure_of(value))), None)
         values = [] if error is not None else self.outputs
         roles = [value.role for value in values if isinstance(value, Variable) and value.role]
         return TraceRecord(
             function=self.function.__name__,
             role=", ".join(roles),
-            inputs=tuple(["<failed>" if _failure(value) else _excerpt(value) for value in self.inputs]),
+            inputs=tuple(["<failed>" if failure_of(value) else _excerpt(value) for value in self.inputs]),
             outputs=tuple([_excerpt(value) for value in values]),
             calls=self.calls,
             tokens=self.tokens,
@@ -192,8 +192,8 @@ def _pending(value: Any) -> list[Call]:
     return [call for call in value._pending() if isinstance(call, Call)] if isinstance(value, Variable) else []
 
 
-def _failure(value: Any) -> BaseException | None:
-    """What a value failed with, when it is there; waits for it."""
+def failure_of(value: Any) -> BaseException | None:
+    """What a value failed with; None where it is there. It is waited for, and not read."""
     calls = _pending(value)
     for call in calls:
         call.wait()

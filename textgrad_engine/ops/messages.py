@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -190,6 +190,39 @@ class Plan:
                 texts.append(between.join([_shown_part(part, data, filled) for part in parts]))
         return texts
 
+    def given(self, values: Sequence[Any], prompts: Collection[int]) -> list[tuple[str, str]]:
+        """What one call is asked about, apart from what it is told: names and texts, for who reads them beside others.
+
+        These are the values of the slots; each message without such a slot, by its role; and Variables beside slots.
+        System prompts and templates are not among them.
+
+        Args:
+            values: the values of the call; those of Variables are waited for.
+            prompts: the positions of those that tell it what to do, wherever they stand.
+        """
+        data = [value.data if isinstance(value, Variable) else value for value in values]
+        filled = self._filled_with(data)
+        found = [(name, str(data[at])) for name, at in self.inputs if at not in prompts]
+        for role, parts in self.messages:
+            if role in ("system", "developer"):
+                continue
+            rendered = [each for part in parts if isinstance(part, Rendered) for each in part.values]
+            found += [(name, str(data[at])) for name, at in rendered if at not in prompts and data[at] is not None]
+            pieces = [(part, text_of(part)) for part in parts if not isinstance(part, Rendered)]
+            left = [(part, text) for part, text in pieces if text is None or text.at not in prompts]
+            with_slots = [part for part, text in left if text and filled.keys() & set(_slots_in(data[text.at]))]
+            if with_slots:
+                left = [
+                    (part, text)
+                    for part, text in left
+                    if part not in with_slots and text is not None and isinstance(values[text.at], Variable)
+                ]
+            between = "" if all(isinstance(part, Hole) for part, _ in left) else "\n"
+            said = between.join([_shown_part(part, data, filled) for part, _ in left]).strip()
+            if said:
+                found.append((str(role), said))
+        return found
+
     def _filled_with(self, data: Sequence[Any]) -> dict[str, str]:
         filled = {}
         for name, index in self.inputs:
@@ -215,6 +248,10 @@ class Plan:
 def _filled(text: Any, values: dict[str, str]) -> str:
     text = text if type(text) is str else str(text)
     return templates.fill(text, values) if values and "{" in text else text
+
+
+def _slots_in(text: Any) -> tuple[str, ...]:
+    return templates.slots_of(text) if isinstance(text, str) and "{" in text else ()
 
 
 def text_of(part: Any) -> Hole | None:

@@ -61,12 +61,12 @@ Selection = Literal["rejects", "ucb"]
 
 @dataclass(frozen=True)
 class _Errors:
-    """A group of examples that a candidate fails, their scores, and what a proposer may show beside the feedback."""
+    """A group of examples that a candidate fails, their scores, and for each text what may be shown beside feedback."""
 
     parent: int
     positions: tuple[int, ...]
     scores: tuple[float | None, ...]
-    shown: Mapping[str, Any]
+    shown: Sequence[Mapping[str, Any]]
 
 
 class BeamSearch(PopulationSearcher):
@@ -260,7 +260,8 @@ class BeamSearch(PopulationSearcher):
             for start in range(0, min(len(wrong), self.gradients * self.errors), self.errors):
                 group = sorted(wrong[start : start + self.errors])
                 right = {n: score for n, score in zip(positions, row) if score is not None and score >= top}
-                shown = demos_and_queries(objective, self.population.candidates[parent].texts, right | dict(group), top)
+                texts = self.population.candidates[parent].texts
+                shown = [demos_and_queries(objective, texts, right | dict(group), top, n) for n in range(len(texts))]
                 found.append(_Errors(parent, tuple(n for n, _ in group), tuple(score for _, score in group), shown))
         return found
 
@@ -316,7 +317,7 @@ class BeamSearch(PopulationSearcher):
                     items=found.items,
                     left_out=found.left_out,
                     history=found.history,
-                    **group.shown,
+                    **group.shown[parameter],
                 )
                 job = Job(self.proposer, brief, sample)
                 started.append((replace(stays, number=number), parameter, job))

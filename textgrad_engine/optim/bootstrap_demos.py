@@ -1,9 +1,11 @@
 """`BootstrapDemos`: solved examples in the prompt, chosen by trying random sets (DSPy, arXiv 2310.03714).
 
 It is DSPy's BootstrapFewShotWithRandomSearch: a teacher, which is the program with labelled examples in its prompt, is
-run on training examples; where its answer is right, example and answer become a demonstration. Sets of up to so many of
-these, filled up with labelled examples, are drawn at random and scored on the validation set, and the best one stays;
-so are the labelled examples alone, and the first demonstrations in the order of the data.
+run on training examples; where its answer is right, what each prompt's call was given and what it answered become a
+demonstration for that prompt. Sets of up to so many of these, filled up with labelled examples, are drawn at random and
+scored on the validation set, and the best one stays; so are the labelled examples alone, and the first demonstrations
+in the order of the data. NOTE [Whose demonstration] in ``demos.py`` says which call of a run is shown, and which prompt
+the data's answers: of a program of several steps that of the last one, where it is given fields of the example.
 
 Where it departs:
 
@@ -11,9 +13,13 @@ Where it departs:
   sets are drawn from what it solved. DSPy runs it anew for each set, until it has solved enough. Once is
   one wait, and tells what fails, too.
 - A proposer may show less than a set: a few of each label, or those that are nearest to what the teacher got wrong.
-- A demonstration is the input and the answer of the whole program, in one prompt of it; with several prompts, the sets
-  go to them in turn, and the scores tell where they help. DSPy takes the inputs and outputs of each of its steps, for
-  which it has to know them; here a program is any code, of which only its fields and its answer are seen.
+- DSPy has to know the steps of a program. Here a program is any code, and what it asks is seen while it runs
+  (`train.asked`): nothing is run or paid for to find that out. The runs of the seed texts on the validation set, which
+  every search begins with, tell which prompts are used together.
+- All steps of a program show a set at once, as in DSPy. Prompts that are used by the same call, such as its system
+  prompt and its template, show sets in turn, as one of them is enough; the scores tell where it helps.
+- Labelled examples are for the last step. DSPy shows them to each, without what they lack.
+- Of a call with tools the last answer is shown, not the turns before it.
 - The demonstrations are lines of the prompt's own text (`proposers.Demonstrations`), so contracts hold for them: that
   of the length, and `NoCopying`, which leaves no set to try.
 - What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's, so
@@ -22,6 +28,7 @@ Where it departs:
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -30,18 +37,22 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.contracts import Contract
-from textgrad_engine.optim.demos import Demo, demos_and_queries
+from textgrad_engine.optim.demos import Demo, Run, Steps
 from textgrad_engine.optim.proposers import Demonstrations, Proposer
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.population import Candidate
+from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.settings import at_least
 
 __all__ = ["BootstrapDemos"]
+
+_log = logging.getLogger("textgrad_engine.optim.bootstrap_demos")
 
 
 class BootstrapDemos(PopulationSearcher):
@@ -53,7 +64,7 @@ class BootstrapDemos(PopulationSearcher):
     Args:
         params: the parameters, or groups of them with settings of their own.
         sets: so many random sets are tried.
-        bootstrapped: at most so many demonstrations that the program solved itself in a set.
+        bootstrapped: at most so many demonstrations that the program solved itself in a set, for each prompt.
         labelled: a set is filled up with labelled examples to so many in all; 0 for none.
         least: the score from which an example counts as solved.
         proposer: what of a set is shown: ``Demonstrations(4, "label")`` shows about as many examples of each label,
@@ -108,8 +119,9 @@ class BootstrapDemos(PopulationSearcher):
         super().__init__(params, settings, None, seed)
         self.sets, self.bootstrapped, self.labelled, self.least = sets, bootstrapped, labelled, least
         self.proposer = None if proposer is None else self._proposer(proposer)
-        self._solved: dict[int, Demo] | None = None
-        self._failed: tuple[str, ...] = ()
+        self._steps: Steps | None = None
+        self._runs: dict[int, Run] | None = None
+        self._right: frozenset[int] = frozenset()
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`. No model is asked for texts."""
@@ -128,13 +140,31 @@ class BootstrapDemos(PopulationSearcher):
         )
 
     def _memory(self) -> dict[str, Any]:
-        solved = None if self._solved is None else {position: asdict(demo) for position, demo in self._solved.items()}
-        return {"solved": solved, "failed": list(self._failed)}
+        return {
+            "steps": None if self._steps is None else asdict(self._steps),
+            "runs": None if self._runs is None else {position: asdict(run) for position, run in self._runs.items()},
+            "right": sorted(self._right),
+        }
 
     def _remember(self, memory: Mapping[str, Any]) -> None:
-        solved = memory.get("solved")
-        self._solved = None if solved is None else TypeAdapter(dict[int, Demo]).validate_python(solved)
-        self._failed = tuple(memory.get("failed", ()))
+        steps, runs = memory.get("steps"), memory.get("runs")
+        self._steps = None if steps is None else TypeAdapter(Steps).validate_python(steps)
+        self._runs = None if runs is None else TypeAdapter(dict[int, Run]).validate_python(runs)
+        self._right = frozenset(memory.get("right", ()))
+
+    def _decide(self, objective: Objective) -> Decision | None:
+        if self._steps is None:  # these runs give the seed texts their scores, too
+            texts = self.population.candidates[0].texts
+            self._steps = Steps.of(objective.runs(texts, range(len(objective.val)), "val"), len(texts))
+            if unseen := [label_of(self.variables()[text]) for text in self._steps.unseen]:
+                _log.warning(
+                    "no call on a validation example is seen to use %s, so there is nothing to show there, unless the "
+                    "runs of training examples have such calls. A prompt is seen where it is given as it is, as in "
+                    "nn.ChatCompletion(system=prompt), or put together by ops.join and the like; a text that Python "
+                    "makes of its .data is not it",
+                    " or ".join(unseen),
+                )
+        return super()._decide(objective)
 
     def _propose(self, objective: Objective) -> Sequence[Outcome]:
         if self._count >= self.sets + 2:
@@ -142,9 +172,7 @@ class BootstrapDemos(PopulationSearcher):
         number = self._next_number()
         place = self._count
         kind = "labels" if place == 1 else "bootstrap"
-        chosen = self._chosen(objective, place)
-        parameter = (place - 1) % len(self.texts())
-        draft = self._shown(kind, number, parameter, list(chosen.values()), tuple(chosen))
+        draft = self._shown(kind, number, self._chosen(objective, place))
         seed = self.population.candidates[0]
         if draft.candidate.texts == seed.texts:
             return (Outcome(draft, draft.dropped or "there is nothing to show"),)
@@ -161,53 +189,86 @@ class BootstrapDemos(PopulationSearcher):
             return (Outcome(draft, f"the best on validation ({mean:.3f})", arm, race),)
         return (Outcome(draft, f"not the best on validation ({mean:.3f})", None, race),)
 
-    def _chosen(self, objective: Objective, place: int) -> dict[int, Demo]:
-        """The demonstrations of a set, by the position of their example."""
-        labelled = self._labelled(objective)
+    def _chosen(self, objective: Objective, place: int) -> dict[int, dict[int, Demo]]:
+        """The demonstrations of a set: for each prompt that shows it those of it, by the position of their example."""
         # The teacher also tells what fails, which a proposer may want to know from the first set on.
-        solved = self._bootstrapped(objective, labelled) if place > 1 or self.proposer is not None else {}
+        if place > 1 or self.proposer is not None:
+            self._teach(objective)
         if place == 1:
-            return dict(list(labelled.items())[: self.labelled])
-        order = list(labelled | solved)
+            return self._labels(objective)
+        rng = random.Random(f"{self.seed}/{place}")
+        shown = [texts[(place - 1) % len(texts)] for texts in self._program.together]
+        demos = {text: (self._labelled(objective, text), self._bootstrapped(text)) for text in shown}
+        kinds = zip(*demos.values())  # labelled examples, then what was solved, of all prompts
+        order = list(dict.fromkeys(position for kind in kinds for each in kind for position in each))
         size = self.bootstrapped
         if place > 2:
-            rng = random.Random(f"{self.seed}/{place}")
             rng.shuffle(order)
             size = rng.randint(1, self.bootstrapped)
+        return {text: self._filled_up(order, size, *both) for text, both in demos.items()}
+
+    def _filled_up(
+        self, order: Sequence[int], size: int, labelled: dict[int, Demo], solved: dict[int, Demo]
+    ) -> dict[int, Demo]:
+        """Of what one prompt can show the first in this order."""
         own = [position for position in order if position in solved][:size]
         filled = [position for position in order if position not in own and position in labelled]
         chosen = {position: solved[position] for position in own}
         return chosen | {position: labelled[position] for position in filled[: max(0, self.labelled - len(own))]}
 
-    def _labelled(self, objective: Objective) -> dict[int, Demo]:
-        """The training examples that have a right answer, with it."""
+    def _labels(self, objective: Objective) -> dict[int, dict[int, Demo]]:
+        """The first labelled examples, for each prompt that may show them; of those of one call the first."""
+        found = {texts[0]: self._labelled(objective, texts[0]) for texts in self._program.together}
+        return {text: dict(list(demos.items())[: self.labelled]) for text, demos in found.items()}
+
+    def _labelled(self, objective: Objective, text: int) -> dict[int, Demo]:
+        """The training examples that have a right answer, with it, as a prompt may show them."""
         found = objective.demos(range(len(objective.train)))
-        return {position: demo for position, demo in enumerate(found) if demo is not None}
+        shown = {n: self._program.labelled(demo, text) for n, demo in enumerate(found) if demo is not None}
+        return {position: demo for position, demo in shown.items() if demo is not None}
 
-    def _bootstrapped(self, objective: Objective, labelled: dict[int, Demo]) -> dict[int, Demo]:
-        """The training examples that the teacher solves, with its answers; it is run once."""
-        if self._solved is None:
-            shown = dict(list(labelled.items())[: self.labelled])
-            teacher = self._shown("teacher", self._begun, 0, list(shown.values()), ()).candidate.texts
-            if teacher == self.population.candidates[0].texts:  # nothing can be shown, so nothing need be left out
-                shown = {}
-            positions = [n for n in range(len(objective.train)) if n not in shown]
-            scores = objective.scores(teacher, positions, "train")
-            found = dict(zip(positions, scores))
-            told = demos_and_queries(objective, teacher, found, self.least)
-            right = [n for n, score in found.items() if score is not None and score >= self.least]
-            demos = zip(right, objective.demos(right, teacher))
-            self._solved = {position: demo for position, demo in demos if demo is not None}
-            self._failed = told["queries"]
-        return self._solved
+    def _bootstrapped(self, text: int) -> dict[int, Demo]:
+        """What a prompt's calls were given and answered in the runs of the teacher that were right."""
+        found = {n: run.of_text(text) for n, run in (self._runs or {}).items() if n in self._right}
+        return {position: demo for position, demo in found.items() if demo is not None}
 
-    def _shown(self, kind: str, number: int, parameter: int, demos: list[Demo], positions: tuple[int, ...]) -> Draft:
-        """The seed texts with demonstrations in one of them."""
+    def _failed(self, text: int) -> tuple[str, ...]:
+        """What a prompt's calls were given in the runs of the teacher that were not right."""
+        found = [run.of_text(text) for n, run in (self._runs or {}).items() if n not in self._right]
+        return tuple([" ".join(given for _, given in demo.inputs) for demo in found if demo is not None])
+
+    def _teach(self, objective: Objective) -> None:
+        """Run the teacher over the training examples that it does not show, once."""
+        if self._runs is not None:
+            return
+        labels = self._labels(objective)
+        teacher = self._shown("teacher", self._begun, labels).candidate.texts
+        if teacher == self.population.candidates[0].texts:  # nothing can be shown, so nothing need be left out
+            labels = {}
+        shown = {position for demos in labels.values() for position in demos}
+        positions = [n for n in range(len(objective.train)) if n not in shown]
+        scores = dict(zip(positions, objective.scores(teacher, positions, "train")))
+        runs = zip(positions, objective.runs(teacher, positions))
+        self._runs = {n: run for n, run in runs if run is not None and scores[n] is not None}
+        self._right = frozenset([n for n, score in scores.items() if score is not None and score >= self.least])
+
+    @property
+    def _program(self) -> Steps:
+        assert self._steps is not None
+        return self._steps
+
+    def _shown(self, kind: str, number: int, sets: Mapping[int, Mapping[int, Demo]]) -> Draft:
+        """The seed texts with demonstrations in some of them: for each its own, by the position of their example."""
         seed = self.population.candidates[0]
+        positions = tuple(dict.fromkeys(position for demos in sets.values() for position in demos))
         draft = Draft(number, kind, Candidate(seed.texts, seed.origins, (0,)), examples=positions)
-        if not demos:
-            return draft
-        proposer = None if kind == "teacher" else self.proposer
-        brief = self._desk.brief(seed, parameter, step=number, demos=tuple(demos), queries=self._failed)
-        (answer,) = self._desk.ask([Job(proposer or Demonstrations(k=len(demos)), brief)])
-        return self._desk.filled(draft, parameter, brief, answer)
+        jobs = []
+        for text, demos in sets.items():
+            if demos:
+                proposer = None if kind == "teacher" else self.proposer
+                shown, failed = tuple(demos.values()), self._failed(text)
+                brief = self._desk.brief(seed, text, step=number, demos=shown, queries=failed)
+                jobs.append((text, Job(proposer or Demonstrations(k=len(demos)), brief)))
+        for (text, job), answer in zip(jobs, self._desk.ask([job for _, job in jobs])):
+            draft = self._desk.filled(draft, text, job.brief, answer)
+        return draft

@@ -1,5 +1,16 @@
 """Demonstrations: examples that were solved, to be shown in a prompt, and the orders in which they are taken.
 
+NOTE [Whose demonstration]
+    A prompt is shown what the calls that use it were given, and what they answered, in a run whose end is right (DSPy
+    traces its predictors for that). A run that makes one call is that call: it is shown as the example's own fields and
+    what the program said. Of several calls that use one prompt in a run the last one is shown, as it is the nearest to
+    the end that was found right: in a loop that improves a text, those before it were not good enough. Where some of
+    them gave the program's answer, it is the last of these: in a vote, others were wrong. (DSPy takes the last or any
+    other, at even chances.) A prompt that a run has no use for has no demonstration of it.
+    The data's own answers are those of the whole program. They are shown to a prompt whose call gives the program's
+    answer as it is, and with those of the example's fields that this call is given, in more than half of the runs
+    that use it.
+
 That a program's own good answers make good demonstrations is DSPy's bootstrapping (arXiv 2310.03714); taking those that
 are nearest to what is asked is KATE's (arXiv 2101.06804). Here both orders are pure functions: no model is asked.
 """
@@ -7,13 +18,14 @@ are nearest to what is asked is KATE's (arXiv 2101.06804). Here both orders are 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from textgrad_engine.optim.words import grams, terms_of
 
-__all__ = ["Demo", "by_label", "by_likeness", "demo_of", "demos_and_queries", "solved"]
+__all__ = ["Asked", "Demo", "Run", "Steps", "by_label", "by_likeness", "demo_of", "demos_and_queries", "solved"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,141 @@ class Demo:
     answer: str
     label: str = ""
     example: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call of a model in a run of a program.
+
+    Attributes:
+        texts: the positions of the trained texts that it uses.
+        given: what it was asked about, by name: not what it was told to do.
+        answer: what was answered.
+    """
+
+    texts: tuple[int, ...]
+    given: tuple[tuple[str, str], ...]
+    answer: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program on one example.
+
+    Attributes:
+        whole: the example's fields and what the program said; it need not be right.
+        asked: its calls, in order.
+    """
+
+    whole: Demo
+    asked: tuple[Asked, ...]
+
+    def of_text(self, position: int) -> Demo | None:
+        """The demonstration for one text of the program; None where it has none. See NOTE [Whose demonstration].
+
+        Args:
+            position: of the text.
+
+        Example:
+            >>> calls = Asked((0,), (("mail", "My bill?"),), "a bill"), Asked((1,), (("about", "a bill"),), "billing")
+            >>> Run(demo_of("t1", {"mail": "My bill?"}, "billing"), calls).of_text(0)
+            Demo(inputs=(('mail', 'My bill?'),), answer='a bill', label='', example='t1')
+        """
+        if len(self.asked) <= 1:
+            return self.whole if self._is_by_one_call_of(position) else None
+        own = [each for each in self.asked if position in each.texts]
+        shown = ([each for each in own if self._is_end(each)] or own)[-1:]
+        return replace(self.whole, inputs=shown[0].given, answer=shown[0].answer) if shown and shown[0].given else None
+
+    def _is_end(self, call: Asked) -> bool:
+        """Whether a call's answer is the program's, as it is."""
+        return call.answer.strip() == self.whole.answer.strip()
+
+    def _is_by_one_call_of(self, position: int) -> bool:
+        """Whether nothing else than one call, which uses a text as far as one can see, makes the answer."""
+        if len(self.asked) > 1:
+            return False
+        # Where Python puts a prompt into a text, or asks in a way of its own, nobody knows who uses it.
+        return not self.asked or not self.asked[0].texts or position in self.asked[0].texts
+
+    def withheld(self, position: int) -> frozenset[str] | None:
+        """The fields that the call is not given which uses a text and gives the program's answer; None without one."""
+        if self._is_by_one_call_of(position):
+            return frozenset()
+        last = next((each for each in reversed(self.asked) if self._is_end(each)), None)
+        if last is None or position not in last.texts:
+            return None
+        return frozenset([name for name, text in self.whole.inputs if not any(text in own for _, own in last.given)])
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Which calls of a program use which of its texts, as runs of it tell; see NOTE [Whose demonstration].
+
+    Attributes:
+        together: the positions of texts that the same calls use; each text is in one of these.
+        withheld: for each text the fields of an example that its call is not given; None where the program's answer is
+            none of its answers.
+        unseen: the positions of texts that no call is seen to use, of a program that makes several.
+    """
+
+    together: tuple[tuple[int, ...], ...]
+    withheld: tuple[tuple[str, ...] | None, ...]
+    unseen: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, runs: Iterable[Run | None], count: int) -> Steps:
+        """Those of a program.
+
+        Args:
+            runs: of it, in which its texts may be any; without a known one it is taken for a program of one call.
+            count: how many texts it has.
+
+        Example:
+            >>> calls = Asked((0,), (("mail", "My bill?"),), "a bill"), Asked((1,), (("mail", "My bill?"),), "billing")
+            >>> Steps.of([Run(demo_of("t1", {"mail": "My bill?"}, "billing"), calls)], 2)
+            Steps(together=((0,), (1,)), withheld=(None, ()), unseen=())
+        """
+        known = [run for run in runs if run is not None]
+        groups = [set(each.texts) for run in known for each in run.asked if each.texts]
+        unseen = set(range(count)).difference(*groups)
+        groups.append(unseen)
+        together: list[set[int]] = []
+        for group in groups:
+            apart = [other for other in together if not other & group]
+            together = [*apart, group.union(*[other for other in together if other & group])]
+        found = sorted(tuple(sorted(group)) for group in together if group)
+        many = any(len(run.asked) > 1 for run in known)
+        withheld = tuple([_withheld(known, position) for position in range(count)])
+        return cls(tuple(found), withheld, tuple(sorted(unseen)) if many else ())
+
+    def labelled(self, demo: Demo, position: int) -> Demo | None:
+        """An example with its right answer, as one text may show it; None where it may not.
+
+        Args:
+            demo: the example's fields and its right answer.
+            position: of the text.
+        """
+        withheld = self.withheld[position]
+        if withheld is None:
+            return None
+        inputs = tuple([(name, text) for name, text in demo.inputs if name not in withheld])
+        return replace(demo, inputs=inputs) if inputs or not demo.inputs else None
+
+
+def _withheld(runs: Sequence[Run], position: int) -> tuple[str, ...] | None:
+    """What more than half of the runs say that use a text."""
+    if not runs:
+        return ()
+    using = [
+        run for run in runs if run._is_by_one_call_of(position) or any(position in each.texts for each in run.asked)
+    ]
+    ending = [(run, withheld) for run in using if (withheld := run.withheld(position)) is not None]
+    if not 2 * len(ending) > len(using):
+        return None
+    fields = Counter([name for run, _ in ending for name, _ in run.whole.inputs])
+    lacking = Counter([name for _, withheld in ending for name in withheld])
+    return tuple([name for name, count in lacking.items() if 2 * count > fields[name]])
 
 
 def solved(
@@ -97,32 +244,39 @@ class _Examples(Protocol):
 
     train: tuple[str, ...]
 
-    def demos(self, positions: Sequence[int], texts: tuple[str, ...] | None = None) -> list[Demo | None]: ...
+    def demos(self, positions: Sequence[int]) -> list[Demo | None]: ...
+
+    def runs(self, texts: tuple[str, ...], positions: Sequence[int]) -> list[Run | None]: ...
 
 
 def demos_and_queries(
-    examples: _Examples, texts: tuple[str, ...], scores: Mapping[int, float | None], top: float
+    examples: _Examples, texts: tuple[str, ...], scores: Mapping[int, float | None], top: float, position: int
 ) -> dict[str, Any]:
     """What the training examples give a proposer beside feedback: `Brief.demos` and `Brief.queries`.
 
-    The demonstrations are the examples that the program has just solved, with its own answers, and those that the data
-    has an answer for, but for the ones that it has just failed; the inputs of these are the queries. Nothing is run.
+    The demonstrations are those of the examples that the program has just solved, with its own answers, and those that
+    the data has an answer for, but for the ones that it has just failed; the inputs of these are the queries. All are
+    those of one text; see NOTE [Whose demonstration]. Nothing is run.
 
     Args:
         examples: the objective of a search.
         texts: what the examples were run with.
         scores: of the examples that were run with these texts, by position; None where no answer was to be had.
         top: the score from which an example counts as solved.
+        position: of the text that is to be shown them.
     """
-    known = {position: score for position, score in scores.items() if score is not None}
-    answered = dict(zip(known, examples.demos(list(known), texts)))
-    failed = [position for position, score in known.items() if not score >= top]
-    found = dict(enumerate(examples.demos(range(len(examples.train)))))
-    found |= {position: demo for position, demo in answered.items() if demo is not None}
-    asked = [demo for position in failed if (demo := answered[position]) is not None]
+    known = {number: score for number, score in scores.items() if score is not None}
+    runs = dict(zip(known, examples.runs(texts, list(known))))
+    steps = Steps.of(runs.values(), len(texts))
+    answered = {number: None if run is None else run.of_text(position) for number, run in runs.items()}
+    failed = [number for number, score in known.items() if not score >= top]
+    given = enumerate(examples.demos(range(len(examples.train))))
+    found = {number: None if demo is None else steps.labelled(demo, position) for number, demo in given}
+    found |= {number: demo for number, demo in answered.items() if demo is not None}
+    asked = [demo for number in failed if (demo := answered[number]) is not None]
     return {
-        "demos": tuple(demo for position, demo in found.items() if demo is not None and position not in failed),
-        "queries": tuple(" ".join(text for _, text in demo.inputs) for demo in asked),
+        "demos": tuple([demo for number, demo in found.items() if demo is not None and number not in failed]),
+        "queries": tuple([" ".join(text for _, text in demo.inputs) for demo in asked]),
     }
 
 

@@ -246,7 +246,7 @@ class ParetoSearch(PopulationSearcher):
             items=shown.items,
             left_out=shown.left_out,
             history=shown.history,
-            **demos_and_queries(objective, candidate.texts, dict(zip(positions, said.scores)), top),
+            **demos_and_queries(objective, candidate.texts, dict(zip(positions, said.scores)), top, parameter),
         )
         (answer,) = self._desk.ask([Job(self.proposer, brief)])
         return self._desk.filled(draft, parameter, brief, answer)

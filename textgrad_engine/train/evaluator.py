@@ -13,6 +13,7 @@ from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, Da
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
 from textgrad_engine.nn.trained import watched
+from textgrad_engine.train.asked import Call
 from textgrad_engine.train.calling import (
     check_examples,
     inputs_and_target,
@@ -212,12 +213,16 @@ async def aevaluate(*args: Any, **kwargs: Any) -> Evaluation:
 
 
 class Scored(NamedTuple):
-    """What came of one example: its score and what the program said, or why there is neither."""
+    """What came of one example: its score and what the program said, or why there is neither.
+
+    The calls are what the program asked for it, where that was noted.
+    """
 
     score: float | None
     prediction: Any = None
     failure: Exception | None = None
     latency: float | None = None
+    calls: tuple[Call, ...] | None = None
 
 
 def scored(

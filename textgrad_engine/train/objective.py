@@ -14,8 +14,9 @@ from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.dispatch import result_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.nn import Module
-from textgrad_engine.optim.demos import Demo, demo_of
+from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
+from textgrad_engine.train.asked import asked_in
 from textgrad_engine.train.calling import inputs_and_target
 from textgrad_engine.train.digest import digest_of
 from textgrad_engine.train.evaluator import (
@@ -168,7 +169,7 @@ class Objective:
         Raises:
             ModelError: more than half of the examples went unanswered, or the models cannot be asked at all.
         """
-        found = self._results([self._validation(texts)], on_score)[0]
+        found = self._results([self._validation(texts)], on_score, noted=True)[0]
         return evaluation_of(self.val, found, clusters=self._clusters, scale=self.scale)
 
     def known(self, texts: Texts) -> Evaluation | None:
@@ -230,7 +231,7 @@ class Objective:
         leaves = leaves_of(self._named, texts)
         call_hooks_of([*zip(self.parameters, leaves.values())])
         begun = self._trials.begin_recorded(leaves, positions)
-        problems = go_backward(self._reach.look([loss for _, loss, _ in begun], leaves))
+        problems = go_backward(self._reach.look([each[1] for each in begun], leaves))
         every = [self._trials.read("train", position, *each) for position, each in zip(positions, begun)]
         self._reach.refuse_if_cut_off([found.score for found in every])
         for position, found in zip(positions, every):
@@ -238,21 +239,25 @@ class Objective:
         gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())
         return FeedbackOn(tuple(found.score for found in every), gradients, tuple(problems))
 
-    def demos(self, positions: Sequence[int], texts: Texts | None = None) -> list[Demo | None]:
-        """Training examples to be shown, with their targets as answers, or with what the program says with these texts.
+    def demos(self, positions: Sequence[int]) -> list[Demo | None]:
+        """Training examples to be shown, with their targets as answers; see `optim.search.objective`."""
+        rows = [self._rows["train"][position] for position in positions]
+        return [None if wanted is None else demo_of(name, fields, wanted, wanted) for name, fields, wanted in rows]
+
+    def runs(self, texts: Texts, positions: Sequence[int], split: Split = "train") -> list[Run | None]:
+        """What the program says of examples with these texts, and asks for that; see `optim.search.objective`.
 
         Raises:
             ModelError: the models cannot be asked at all, or more than half went unanswered.
         """
-        rows = [self._rows["train"][position] for position in positions]
-        if texts is None:
-            answers = [wanted for _, _, wanted in rows]
-        else:
-            keys: list[Key] = [(texts, "train", position, 0) for position in positions]
-            answers = [found.prediction for found in self._results([keys])[0]]
+        keys: list[Key] = [(texts, split, position, 0) for position in positions]
+        found = self._results([keys], noted=True)[0]
+        rows = [self._rows[split][position] for position in positions]
         return [
-            None if answer is None else demo_of(name, fields, answer, wanted)
-            for (name, fields, wanted), answer in zip(rows, answers)
+            None
+            if each.calls is None or each.prediction is None
+            else Run(demo_of(name, fields, each.prediction, wanted), asked_in(each.calls))
+            for (name, fields, wanted), each in zip(rows, found)
         ]
 
     def near(self, positions: Sequence[int], among: Sequence[int]) -> list[int]:
@@ -309,17 +314,19 @@ class Objective:
             old, new = self.matrix([before, after], guarded.positions)
         return dict(zip(guarded.positions, old)), dict(zip(guarded.positions, new))
 
-    def _results(self, wanted: list[list[Key]], on_score: Callable[[int], None] | None = None) -> list[list[Scored]]:
+    def _results(
+        self, wanted: list[list[Key]], on_score: Callable[[int], None] | None = None, *, noted: bool = False
+    ) -> list[list[Scored]]:
         futures, claimed = self._known.claim(wanted)
         if claimed:
-            self._buy(claimed, on_score)
+            self._buy(claimed, on_score, noted)
         found = [[result_of(future) for future in row] for row in futures]
         refuse_if_mostly_lost([each for row in found for each in row])
         return found
 
-    def _buy(self, claimed: dict[Key, Future[Scored]], on_score: Callable[[int], None] | None) -> None:
+    def _buy(self, claimed: dict[Key, Future[Scored]], on_score: Callable[[int], None] | None, noted: bool) -> None:
         try:
-            begun = self._trials.begin(list(claimed), on_score)
+            begun = self._trials.begin(list(claimed), on_score, noted=noted)
             failures: list[Exception] = []
             for key, future in claimed.items():
                 try:  # each by itself: what was answered stays known when others could not be asked

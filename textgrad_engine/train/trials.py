@@ -13,6 +13,7 @@ from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cache import repeat as sampling
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.objective import Split, Texts
+from textgrad_engine.train.asked import Asking, Call
 from textgrad_engine.train.calling import refusing_batches, run_on, run_scored, with_fields
 from textgrad_engine.train.evaluator import Scored, scored
 from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, same_slots
@@ -22,15 +23,17 @@ from textgrad_engine.train.leaves import frozen_beside, leaves_of
 
 __all__ = ["Begun", "Trials"]
 
-Begun: TypeAlias = tuple[Any, Variable, Stopwatch | None]
-"""The prediction and the loss of an example, and what times it."""
+Begun: TypeAlias = tuple[Any, Variable, Stopwatch | None, tuple[Call, ...] | None]
+"""The prediction and the loss of an example, what times it, and what the program asked, where that is noted."""
 
 
-_Started: TypeAlias = tuple[tuple[Any, Stopwatch | None], Variable]
+_Started: TypeAlias = tuple[tuple[Any, Stopwatch | None, Asking | None], Variable]
 
 
 class Trials:
     """How a program, with a candidate's texts in the place of its parameters, is run on examples.
+
+    Of training examples it is noted what the program asks (`train.asked`): demonstrations are made of that.
 
     Args:
         program: the program; it is not changed.
@@ -59,7 +62,9 @@ class Trials:
         self._concurrency, self._timed = concurrency, timed
         self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
 
-    def begin(self, keys: Sequence[Key], on_score: Callable[[int], None] | None = None) -> dict[Key, Begun]:
+    def begin(
+        self, keys: Sequence[Key], on_score: Callable[[int], None] | None = None, *, noted: bool = False
+    ) -> dict[Key, Begun]:
         """Run examples, without recording anything for a backward pass.
 
         Candidates that miss the same examples go through nested `vmap` where that does the same and nothing is noted
@@ -68,11 +73,12 @@ class Trials:
         Args:
             keys: what is to be run.
             on_score: called with the position of a key when its score is there; on any thread. It must not raise.
+            noted: whether to note what is asked on validation examples, too.
         """
         apart = on_score is not None or self._room is not None or self._timed
-        begun: dict[Key, Begun] = {} if apart else self._begin_together(keys)
+        begun: dict[Key, Begun] = {} if apart else self._begin_together(keys, noted)
         alone = [key for key in keys if key not in begun]
-        return begun | dict(zip(alone, self._begin_alone(alone, on_score)))
+        return begun | dict(zip(alone, self._begin_alone(alone, on_score, noted)))
 
     def begin_recorded(self, leaves: dict[str, Variable], positions: Sequence[int]) -> list[Begun]:
         """Run training examples so that feedback can go back to the leaves.
@@ -83,9 +89,17 @@ class Trials:
         """
         values = frozen_beside(self._program, leaves) | leaves
         rows = [self._rows["train"][position] for position in positions]
-        return self._begin(lambda number: self._run(rows[number], values), len(rows))
+        return self._begin(lambda number: self._run(rows[number], values, leaves), len(rows))
 
-    def read(self, split: Split, position: int, prediction: Any, loss: Variable, watch: Stopwatch | None) -> Scored:
+    def read(
+        self,
+        split: Split,
+        position: int,
+        prediction: Any,
+        loss: Variable,
+        watch: Stopwatch | None,
+        calls: tuple[Call, ...] | None,
+    ) -> Scored:
         """Wait for an example and read what came of it.
 
         Args:
@@ -94,26 +108,29 @@ class Trials:
             prediction: of what was begun; so are the others.
             loss: its loss.
             watch: what times it.
+            calls: what the program asked.
 
         Raises:
             TypeError: the loss is no number.
             ModelError: the models cannot be asked at all.
         """
         name, _, wanted = self._rows[split][position]
-        return scored(prediction, loss, watch, functools.partial(self._refuse, name, prediction, wanted))
+        found = scored(prediction, loss, watch, functools.partial(self._refuse, name, prediction, wanted))
+        return found if calls is None or found.score is None else found._replace(calls=calls)
 
-    def _begin_alone(self, keys: Sequence[Key], on_score: Callable[[int], None] | None) -> list[Begun]:
+    def _begin_alone(self, keys: Sequence[Key], on_score: Callable[[int], None] | None, noted: bool) -> list[Begun]:
         """The predictions and losses of examples, each run by itself."""
         leaves = {texts: leaves_of(self._named, texts) for texts in dict.fromkeys(key[0] for key in keys)}
 
         def start(number: int) -> _Started:
             texts, split, position, index = keys[number]
             with no_grad(), sampling(index), self._known.phase_of(texts):
-                return self._run(self._rows[split][position], leaves[texts])
+                values = leaves[texts]
+                return self._run(self._rows[split][position], values, values if noted or split == "train" else None)
 
         return self._begin(start, len(keys), on_score)
 
-    def _begin_together(self, keys: Sequence[Key]) -> dict[Key, Begun]:
+    def _begin_together(self, keys: Sequence[Key], noted: bool) -> dict[Key, Begun]:
         """Those of candidates that miss the same examples, by nested `vmap` where that does the same."""
         if not is_uniform(self._program, self._loss):
             return {}
@@ -130,23 +147,40 @@ class Trials:
             if len(candidates) == 1 or not same_shape(rows) or not same_slots(candidates):
                 continue
             leaves = [leaves_of(self._named, texts) for texts in candidates]
-            with no_grad(), sampling(index), self._known.phase_of(candidates[0]):
+            asking = Asking([tuple(each.values()) for each in leaves]) if noted or split == "train" else None
+            with no_grad(), sampling(index), self._known.phase_of(candidates[0]), asking or contextlib.nullcontext():
                 grid = run_grid(self._program, self._score, leaves, rows)
             for texts, pairs in zip(candidates, grid):
-                begun |= {(texts, split, position, index): (*pair, None) for position, pair in zip(some, pairs)}
+                for position, (prediction, loss) in zip(some, pairs):
+                    calls = None if asking is None else asking.calls_behind(prediction)
+                    begun[texts, split, position, index] = prediction, loss, None, calls
         return begun
 
     def _begin(
         self, start: Callable[[int], _Started], count: int, on_score: Callable[[int], None] | None = None
     ) -> list[Begun]:
         results = run_scored(start, count, self._concurrency, on_score, self._room)
-        return [(prediction, loss, watch) for (prediction, watch), loss in results]
+        return [
+            (prediction, loss, watch, None if asking is None else asking.calls())
+            for (prediction, watch, asking), loss in results
+        ]
 
-    def _run(self, row: Row, values: dict[str, Variable]) -> _Started:
-        """Run one example, with these values in the place of the program's own."""
+    def _run(self, row: Row, values: dict[str, Variable], noted: dict[str, Variable] | None) -> _Started:
+        """Run one example.
+
+        Args:
+            row: the example.
+            values: stand in the place of the program's own.
+            noted: those of them of which it is noted what is asked with them; None where it is not.
+        """
         name, fields, wanted = row
         watch = Stopwatch() if self._timed else None
+        asking = None if noted is None else Asking([tuple(noted.values())])
+
+        def program(**given: Any) -> Any:
+            with asking or contextlib.nullcontext():  # not the loss, which may ask a judge
+                return functional_call(self._program, values, **given)
+
         with example(name), contextlib.nullcontext() if watch is None else watch.running():
-            program = functools.partial(functional_call, self._program, values)
             prediction, loss = run_on(name, program, fields, self._score, wanted)
-        return (prediction, watch), loss
+        return (prediction, watch, asking), loss

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm import tokens
-from textgrad_engine.optim.demos import Demo
+from textgrad_engine.optim.demos import Demo, Run
 
 __all__ = [
     "FeedbackOn",
@@ -102,12 +102,15 @@ class Objective(Protocol):
         """Run training examples with these texts and go backward."""
         ...
 
-    def demos(self, positions: Sequence[int], texts: Texts | None = None) -> list[Demo | None]:
-        """Training examples to be shown, with their right answers; None for one that has none.
+    def demos(self, positions: Sequence[int]) -> list[Demo | None]:
+        """Training examples to be shown, with their right answers; None for one that has none."""
+        ...
 
-        Args:
-            positions: which examples.
-            texts: show what the program answers with these texts instead of the right answers.
+    def runs(self, texts: Texts, positions: Sequence[int], split: Split = "train") -> list[Run | None]:
+        """What the program says of examples with these texts, and what it asks its models for that.
+
+        Examples that were not run with these texts are. None for one that went unanswered, or a validation example
+        whose score was asked for before this.
         """
         ...
 
