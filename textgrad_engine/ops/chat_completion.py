@@ -251,7 +251,7 @@ def chat_completion(
         max_turns: with functions as tools, how often the model is asked at most; calls in the last turn are the answer.
             A `tool_choice` then holds for the first turn alone.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic
-            model, a JSON schema, or a `ResponseFormat`.
+            model, a dataclass, a TypedDict, a JSON schema, or a `ResponseFormat`.
 
     Raises:
         TypeError: a sampling setting is unknown, an input is None, or a tool does not say what its arguments are.
