@@ -41,6 +41,38 @@ def test_a_missing_field_names_example_and_fields() -> None:
         target_for(nn.ExactMatch(), "queue")({"ticket": "x", "queue": None}, "t7")
 
 
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (float("nan"), "nan, as tables have it in an empty field"),
+        ("a\ud800b", "half of a surrogate pair at character 2"),
+        (b"x", "a value of the type bytes, which is no text"),
+        ({"a": 1}, "an object, which is no text"),
+        (["a"], "a list, which would be a batch"),
+    ],
+)
+def test_what_no_request_can_hold_is_refused_before_the_first_one(value: Any, why: str) -> None:
+    """By the example's name: in the middle of a run it ended that, and nothing told which example it was."""
+    good = [{"id": f"t{n}", "ticket": "a", "target": "ok"} for n in range(4)]
+    model = FunctionModel(lambda request: "ok")
+    program = nn.ChatCompletion("{ticket}", system=nn.Parameter("Rules."))
+    with use_models(forward=model), pytest.raises(DataError, match=f"example 'bad': the field 'ticket' holds {why}"):
+        tg.Trainer(max_epochs=1).fit(
+            program,
+            nn.ExactMatch(),
+            optim.TGD(program.parameters()),
+            good,
+            [*good, {"id": "bad", "ticket": value, "target": "ok"}],
+        )
+    assert model.requests == []
+
+
+def test_an_empty_field_of_a_table_is_no_target() -> None:
+    """Nobody means that the answer should be "nan"; and critics would have been told so."""
+    with pytest.raises(DataError, match="'t7' has nan in the field 'queue' for the target"):
+        target_for(nn.ExactMatch(), "queue")({"ticket": "x", "queue": float("nan")}, "t7")
+
+
 def test_modules_one_after_the_other_get_the_fields_of_the_first() -> None:
     """Named as the first module names them, in a Sequential of Sequentials, too."""
     first, row = nn.ChatCompletion("{ticket}", model=ScriptedModel([])), {"ticket": "a", "tone": "b", "other": "c"}

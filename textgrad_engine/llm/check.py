@@ -116,13 +116,15 @@ class Check(Wrapper):
         if not completion.text.isascii():
             self._reject_surrogates(completion.text)
         if wanted is None:
-            bare_text = without_thoughts(completion, request)
-            if not bare_text.text:
+            if _THOUGHT not in completion.text:
+                return completion
+            without = without_thoughts(completion, request)
+            if not without.text:
                 raise EmptyResponse(
                     f"{self.name!r} answered a {request.purpose} call with thoughts (<think>...</think>) and nothing "
                     "behind them"
                 )
-            return bare_text
+            return without
         who = self._who.get(request.purpose)
         if who is None:
             who = self._who[request.purpose] = f"{self.name!r} ({request.purpose})"
@@ -206,7 +208,7 @@ def without_thoughts(completion: Completion, request: Request) -> Completion:
         'yes'
     """
     text = completion.text
-    if _THOUGHT not in text or text.count(_THOUGHT) > 1:
+    if text.count(_THOUGHT) != 1:
         return completion
     thoughts, _, rest = text.partition(_THOUGHT)
     bare = thoughts.lstrip().removeprefix(_THINKS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -16,6 +17,7 @@ from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import names_inputs
+from textgrad_engine.ops.slots import is_nan, unfit
 from textgrad_engine.train.prediction import as_prediction, said_in
 
 __all__ = [
@@ -116,9 +118,12 @@ def no_text(value: Any) -> str:
     """
     if isinstance(value, list):
         return "a list, which would be a batch of calls; join it to one text"
-    if isinstance(value, Mapping):
-        return "an object, which is no text; write it as one"
-    return ""
+    if isinstance(value, str) and not value.isascii() and (found := _SURROGATE.search(value)):
+        return (
+            f"half of a surrogate pair at character {found.start() + 1}, which is no text and cannot be sent; repair "
+            "the text where it was cut, or leave the example out"
+        )
+    return unfit(value)
 
 
 def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
@@ -157,6 +162,9 @@ def _called_first(program: Callable[..., Any]) -> Callable[..., Any]:
     while isinstance(program, Sequential) and type(program).forward is Sequential.forward and len(program):
         program = program[0]
     return program
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
@@ -239,6 +247,11 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
 
     def pick(example: dict[str, Any], name: str) -> Any:
         found = example.get(target)
+        if needed and is_nan(found):
+            raise DataError(
+                f"example {name!r} has nan in the field {target!r} for the target, as tables have it in an empty "
+                "field; give it a value, or leave the example out"
+            )
         if needed and found is None:
             hint = "; target= says which field holds it" if target == "target" and target not in example else ""
             raise DataError(lacking(example, name, target, " for the target") + hint)
