@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from textgrad_engine.errors import DataError
 
-__all__ = ["Dataset", "Example", "Subset", "examples_of", "ids_of", "suggest"]
+__all__ = ["Dataset", "Example", "Subset", "as_columns", "examples_of", "ids_of", "suggest"]
 
 Example = dict[str, Any]
 """One example: its fields by name."""
@@ -216,8 +216,37 @@ def examples_of(dataset: Iterable[T]) -> Iterator[T]:
         ...         return index * index
         >>> list(examples_of(Squares()))
         [0, 1, 4]
+
+    Raises:
+        TypeError: it is a table, or a dict of columns, which gives the names of its columns one after the other.
     """
+    if why := as_columns(dataset):
+        raise TypeError(f"examples are a sequence of dicts, and this is {why}")
     return itertools.islice(dataset, len(dataset)) if isinstance(dataset, Sized) else iter(dataset)
+
+
+def as_columns(dataset: Any) -> str:
+    """What something is that holds its examples by columns, with the repair; "" for what holds them one by one.
+
+    Example:
+        >>> as_columns([{"text": "no signal"}])
+        ''
+        >>> as_columns({"text": ["no signal"], "queue": ["technical"]})[:26]
+        'a dict of text, queue; of '
+    """
+    if isinstance(dataset, Mapping) and 0 not in dataset:  # with numbers as keys it may be a map-style dataset
+        return (
+            f"a dict of {', '.join(map(str, itertools.islice(dataset, 10))) or 'nothing'}; of several splits give one, "
+            "and in the place of a slice of a `datasets` dataset its .select(range(...))"
+        )
+    for method, said in _ROWS_OF_TABLES.items():
+        if hasattr(dataset, "columns") and hasattr(dataset, method):
+            return f"a table ({type(dataset).__name__}); give its rows, {said}"
+    return ""
+
+
+_ROWS_OF_TABLES = {"to_dicts": ".to_dicts()", "to_pylist": ".to_pylist()", "to_dict": '.to_dict("records")'}
+"""By the method that polars', Arrow's and pandas' tables have for it."""
 
 
 def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:

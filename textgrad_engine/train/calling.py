@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, examples_of
+from textgrad_engine.data.dataset import as_columns
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
@@ -211,6 +212,8 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
             f"{call}: {argument} is a DataLoader, which gives minibatches, and should be the examples; give the "
             "dataset that it was made with, its .dataset"
         )
+    if why := as_columns(rows):
+        raise TypeError(f"{call}: {argument} should be a sequence of dicts, and is {why}")
     if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
         raise TypeError(
             f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
