@@ -10,7 +10,7 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, nn, optim, use_models
 from textgrad_engine.data import DataLoader
 from textgrad_engine.errors import DataError
-from textgrad_engine.llm import Request, record
+from textgrad_engine.llm import Request, record, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train.calling import (
     check_examples,
@@ -48,6 +48,7 @@ def test_a_missing_field_names_example_and_fields() -> None:
         ("a\ud800b", "half of a surrogate pair at character 2"),
         (b"x", "a value of the type bytes, which is no text"),
         ({"a": 1}, "an object, which is no text"),
+        ("x" * 5_000_001, "5,000,001 characters, and a request has 5,000,000"),
         (["a"], "a list, which would be a batch"),
     ],
 )
@@ -65,6 +66,31 @@ def test_what_no_request_can_hold_is_refused_before_the_first_one(value: Any, wh
             [*good, {"id": "bad", "ticket": value, "target": "ok"}],
         )
     assert model.requests == []
+
+
+class Looking(nn.Module):
+    """A program that puts what it looks up into its prompt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{found}", system=nn.Parameter("Rules."))
+
+    def forward(self, ticket: str) -> Variable:
+        return self.chat(found={"b": "cut \ud83d", "c": "x" * 5_000_001}.get(ticket, ticket))
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_request_that_a_program_makes_of_no_text_costs_its_example_and_not_the_run(
+    cached: bool, tmp_path: Path
+) -> None:
+    """A document that was cut, or a page of a hundred megabytes, is found late and for one example."""
+    own: Any = FunctionModel(lambda request: "a")
+    own.cache_key = "mine"
+    model = resolve(own, cache=tmp_path if cached else None)
+    rows = [{"ticket": ticket, "target": "a"} for ticket in "abcaa"]
+    with use_models(forward=model):
+        found = tg.evaluate(Looking(), rows, nn.ExactMatch())
+    assert list(found.scores) == [1.0, None, None, 1.0, 1.0]
 
 
 def test_an_empty_field_of_a_table_is_no_target() -> None:

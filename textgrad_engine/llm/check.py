@@ -10,8 +10,8 @@ from textgrad_engine.errors import (
     ContentFiltered,
     EmptyResponse,
     MalformedResponse,
-    RequestRefused,
     TruncatedResponse,
+    UnsendableRequest,
 )
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.redact import redacted, secrets_of
@@ -26,6 +26,7 @@ __all__ = [
     "after_thoughts",
     "check_json",
     "json_in",
+    "no_text_at",
     "parsed",
     "strip_fence",
     "surrogate_in",
@@ -59,7 +60,7 @@ class Check(Wrapper):
         """Ask, and look at the answer.
 
         Raises:
-            RequestRefused: the request is longer than `max_text`, or holds what is no text; it was not sent.
+            UnsendableRequest: the request is longer than `max_text`, or holds what is no text; it was not sent.
             TruncatedResponse: it stopped at its length limit.
             ContentFiltered: it was withheld.
             EmptyResponse: it has neither text nor a tool call, or thoughts alone.
@@ -83,13 +84,13 @@ class Check(Wrapper):
             length += len(text)
             plain = plain and text.isascii()
         if length > self.max_text:
-            error = RequestRefused(
+            error = UnsendableRequest(
                 f"a request ({request.purpose}) to {self.name!r} has {length:,} characters of text, and the limit is "
                 f"{self.max_text:,}; send less of it"
             )
             raise mark(error, sent=False)
         if not plain and (where := surrogate_in(request)) is not None:
-            error = RequestRefused(f"{where} holds a lone surrogate, which is no text and cannot be sent")
+            error = UnsendableRequest(no_text_at(where))
             raise mark(error, sent=False)
 
     def _checked(self, request: Request, completion: Completion) -> Completion:
@@ -151,6 +152,11 @@ def surrogate_in(request: Request) -> str | None:
         except UnicodeEncodeError as error:
             return f"message {number} ({message.role}), character {error.start + 1},"
     return None
+
+
+def no_text_at(where: str) -> str:
+    """What is said about a request that holds a lone surrogate there (see `surrogate_in`)."""
+    return f"{where} holds a lone surrogate, which is no text and cannot be sent"
 
 
 def strip_fence(text: str, kinds: tuple[str, ...] = ("", "json", "JSON")) -> str:

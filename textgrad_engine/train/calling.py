@@ -16,6 +16,7 @@ from textgrad_engine.data.dataset import as_columns
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
+from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import names_inputs
 from textgrad_engine.ops.slots import is_nan, unfit
@@ -119,6 +120,10 @@ def no_text(value: Any) -> str:
     """
     if isinstance(value, list):
         return "a list, which would be a batch of calls; join it to one text"
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return (
+            f"{len(value):,} characters, and a request has {MAX_TEXT:,} at most; shorten it, or leave the example out"
+        )
     if isinstance(value, str) and not value.isascii() and (found := _SURROGATE.search(value)):
         return (
             f"half of a surrogate pair at character {found.start() + 1}, which is no text and cannot be sent; repair "
