@@ -68,6 +68,12 @@ def test_every_command_writes_its_json_so(trained: Any, tmp_path: Path) -> None:
     assert TEXT in json.dumps(said[0], ensure_ascii=False)
 
 
+def test_what_is_complained_of_reaches_the_terminal_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """A message quotes what stands in data, answers and names of folders."""
+    output.complain("error: the columns are \x1b[2Jid\u202e,\tqueue\r\n  and \x9b31m\ud800\n")
+    assert capsys.readouterr().err == "error: the columns are \ufffd[2Jid\ufffd,\tqueue \n  and \ufffd31m\ufffd\n"
+
+
 def test_on_windows_a_terminal_needs_no_term(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bars are for people there, too; elsewhere a terminal without TERM is a dumb one."""
     monkeypatch.setattr(sys, "stderr", Terminal("utf-8"))

@@ -16,6 +16,7 @@ import typer
 
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
+from textgrad_engine.report.printing import harmless
 from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
 
 __all__ = [
@@ -202,8 +203,8 @@ def _nowhere() -> TextIO:
 
 
 def complain(message: str) -> None:
-    """Write a line for people to stderr."""
-    sys.stderr.write(message.rstrip("\n") + "\n")
+    """Write a line for people to stderr, with nothing in it that a terminal would obey."""
+    sys.stderr.write(harmless(message.rstrip("\n")) + "\n")
     sys.stderr.flush()
 
 

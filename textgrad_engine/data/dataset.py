@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from textgrad_engine.errors import DataError
 
-__all__ = ["Dataset", "Example", "Subset", "as_columns", "examples_of", "ids_of", "suggest"]
+__all__ = ["Dataset", "Example", "Subset", "as_columns", "examples_of", "ids_of", "listed", "suggest"]
 
 Example = dict[str, Any]
 """One example: its fields by name."""
@@ -65,7 +65,7 @@ class Dataset(Sequence[Example]):
 
     def __repr__(self) -> str:
         source = f"{str(self.path)!r}, " if self.path else ""
-        return f"Dataset({source}{len(self)} examples, columns: {', '.join(self.columns)})"
+        return f"Dataset({source}{len(self)} examples, columns: {listed(self.columns)})"
 
     def where(self, index: int) -> str:
         """The place of one example, for messages: ``file:line``, or its position when it has no file."""
@@ -82,19 +82,19 @@ class Dataset(Sequence[Example]):
         for column in columns:
             for index, row in enumerate(self._rows):
                 if column not in self.columns:
-                    names = ", ".join(self.columns) or "none"
+                    names = listed(self.columns)
                     raise DataError(
                         f"{self.where(index)}: there is no column {column!r} in any row; the columns are {names}"
                         f"{suggest(column, self.columns)}"
                     )
                 if column not in row:
                     raise DataError(
-                        f"{self.where(index)}: this row has no column {column!r}; it has {', '.join(row) or 'none'}"
+                        f"{self.where(index)}: this row has no column {column!r}; it has {listed(row)}"
                         f"{suggest(column, row)}; add the column, or take the row out"
                     )
                 if row[column] is None:
                     raise DataError(
-                        f"{self.where(index)}: column {column!r} is null in this row, of the columns {', '.join(row)}; "
+                        f"{self.where(index)}: column {column!r} is null in this row, of the columns {listed(row)}; "
                         "give it a value, or take the row out"
                     )
 
@@ -195,7 +195,7 @@ class Subset(Sequence[T], Generic[T]):
         for column in columns:
             for index, row in enumerate(self):
                 if not isinstance(row, dict) or row.get(column) is None:
-                    names = ", ".join(row) if isinstance(row, dict) else "no columns at all"
+                    names = listed(row) if isinstance(row, dict) else "no columns at all"
                     raise DataError(
                         f"{self.where(index)}: there is no value in column {column!r}; this row has {names}"
                         f"{suggest(column, self.columns)}"
@@ -236,7 +236,7 @@ def as_columns(dataset: Any) -> str:
     """
     if isinstance(dataset, Mapping) and 0 not in dataset:  # with numbers as keys it may be a map-style dataset
         return (
-            f"a dict of {', '.join(map(str, itertools.islice(dataset, 10))) or 'nothing'}; of several splits give one, "
+            f"a dict of {listed(dataset)}; of several splits give one, "
             "and in the place of a slice of a `datasets` dataset its .select(range(...))"
         )
     for method, said in _ROWS_OF_TABLES.items():
@@ -265,6 +265,21 @@ def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
     if len(rows) == len(dataset):
         return Dataset(rows).ids
     return tuple(str(index) for index in range(len(dataset)))
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names of columns for a message: the first ones, and how many there are beside.
+
+    Example:
+        >>> listed(["id", "text"]), listed([]), listed(f"c{n}" for n in range(1000))[-16:]
+        ('id, text', 'none', 'c19 and 980 more')
+    """
+    names = list(map(str, names))
+    more = len(names) - _MOST_NAMES
+    return (", ".join(names[:_MOST_NAMES]) or "none") + (f" and {more} more" if more > 0 else "")
+
+
+_MOST_NAMES = 20
 
 
 def suggest(word: str, options: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, examples_of
-from textgrad_engine.data.dataset import as_columns
+from textgrad_engine.data.dataset import as_columns, listed
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
@@ -188,7 +188,7 @@ def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
     """
     if field in example:
         return f"example {name!r} has null in the field {field!r}{use}; give it a value, or leave the example out"
-    return f"example {name!r} has no field {field!r}{use}; it has {', '.join(example)}"
+    return f"example {name!r} has no field {field!r}{use}; it has {listed(example)}"
 
 
 def check_examples(rows: Any, argument: str, call: str) -> None:
