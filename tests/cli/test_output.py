@@ -51,6 +51,16 @@ def test_json_keeps_half_a_character(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(stream.written) == ["\ud83d"]
 
 
+def test_json_holds_nothing_that_a_terminal_would_obey(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON leaves as they are what begins a command in eight bits and what turns the writing round."""
+    text = "a\x9b31m\u202e\u2028\x7f\U000e0001 b\u200dc é\ud83d"
+    stream = Terminal("utf-8")
+    monkeypatch.setattr(sys, "stdout", stream)
+    output.write_json([text])
+    assert json.loads(stream.written) == [text]
+    assert stream.written.decode() == ('[\n  "a\\u009b31m\\u202e\\u2028\\u007f\\udb40\\udc01 b\u200dc é\\ud83d"\n]\n')
+
+
 def test_every_command_writes_its_json_so(trained: Any, tmp_path: Path) -> None:
     """The text of the run is the same in every encoding of stdout."""
     run = tmp_path / "run"
