@@ -14,6 +14,7 @@ TextgradError
     ├── NoModelError                     no model was named for a purpose
     ├── UnknownModelError                a model name that nothing answers to
     ├── RequestRefused                   the request was not sent: tests, or a setting the adapter lacks
+    │   └── UnsendableRequest            its text is too long, or is none
     ├── Stopped                          the run was stopped; nothing more is sent
     ├── BudgetExceeded                   the next call could pass the limit
     ├── UnknownPriceError                a limit in dollars, and a model without a price
@@ -69,6 +70,7 @@ __all__ = [
     "TruncatedResponse",
     "UnknownModelError",
     "UnknownPriceError",
+    "UnsendableRequest",
 ]
 
 
@@ -141,6 +143,10 @@ class UnknownModelError(ModelError):
 
 class RequestRefused(ModelError):
     """The request was not sent: real requests are forbidden here, or it cannot be expressed."""
+
+
+class UnsendableRequest(RequestRefused):
+    """The text of the request is longer than any model reads, or no text; others can still be asked."""
 
 
 class Stopped(ModelError):
@@ -248,5 +254,6 @@ UNANSWERED: tuple[type[ModelError], ...] = (
     DeadlineExceeded,
     RateLimited,
     ServerFailed,
+    UnsendableRequest,
 )
 """What leaves one question without an answer, after all retries, while others can still be asked."""

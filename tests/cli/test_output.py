@@ -51,6 +51,16 @@ def test_json_keeps_half_a_character(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(stream.written) == ["\ud83d"]
 
 
+def test_json_holds_nothing_that_a_terminal_would_obey(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON leaves as they are what begins a command in eight bits and what turns the writing round."""
+    text = "a\x9b31m\u202e\u2028\x7f\U000e0001 b\u200dc é\ud83d"
+    stream = Terminal("utf-8")
+    monkeypatch.setattr(sys, "stdout", stream)
+    output.write_json([text])
+    assert json.loads(stream.written) == [text]
+    assert stream.written.decode() == ('[\n  "a\\u009b31m\\u202e\\u2028\\u007f\\udb40\\udc01 b\u200dc é\\ud83d"\n]\n')
+
+
 def test_every_command_writes_its_json_so(trained: Any, tmp_path: Path) -> None:
     """The text of the run is the same in every encoding of stdout."""
     run = tmp_path / "run"
@@ -66,6 +76,12 @@ def test_every_command_writes_its_json_so(trained: Any, tmp_path: Path) -> None:
             said.append(json.loads(subprocess.run(words, capture_output=True, env=env, check=True).stdout))
     assert said[:3] == said[3:]
     assert TEXT in json.dumps(said[0], ensure_ascii=False)
+
+
+def test_what_is_complained_of_reaches_the_terminal_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """A message quotes what stands in data, answers and names of folders."""
+    output.complain("error: the columns are \x1b[2Jid\u202e,\tqueue\r\n  and \x9b31m\ud800\n")
+    assert capsys.readouterr().err == "error: the columns are \ufffd[2Jid\ufffd,\tqueue \n  and \ufffd31m\ufffd\n"
 
 
 def test_on_windows_a_terminal_needs_no_term(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,6 +205,17 @@ def test_bars_show_every_phase_and_the_status() -> None:
         assert len(bars.status()) <= 80
 
 
+def test_names_of_examples_are_neither_markup_nor_commands() -> None:
+    """A run ended at an id that reads like the end of a style, and a terminal obeyed another."""
+    shown = io.StringIO()
+    bars = Bars(Console(file=shown, force_terminal=True, width=200))
+    overlaps = ("1 val example is in train: '[/INST] 3[a]'", "another: \x1b[2J\u202e")
+    bars.on_event(RunStarted({"system": "a"}, train=2, val=1, test=0, steps=1, overlaps=overlaps))
+    assert "warning: 1 val example is in train: '[/INST] 3[a]'" in shown.getvalue()
+    assert "\x1b[2J" not in shown.getvalue()
+    assert "\u202e" not in shown.getvalue()
+
+
 def test_one_bar_shows_a_search() -> None:
     """How many proposals are under way, and what they have asked; many of them overlap."""
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=25, color_system=None)

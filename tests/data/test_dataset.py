@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import textgrad_engine as tg
+from textgrad_engine import nn
+from textgrad_engine.data import DataLoader, random_split
 from textgrad_engine.data.dataset import Dataset, Subset, ids_of, suggest
 from textgrad_engine.errors import DataError
 
@@ -127,3 +132,44 @@ def test_what_a_dataset_is_is_seen_at_a_glance() -> None:
     """The repr names file, size and columns."""
     assert repr(tickets()) == "Dataset('train.jsonl', 3 examples, columns: id, text, queue)"
     assert repr(Dataset([{"n": 1}])[:0]) == "Subset(0 of Dataset(1 examples, columns: n))"
+
+
+class Frame:
+    """As pandas' tables are: a length in rows, and an iteration over the names of columns."""
+
+    columns = ("text", "target")
+
+    def __len__(self) -> int:
+        return 2
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __getitem__(self, name: str) -> list[str]:
+        return ["a", "b"]
+
+    def to_dict(self, orient: str) -> list[dict[str, str]]:
+        return [{"text": "a", "target": "b"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (Frame(), r'a table \(Frame\); give its rows, \.to_dict\("records"\)'),
+        ({"text": ["a", "b"], "target": ["x", "y"]}, r"a dict of text, target.*\.select\(range"),
+        ({"train": [{"text": "a"}], "test": []}, r"a dict of train, test; of several splits give one"),
+    ],
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        Dataset,
+        DataLoader,
+        lambda rows: random_split(rows, [0.5, 0.5], seed=0),
+        lambda rows: tg.evaluate(nn.ChatCompletion("{text}"), rows, nn.ExactMatch()),
+    ],
+)
+def test_what_holds_its_examples_by_columns_is_refused_with_the_way_to_its_rows(rows: Any, said: str, use: Any) -> None:
+    """The names of its columns were taken for the examples, or it failed with `KeyError: 0`."""
+    with pytest.raises(TypeError, match=said):
+        use(rows)

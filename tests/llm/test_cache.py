@@ -660,6 +660,20 @@ def test_a_second_training_run_asks_for_nothing_new(tmp_path):
     assert (second.best, second.best_val, second.steps) == (first.best, first.best_val, first.steps)
 
 
+def test_a_kept_answer_is_given_without_the_thoughts_that_older_versions_kept_with_it(tmp_path, ask):
+    """What was paid for stays of use, and is what a new answer to the same would be."""
+    cache = Cache(tmp_path)
+
+    async def scenario():
+        kept = lambda: asyncio.sleep(0, Completion(text="<think>Hm.</think>billing"))  # noqa: E731
+        model = Cached(paid(lambda request: "unused"), cache)
+        await cache.answer(key_of(model.inner, ask()), kept)
+        return await model.complete(ask())
+
+    answer = asyncio.run(scenario())
+    assert (answer.text, answer.cached) == ("billing", True)
+
+
 def test_retries_happen_inside(tmp_path, ask):
     """A hit is found before anything waits, and an answer that took two attempts is kept once."""
     with LoopbackServer(FunctionModel(lambda request: "x"), script=[Fault(500)]) as server:

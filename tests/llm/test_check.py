@@ -127,6 +127,39 @@ def test_thoughts_with_nothing_behind_them_are_no_answer():
 
 
 @pytest.mark.parametrize(
+    ("text", "bare", "thoughts"),
+    [
+        ("<think>\nShipping? No.\n</think>\n\nbilling\n", "billing\n", "Shipping? No."),
+        (" <think></think>billing", "billing", ""),
+        ("Shipping? No.\n</think>\n\nbilling", "billing", "Shipping? No."),
+        ("billing", "billing", None),
+        ("<think>Shipping? No.", "<think>Shipping? No.", None),
+        ("Write <think> and </think>.", "Write <think> and </think>.", None),
+        ("<think>Is </think> it?</think>yes", "<think>Is </think> it?</think>yes", None),
+        ("<think>a</think>b<think>c", "<think>a</think>b<think>c", None),
+    ],
+)
+def test_thoughts_before_a_plain_answer_are_no_part_of_it(run, ask, text, bare, thoughts):
+    """Else exact match fails always, and critics read pages of them; what may speak of the marks is left alone."""
+    answer = run(Check(ScriptedModel([Completion(text=text)])).complete(ask()))
+    assert answer.text == bare
+    assert (answer.raw or {}).get("reasoning") == thoughts
+
+
+def test_who_asks_for_the_marks_of_thoughts_gets_them(run):
+    """A program that reads them out of the answer itself has said so in its prompt."""
+    request = Request(messages=(Message(role="system", content="Think in <think> first."),))
+    said = "<think>Hm.</think>yes"
+    assert run(Check(ScriptedModel([Completion(text=said)])).complete(request)).text == said
+
+
+def test_thoughts_alone_are_an_empty_answer(run, ask):
+    """As nothing is said; it is asked for again."""
+    with pytest.raises(EmptyResponse, match="nothing behind them"):
+        run(Check(ScriptedModel([Completion(text="<think>Hm.</think>\n")])).complete(ask()))
+
+
+@pytest.mark.parametrize(
     ("text", "place"),
     [
         (r'{"score": 1, "why": "ok \ud800"}', r"\$.why, character 4"),

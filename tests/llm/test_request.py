@@ -74,7 +74,7 @@ def test_a_single_stop_text_is_one():
 )
 def test_what_describes_no_object_is_refused_where_it_is_written(wanted):
     """Not by the endpoint, an hour later; and the way round is named."""
-    with pytest.raises(ValueError, match="pydantic model or the JSON schema of an object"):
+    with pytest.raises(ValueError, match="TypedDict or the JSON schema of an object"):
         ResponseFormat.of(wanted)
     with pytest.raises(ValueError, match="response_format"):
         GenerateConfig(response_format=wanted)

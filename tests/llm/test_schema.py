@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import ResponseFormat
 from textgrad_engine.llm import schema as schemas
 from textgrad_engine.llm.check import check_json
-from textgrad_engine.llm.schema import check_schema, is_strict, schema_problem, without_limits
+from textgrad_engine.llm.schema import check_schema, is_strict, schema_problem, strictly
 from textgrad_engine.nn import ChatCompletion
 
 
@@ -227,20 +229,75 @@ def test_limits_of_numbers_become_descriptions_wherever_they_stand():
     schema = CLOSED | {
         "properties": {
             "minimum": {"type": "array", "items": limited, "maxItems": 3},
-            "either": {"anyOf": [{"type": "number", "maximum": 0.5}, {"const": {"minimum": 1}}]},
+            "either": {"anyOf": [{"type": "number", "maximum": 0.5}, {"const": "minimum"}]},
         },
         "$defs": {"maximum": {"type": "string"}},
         "definitions": {"minimum": {"type": "string"}},
         "required": ["minimum", "either"],
     }
-    eased = without_limits(schema)
+    eased = strictly(schema)
     told = {"type": "integer", "description": "marks; minimum: 1, exclusiveMaximum: 6"}
     assert eased["properties"]["minimum"] == {"type": "array", "items": told, "maxItems": 3}
-    either = [{"type": "number", "description": "maximum: 0.5"}, {"const": {"minimum": 1}}]
+    either = [{"type": "number", "description": "maximum: 0.5"}, {"const": "minimum", "type": "string"}]
     assert eased["properties"]["either"] == {"anyOf": either}
     assert {key: eased[key] for key in eased if key != "properties"} == {
         key: schema[key] for key in schema if key != "properties"
     }
+
+
+TEXT, REF = {"type": "string"}, {"$ref": "#/$defs/A"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (REF | {"description": "d", "default": None}, {"anyOf": [REF], "description": "d"}),
+        ({"oneOf": [REF, TEXT], "discriminator": {"propertyName": "k"}}, {"anyOf": [REF, TEXT]}),
+        ({"allOf": [REF], "title": "T"}, {"anyOf": [REF], "title": "T"}),
+        (TEXT | {"format": "date"}, TEXT | {"format": "date"}),
+        (TEXT | {"format": "uri"}, TEXT | {"description": 'format: "uri"'}),
+        (TEXT | {"minLength": 2}, TEXT | {"description": "minLength: 2"}),
+        (TEXT | {"pattern": "^a$"}, TEXT | {"pattern": "^a$"}),
+        (TEXT | {"pattern": "^(?!a)"}, TEXT | {"description": 'pattern: "^(?!a)"'}),
+        (TEXT | {"pattern": r"\(?=a"}, TEXT | {"pattern": r"\(?=a"}),
+        ({"type": "array", "items": TEXT, "uniqueItems": True},
+         {"type": "array", "items": TEXT, "description": "uniqueItems: true"}),
+        ({"type": "array", "prefixItems": [TEXT, REF, TEXT], "minItems": 3, "maxItems": 3},
+         {"type": "array", "items": {"anyOf": [TEXT, REF]}, "minItems": 3, "maxItems": 3,
+          "description": f"prefixItems: {json.dumps([TEXT, REF, TEXT])}"}),
+        ({"enum": ["a", 1, None]}, {"enum": ["a", 1, None], "type": ["string", "integer", "null"]}),
+    ],
+)  # fmt: skip
+def test_what_strict_output_does_not_know_is_told_in_words_and_still_checked(given, told):
+    """OpenAI answers such a schema with 400, which ends a run; pydantic makes all of these of plain annotations."""
+    schema = CLOSED | {"properties": {"a": given}, "required": ["a"], "$defs": {"A": {"type": "integer"}}}
+    assert strictly(schema)["properties"]["a"] == told
+    assert is_strict(strictly(schema))
+    assert schema["properties"]["a"] is given
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"description": "anything"},
+        {"type": "array"},
+        {"type": "array", "items": {}},
+        {"type": "array", "prefixItems": [TEXT]},
+        {"type": ["object", "null"]},
+        {"not": TEXT},
+        {"allOf": [REF, TEXT]},
+        TEXT | {"if": TEXT},
+    ],
+)
+def test_what_no_words_could_stand_for_makes_a_schema_a_loose_one(given):
+    """A value without a type, an open object, a combination."""
+    assert strictly(CLOSED | {"properties": {"a": given}, "required": ["a"]}) is None
+
+
+def test_strict_output_has_an_object_at_its_root():
+    """OpenAI refuses alternatives there."""
+    assert strictly({"anyOf": [CLOSED]}) is None
 
 
 def test_a_plain_pydantic_model_is_strict_and_one_with_free_keys_is_not():

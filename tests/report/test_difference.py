@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.patch import Gone
 from textgrad_engine.report.difference import DiffLine, diff_of, origins_from_steps
+from textgrad_engine.report.tables import render
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
@@ -112,6 +115,25 @@ def test_a_line_that_was_moved_is_put_down_to_the_step_that_moved_it() -> None:
     edits = Edit("remove", 2, "", "r", (1,), "1.1"), Edit("add", 0, "b", "r", (1,), "1.2")
     found = diff_of("p", "a\nb", "b\na", [Origin(1, "r", (), "1.2"), None], [step(1, "a\nb", "b\na", *edits)])
     assert [(line.op, line.step) for line in found] == [("added", 1), ("same", None), ("removed", 1)]
+
+
+def test_a_line_that_was_edited_again_names_all_who_asked_for_it(result: TrainResult) -> None:
+    """Of a paragraph sentences are edited, one after the other, and what is shown of it are all of these."""
+    first = Origin(1, "kind 5 was wrong", (Evidence("It is junk.", ("t5",)),), "1.1")
+    second = Origin(
+        2,
+        "it was rude",
+        (Evidence("Be kind.", ("t7",)),),
+        "2.1",
+        gone_before=(Gone("seed", None, "1.1"), Gone("one", first, "2.1"), Gone("and one", first, "2.1")),
+    )
+    steps = [step(1, "seed", "one\nand one"), step(2, "one\nand one", "two")]
+    *_, line = diff_of("p", "seed", "two", [second], steps)
+    assert (line.step, line.reason) == (2, "it was rude")
+    assert [(each.step, each.reason, each.evidence) for each in line.earlier] == [(1, first.reason, first.evidence)]
+    told = replace(result, seed={"p": "seed"}, best={"p": "two"}, origins={"p": [second]}, steps=steps)
+    shown = " ".join(render(told).split())
+    assert "step 2: it was rude t7: Be kind. before that, step 1: kind 5 was wrong t5: It is junk." in shown
 
 
 def test_a_long_line_shows_the_sentences_that_differ() -> None:

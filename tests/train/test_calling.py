@@ -10,7 +10,7 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, nn, optim, use_models
 from textgrad_engine.data import DataLoader
 from textgrad_engine.errors import DataError
-from textgrad_engine.llm import Request, record
+from textgrad_engine.llm import Request, record, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train.calling import (
     check_examples,
@@ -39,6 +39,64 @@ def test_a_missing_field_names_example_and_fields() -> None:
         fields_named_by(Program())({"text": "x", "ticket": None}, "t7")
     with pytest.raises(DataError, match="'t7' has null in the field 'queue' for the target; give it a value"):
         target_for(nn.ExactMatch(), "queue")({"ticket": "x", "queue": None}, "t7")
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (float("nan"), "nan, as tables have it in an empty field"),
+        ("a\ud800b", "half of a surrogate pair at character 2"),
+        (b"x", "a value of the type bytes, which is no text"),
+        ({"a": 1}, "an object, which is no text"),
+        ("x" * 5_000_001, "5,000,001 characters, and a request has 5,000,000"),
+        (["a"], "a list, which would be a batch"),
+    ],
+)
+def test_what_no_request_can_hold_is_refused_before_the_first_one(value: Any, why: str) -> None:
+    """By the example's name: in the middle of a run it ended that, and nothing told which example it was."""
+    good = [{"id": f"t{n}", "ticket": "a", "target": "ok"} for n in range(4)]
+    model = FunctionModel(lambda request: "ok")
+    program = nn.ChatCompletion("{ticket}", system=nn.Parameter("Rules."))
+    with use_models(forward=model), pytest.raises(DataError, match=f"example 'bad': the field 'ticket' holds {why}"):
+        tg.Trainer(max_epochs=1).fit(
+            program,
+            nn.ExactMatch(),
+            optim.TGD(program.parameters()),
+            good,
+            [*good, {"id": "bad", "ticket": value, "target": "ok"}],
+        )
+    assert model.requests == []
+
+
+class Looking(nn.Module):
+    """A program that puts what it looks up into its prompt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{found}", system=nn.Parameter("Rules."))
+
+    def forward(self, ticket: str) -> Variable:
+        return self.chat(found={"b": "cut \ud83d", "c": "x" * 5_000_001}.get(ticket, ticket))
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_request_that_a_program_makes_of_no_text_costs_its_example_and_not_the_run(
+    cached: bool, tmp_path: Path
+) -> None:
+    """A document that was cut, or a page of a hundred megabytes, is found late and for one example."""
+    own: Any = FunctionModel(lambda request: "a")
+    own.cache_key = "mine"
+    model = resolve(own, cache=tmp_path if cached else None)
+    rows = [{"ticket": ticket, "target": "a"} for ticket in "abcaa"]
+    with use_models(forward=model):
+        found = tg.evaluate(Looking(), rows, nn.ExactMatch())
+    assert list(found.scores) == [1.0, None, None, 1.0, 1.0]
+
+
+def test_an_empty_field_of_a_table_is_no_target() -> None:
+    """Nobody means that the answer should be "nan"; and critics would have been told so."""
+    with pytest.raises(DataError, match="'t7' has nan in the field 'queue' for the target"):
+        target_for(nn.ExactMatch(), "queue")({"ticket": "x", "queue": float("nan")}, "t7")
 
 
 def test_modules_one_after_the_other_get_the_fields_of_the_first() -> None:

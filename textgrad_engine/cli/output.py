@@ -16,6 +16,7 @@ import typer
 
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
+from textgrad_engine.report.printing import JOINERS, harmless
 from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
 
 __all__ = [
@@ -202,8 +203,8 @@ def _nowhere() -> TextIO:
 
 
 def complain(message: str) -> None:
-    """Write a line for people to stderr."""
-    sys.stderr.write(message.rstrip("\n") + "\n")
+    """Write a line for people to stderr, with nothing in it that a terminal would obey."""
+    sys.stderr.write(harmless(message.rstrip("\n")) + "\n")
     sys.stderr.flush()
 
 
@@ -230,16 +231,15 @@ def write(text: str) -> None:
 def write_json(value: Any) -> None:
     """Write a result for machines to stdout: as it is to UTF-8, else with escapes, so that nothing is replaced.
 
+    What a terminal would obey, or nobody could see, is escaped in any case.
+
     Raises:
         RunError: stdout is closed, or what it was redirected to is full.
     """
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        escaped = codecs.lookup(encoding).name != "utf-8" or not text.encode("utf-8")
-    except UnicodeEncodeError:  # half a character, which only an escape can say
-        escaped = True
-    write(json.dumps(value, indent=2, default=str) if escaped else text)
+    plain = codecs.lookup(encoding).name != "utf-8"
+    text = json.dumps(value, ensure_ascii=plain, indent=2, default=str)
+    write("".join([c if c == "\n" or c.isprintable() or c in JOINERS else json.dumps(c)[1:-1] for c in text]))
 
 
 def write_exactly(text: str) -> None:

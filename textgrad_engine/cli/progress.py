@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.cli.output import FINISHING, STOPPING, complain, moves_its_cursor
 from textgrad_engine.cli.tally import Tally, line_of
+from textgrad_engine.report.printing import styled
 from textgrad_engine.report.words import cost, count, duration, plural, short
 from textgrad_engine.train.events import (
     Callback,
@@ -119,8 +120,9 @@ class Bars:
             self._bars.update(self._tasks[phase], total=total or 1, completed=total or 1)
             if total:
                 self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
-        if line := line_of(event, self.tally):
-            self.live.console.print(line, style="bold" if isinstance(event, StepEnded) and event.kept else None)
+        for line in filter(None, line_of(event, self.tally).split("\n")):
+            style = "bold" if isinstance(event, StepEnded) and event.kept else ""
+            self.live.console.print(styled(line, style))  # not as it is: names of examples may be markup to rich
 
     def _start(self, event: RunStarted) -> None:
         totals: dict[Phase, int] = {"validate": event.val, "forward": 0, "backward": 0, "optimize": 1}

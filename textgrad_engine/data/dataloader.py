@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
+from textgrad_engine.data.dataset import as_columns
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader"]
@@ -29,7 +30,7 @@ class DataLoader(Generic[T]):
 
     Raises:
         ValueError: an argument is outside of its range, or `sampler` is given together with `shuffle` or `seed`.
-        TypeError: the sampler is not iterable or has no length.
+        TypeError: the sampler is not iterable or has no length, or the dataset holds its examples by columns.
 
     Example:
         >>> loader = DataLoader("abcde", batch_size=2)
@@ -51,6 +52,8 @@ class DataLoader(Generic[T]):
         for name, flag in (("shuffle", shuffle), ("drop_last", drop_last)):
             if not isinstance(flag, bool):
                 raise ValueError(f"{name} must be True or False, got {name}={flag!r}")
+        if why := as_columns(dataset):
+            raise TypeError(f"a DataLoader takes a sequence of examples, and this is {why}")
         if sampler is not None and shuffle:
             raise ValueError("sampler and shuffle=True exclude each other, both say the order; drop one of them")
         if sampler is not None and seed is not None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from textgrad_engine.errors import DataError
 
-__all__ = ["Dataset", "Example", "Subset", "examples_of", "ids_of", "suggest"]
+__all__ = ["Dataset", "Example", "Subset", "as_columns", "examples_of", "ids_of", "listed", "suggest"]
 
 Example = dict[str, Any]
 """One example: its fields by name."""
@@ -65,7 +65,7 @@ class Dataset(Sequence[Example]):
 
     def __repr__(self) -> str:
         source = f"{str(self.path)!r}, " if self.path else ""
-        return f"Dataset({source}{len(self)} examples, columns: {', '.join(self.columns)})"
+        return f"Dataset({source}{len(self)} examples, columns: {listed(self.columns)})"
 
     def where(self, index: int) -> str:
         """The place of one example, for messages: ``file:line``, or its position when it has no file."""
@@ -82,19 +82,19 @@ class Dataset(Sequence[Example]):
         for column in columns:
             for index, row in enumerate(self._rows):
                 if column not in self.columns:
-                    names = ", ".join(self.columns) or "none"
+                    names = listed(self.columns)
                     raise DataError(
                         f"{self.where(index)}: there is no column {column!r} in any row; the columns are {names}"
                         f"{suggest(column, self.columns)}"
                     )
                 if column not in row:
                     raise DataError(
-                        f"{self.where(index)}: this row has no column {column!r}; it has {', '.join(row) or 'none'}"
+                        f"{self.where(index)}: this row has no column {column!r}; it has {listed(row)}"
                         f"{suggest(column, row)}; add the column, or take the row out"
                     )
                 if row[column] is None:
                     raise DataError(
-                        f"{self.where(index)}: column {column!r} is null in this row, of the columns {', '.join(row)}; "
+                        f"{self.where(index)}: column {column!r} is null in this row, of the columns {listed(row)}; "
                         "give it a value, or take the row out"
                     )
 
@@ -195,7 +195,7 @@ class Subset(Sequence[T], Generic[T]):
         for column in columns:
             for index, row in enumerate(self):
                 if not isinstance(row, dict) or row.get(column) is None:
-                    names = ", ".join(row) if isinstance(row, dict) else "no columns at all"
+                    names = listed(row) if isinstance(row, dict) else "no columns at all"
                     raise DataError(
                         f"{self.where(index)}: there is no value in column {column!r}; this row has {names}"
                         f"{suggest(column, self.columns)}"
@@ -216,8 +216,37 @@ def examples_of(dataset: Iterable[T]) -> Iterator[T]:
         ...         return index * index
         >>> list(examples_of(Squares()))
         [0, 1, 4]
+
+    Raises:
+        TypeError: it is a table, or a dict of columns, which gives the names of its columns one after the other.
     """
+    if why := as_columns(dataset):
+        raise TypeError(f"examples are a sequence of dicts, and this is {why}")
     return itertools.islice(dataset, len(dataset)) if isinstance(dataset, Sized) else iter(dataset)
+
+
+def as_columns(dataset: Any) -> str:
+    """What something is that holds its examples by columns, with the repair; "" for what holds them one by one.
+
+    Example:
+        >>> as_columns([{"text": "no signal"}])
+        ''
+        >>> as_columns({"text": ["no signal"], "queue": ["technical"]})[:26]
+        'a dict of text, queue; of '
+    """
+    if isinstance(dataset, Mapping) and 0 not in dataset:  # with numbers as keys it may be a map-style dataset
+        return (
+            f"a dict of {listed(dataset)}; of several splits give one, "
+            "and in the place of a slice of a `datasets` dataset its .select(range(...))"
+        )
+    for method, said in _ROWS_OF_TABLES.items():
+        if hasattr(dataset, "columns") and hasattr(dataset, method):
+            return f"a table ({type(dataset).__name__}); give its rows, {said}"
+    return ""
+
+
+_ROWS_OF_TABLES = {"to_dicts": ".to_dicts()", "to_pylist": ".to_pylist()", "to_dict": '.to_dict("records")'}
+"""By the method that polars', Arrow's and pandas' tables have for it."""
 
 
 def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
@@ -236,6 +265,21 @@ def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
     if len(rows) == len(dataset):
         return Dataset(rows).ids
     return tuple(str(index) for index in range(len(dataset)))
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names of columns for a message: the first ones, and how many there are beside.
+
+    Example:
+        >>> listed(["id", "text"]), listed([]), listed(f"c{n}" for n in range(1000))[-16:]
+        ('id, text', 'none', 'c19 and 980 more')
+    """
+    names = list(map(str, names))
+    more = len(names) - _MOST_NAMES
+    return (", ".join(names[:_MOST_NAMES]) or "none") + (f" and {more} more" if more > 0 else "")
+
+
+_MOST_NAMES = 20
 
 
 def suggest(word: str, options: Iterable[str]) -> str:

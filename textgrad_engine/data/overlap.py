@@ -19,13 +19,13 @@ import functools
 import itertools
 import json
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from textgrad_engine.data.dataset import examples_of, ids_of
+from textgrad_engine.data.folding import folded
 from textgrad_engine.data.sketch import Sketch
 
 __all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap", "repeated"]
@@ -180,7 +180,7 @@ def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
         names = [name for name in row if name != "id"] if fields is None else fields
         values = [row[name] for name in names if row.get(name) is not None]
         written = [each if isinstance(each, str) else _as_json(each) for each in values]
-        texts.append(" ".join(unicodedata.normalize("NFKC", " ".join(written)).casefold().split()))
+        texts.append(" ".join(folded(" ".join(written)).split()))
     return texts
 
 

@@ -28,7 +28,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm.cachefile import CacheFile, new_owner
 from textgrad_engine.llm.cachekey import identity_of, key_of, repeat
-from textgrad_engine.llm.check import check_json
+from textgrad_engine.llm.check import check_json, without_thoughts
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, innermost, is_free
 from textgrad_engine.llm.request import Request, ResponseFormat
@@ -260,10 +260,18 @@ class Cached(Wrapper):
             return self.inner.complete(request)
         wanted = request.config.response_format or self._format
         fits = [partial(_fits, wanted)] if wanted is not None and wanted.has_model else []
-        return cache.answer(key_of(self.inner, request), lambda: self.inner.complete(request), *fits)
+        answer = cache.answer(key_of(self.inner, request), lambda: self.inner.complete(request), *fits)
+        return answer if wanted is not None else _bare(answer, request)
 
     def __repr__(self) -> str:
         return f"Cached({self.inner!r}{'' if self.cache is None else f', {self.cache!r}'})"
+
+
+async def _bare(answer: Awaitable[Completion], request: Request) -> Completion:
+    """A kept answer without thoughts before it, as older versions have kept them."""
+    kept = await answer
+    bare = without_thoughts(kept, request)
+    return bare if bare.text else kept
 
 
 @contextlib.contextmanager

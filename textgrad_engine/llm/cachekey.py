@@ -21,7 +21,8 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
-from textgrad_engine.errors import RequestRefused
+from textgrad_engine.errors import RequestRefused, UnsendableRequest
+from textgrad_engine.llm.check import no_text_at, surrogate_in
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import GenerateConfig, Request
@@ -107,6 +108,7 @@ def key_of(model: Model, request: Request) -> bytes:
 
     Raises:
         RequestRefused: a setting in `extra` cannot be written as JSON, so it cannot be part of a key.
+        UnsendableRequest: a message holds what is no text.
     """
     config = request.config
     each = model
@@ -122,6 +124,8 @@ def key_of(model: Model, request: Request) -> bytes:
         whole = {"identity": identity_of(model), "request": asked}
         base = hashlib.sha256(json.dumps(whole).encode()).digest()
     except (PydanticSerializationError, TypeError, ValueError) as error:
+        if (where := surrogate_in(request)) is not None:
+            raise mark(UnsendableRequest(no_text_at(where)), sent=False) from None
         raise mark(
             RequestRefused(f"this request has no cache key, because a part of it is no JSON: {error}"), sent=False
         ) from None

@@ -10,8 +10,8 @@ from textgrad_engine.errors import (
     ContentFiltered,
     EmptyResponse,
     MalformedResponse,
-    RequestRefused,
     TruncatedResponse,
+    UnsendableRequest,
 )
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.redact import redacted, secrets_of
@@ -20,7 +20,18 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stream import void
 from textgrad_engine.llm.usage import is_estimated, mark
 
-__all__ = ["MAX_TEXT", "Check", "after_thoughts", "check_json", "json_in", "parsed", "strip_fence", "surrogate_in"]
+__all__ = [
+    "MAX_TEXT",
+    "Check",
+    "after_thoughts",
+    "check_json",
+    "json_in",
+    "no_text_at",
+    "parsed",
+    "strip_fence",
+    "surrogate_in",
+    "without_thoughts",
+]
 
 MAX_TEXT = 5_000_000
 """Characters of text that a request or an answer may have; more than any model reads (a million tokens are about four
@@ -31,8 +42,8 @@ class Check(Wrapper):
     """Lets only requests that can be sent through, and only finished answers back.
 
     When the request asks for structured output, the text that comes out is bare JSON that fits the schema: thoughts
-    before it, and a Markdown fence around it, are taken off. The errors carry what the answer used (see
-    `usage_of`), for it was paid for.
+    before it, and a Markdown fence around it, are taken off. Thoughts before a plain text are taken off, too (see
+    `without_thoughts`). The errors carry what the answer used (see `usage_of`), for it was paid for.
 
     Args:
         inner: the model that is wrapped.
@@ -49,10 +60,10 @@ class Check(Wrapper):
         """Ask, and look at the answer.
 
         Raises:
-            RequestRefused: the request is longer than `max_text`, or holds what is no text; it was not sent.
+            UnsendableRequest: the request is longer than `max_text`, or holds what is no text; it was not sent.
             TruncatedResponse: it stopped at its length limit.
             ContentFiltered: it was withheld.
-            EmptyResponse: it has neither text nor a tool call.
+            EmptyResponse: it has neither text nor a tool call, or thoughts alone.
             MalformedResponse: it is not JSON that fits the schema, holds what is no text, or is longer than `max_text`.
         """
         self._check_request(request)
@@ -73,13 +84,13 @@ class Check(Wrapper):
             length += len(text)
             plain = plain and text.isascii()
         if length > self.max_text:
-            error = RequestRefused(
+            error = UnsendableRequest(
                 f"a request ({request.purpose}) to {self.name!r} has {length:,} characters of text, and the limit is "
                 f"{self.max_text:,}; send less of it"
             )
             raise mark(error, sent=False)
         if not plain and (where := surrogate_in(request)) is not None:
-            error = RequestRefused(f"{where} holds a lone surrogate, which is no text and cannot be sent")
+            error = UnsendableRequest(no_text_at(where))
             raise mark(error, sent=False)
 
     def _checked(self, request: Request, completion: Completion) -> Completion:
@@ -106,7 +117,15 @@ class Check(Wrapper):
         if not completion.text.isascii():
             self._reject_surrogates(completion.text)
         if wanted is None:
-            return completion
+            if _THOUGHT not in completion.text:
+                return completion
+            without = without_thoughts(completion, request)
+            if not without.text:
+                raise EmptyResponse(
+                    f"{self.name!r} answered a {request.purpose} call with thoughts (<think>...</think>) and nothing "
+                    "behind them"
+                )
+            return without
         who = self._who.get(request.purpose)
         if who is None:
             who = self._who[request.purpose] = f"{self.name!r} ({request.purpose})"
@@ -133,6 +152,11 @@ def surrogate_in(request: Request) -> str | None:
         except UnicodeEncodeError as error:
             return f"message {number} ({message.role}), character {error.start + 1},"
     return None
+
+
+def no_text_at(where: str) -> str:
+    """What is said about a request that holds a lone surrogate there (see `surrogate_in`)."""
+    return f"{where} holds a lone surrogate, which is no text and cannot be sent"
 
 
 def strip_fence(text: str, kinds: tuple[str, ...] = ("", "json", "JSON")) -> str:
@@ -167,9 +191,42 @@ def after_thoughts(text: str) -> tuple[str, ...]:
         >>> after_thoughts("<think>Shall I?</think>yes"), after_thoughts("yes")
         (('yes',), ())
     """
-    _, end, rest = text.partition("</think>")
-    last = text.rpartition("</think>")[2]
+    _, end, rest = text.partition(_THOUGHT)
+    last = text.rpartition(_THOUGHT)[2]
     return () if not end else (rest,) if last == rest else (rest, last)
+
+
+def without_thoughts(completion: Completion, request: Request) -> Completion:
+    r"""An answer in plain words without the thoughts before it, which are in `raw`, under "reasoning".
+
+    Reasoning models on a server that does not know how they mark their thoughts (Qwen3, DeepSeek-R1) put them before
+    every answer, as ``<think>...</think>``, or without the first mark where it is part of their template. Where the
+    request speaks of these marks, whoever wrote it expects them, and where the answer has them elsewhere or more than
+    once, it may speak of them itself: it stays as it is then.
+
+    Args:
+        completion: the answer.
+        request: what was asked.
+
+    Example:
+        >>> request = Request(messages=[{"role": "user", "content": "May I?"}])
+        >>> without_thoughts(Completion(text="<think>Why not?</think>\n\nyes"), request).text
+        'yes'
+    """
+    text = completion.text
+    if text.count(_THOUGHT) != 1:
+        return completion
+    thoughts, _, rest = text.partition(_THOUGHT)
+    bare = thoughts.lstrip().removeprefix(_THINKS)
+    if _THINKS in bare or _THINKS in rest:
+        return completion
+    if any(mark in message.text for message in request.messages for mark in (_THINKS, _THOUGHT)):
+        return completion
+    raw = {"reasoning": bare.strip(), **(completion.raw or {})}
+    return completion.model_copy(update={"text": rest.lstrip(), "raw": raw})
+
+
+_THINKS, _THOUGHT = "<think>", "</think>"
 
 
 def json_in(text: str) -> tuple[str, Any]:

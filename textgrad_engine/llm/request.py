@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import re
 import sys
-import traceback
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from textgrad_engine.llm.schema import check_schema, follow, is_strict, plainly_fits, schema_problem, without_limits
+from textgrad_engine.llm import typed
+from textgrad_engine.llm.schema import check_schema, plainly_fits, schema_problem, strictly
 
 __all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat", "unknown_setting"]
 
@@ -83,11 +82,11 @@ class ResponseFormat(_Frozen):
     def described(self) -> dict[str, Any]:
         """What an endpoint is told of it: name, schema, and whether the model can be held to that while it writes.
 
-        Endpoints that hold a model to a schema may refuse limits of numbers in it (see `schema.without_limits`).
+        Endpoints that hold a model to a schema refuse some keywords in it (see `schema.strictly`).
         """
-        strict = is_strict(dict(self.json_schema))
-        schema = without_limits(self.json_schema) if strict else dict(self.json_schema)
-        return {"name": self.name, "schema": schema, "strict": strict}
+        strict = strictly(self.json_schema)
+        schema = dict(self.json_schema) if strict is None else strict
+        return {"name": self.name, "schema": schema, "strict": strict is not None}
 
     @field_validator("json_schema")
     @classmethod
@@ -129,31 +128,24 @@ class ResponseFormat(_Frozen):
         schema = self.json_schema
         if not plainly_fits(value, schema) and (found := schema_problem(value, schema)) is not None:
             return found
-        model: type[BaseModel] | None = self.__dict__.get(_MODEL)
-        if model is None:
-            return None
-        try:
-            model.model_validate_json(text)
-        except ValidationError as error:
-            return "; ".join([_told(each) for each in error.errors(include_url=False, include_context=False)[:_MOST]])
-        except Exception as error:  # its rules are the user's own code; what they cannot work with is no good answer
-            return _shown(f"$: its rules failed: {type(error).__name__}: {error} ({_place_of(error)})")
-        return None
+        wanted: type[Any] | None = self.__dict__.get(_MODEL)
+        return None if wanted is None else typed.problem(wanted, text)
 
     @classmethod
-    def of(cls, wanted: type[BaseModel] | Mapping[str, Any]) -> ResponseFormat:
-        """The format that a pydantic model, or a JSON schema, describes.
+    def of(cls, wanted: type[Any] | Mapping[str, Any]) -> ResponseFormat:
+        """The format that a pydantic model, a dataclass, a TypedDict or a JSON schema describes.
 
         Strict structured output wants closed objects whose every property is required, so a field of a pydantic model
         that has a default is required in the schema too; an answer must also be one that the model itself takes, by its
-        validators and formats. A schema is taken as it is.
+        validators and formats. Dataclasses and TypedDicts are read as pydantic reads them. A schema is taken as it is.
 
         Args:
-            wanted: a pydantic model; a JSON schema of an object, named by its ``title``; or what OpenAI's API takes as
-                ``response_format``.
+            wanted: a pydantic model, a dataclass or a TypedDict, as a class; a JSON schema of an object, named by its
+                ``title``; or what OpenAI's API takes as ``response_format``.
 
         Raises:
-            ValueError: it is none of these, or a schema that no answer could be checked against.
+            ValueError: it is none of these; a schema that no answer could be checked against; or a class that no schema
+                tells, such as one with a field for a function, or a field that is found by a path alone.
 
         Example:
             >>> class Verdict(BaseModel):
@@ -163,8 +155,8 @@ class ResponseFormat(_Frozen):
             >>> ResponseFormat.of({"type": "object", "properties": {"score": {"type": "integer"}}}).name
             'answer'
         """
-        if isinstance(wanted, type) and issubclass(wanted, BaseModel):
-            made = cls(name=_identifier(wanted.__name__), json_schema=_schema_of(wanted))
+        if typed.is_described_by(wanted):
+            made = cls(name=_identifier(wanted.__name__), json_schema=typed.schema_of(wanted))
             made.__dict__[_MODEL] = wanted
             return made
         given: Mapping[str, Any] = wanted if isinstance(wanted, Mapping) else {}
@@ -178,7 +170,7 @@ class ResponseFormat(_Frozen):
         else:
             name, schema = given.get("title"), given
         if not isinstance(schema, Mapping) or schema.get("type", "object") != "object" or not _ROOTS & schema.keys():
-            raise ValueError(_no_object(wanted))
+            raise ValueError(typed.no_object(wanted))
         return cls(name=_identifier(name if isinstance(name, str) else "answer"), json_schema=schema)
 
 
@@ -276,13 +268,7 @@ class Request(_Frozen):
 
 
 _MODEL = "_model"
-"""Where a format keeps the pydantic model that it was made of: beside its fields, as what is cached there."""
-
-_MOST = 5
-"""How many of the things that a pydantic model finds wrong are told."""
-
-_LONGEST = 500
-"""Characters that are told of one of them."""
+"""Where a format keeps the class that it was made of: beside its fields, as what is cached there."""
 
 _ROOTS = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf"}
 
@@ -292,66 +278,9 @@ def _identifier(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:64] or "answer"
 
 
-def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a pydantic model, as strict structured output wants it.
-
-    Raises:
-        ValueError: it is not that of an object.
-    """
-    schema: dict[str, Any] = _strict(model.model_json_schema())
-    if (whole := schema.pop("$ref", None)) is not None:  # of a model that holds itself; endpoints want an object here
-        schema = {**schema, **follow(whole, schema)}
-    if schema.get("type", "object") != "object":
-        raise ValueError(_no_object(model))
-    return schema
-
-
-def _no_object(wanted: Any) -> str:
-    return (
-        f"expected a pydantic model or the JSON schema of an object, got {str(wanted)[:200]}; a list or a number goes "
-        "into a property of an object, and what only one endpoint knows into extra={...}"
-    )
-
-
-def _can_be_found(model: type[BaseModel]) -> bool:
+def _can_be_found(model: type[Any]) -> bool:
     """Whether pickle knows a way to it; to what a function has made, there is none."""
     found: Any = sys.modules.get(model.__module__)
     for name in model.__qualname__.split("."):
         found = getattr(found, name, None)
     return found is model
-
-
-def _told(error: Any) -> str:
-    """One of a pydantic model's complaints, with its place."""
-    return _shown(f"{'.'.join(['$', *map(str, error['loc'])])}: {error['msg']}")
-
-
-def _shown(said: str) -> str:
-    """What is said about an answer, as it can be sent, and not longer than is good for whoever mends it."""
-    said = said.encode("utf-8", "replace").decode()
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
-
-
-def _place_of(error: Exception) -> str:
-    """The file and the line where it was raised."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{Path(last.filename).name}:{last.lineno}"
-
-
-def _strict(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_strict(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in ("properties", "$defs"):  # what is below are names of the user's, not keywords
-            made[key] = {name: _strict(below) for name, below in value.items()}
-        elif key in ("enum", "const", "required"):
-            made[key] = value
-        elif key != "default":
-            made[key] = _strict(value)
-    if isinstance(made.get("properties"), dict):
-        made["required"] = list(made["properties"])
-        made["additionalProperties"] = False
-    return made

@@ -69,7 +69,7 @@ class Completion(BaseModel):
             completions with tool calls, one item with the thoughts that some endpoints want back.
         latency: seconds from sending the request that succeeded to its answer.
         attempts: how many requests were sent for it (1 when the first succeeded, 0 when it came from the cache).
-        raw: fields of the endpoint's body that have no place above.
+        raw: fields of the endpoint's body that have no place above; under "reasoning", thoughts that stood in the text.
         cached: whether it was paid for before: it came from the cache, or with an equal request that was under way.
             Its `usage` is zero then.
         saved: what a cached answer used when it was paid for.

@@ -27,7 +27,8 @@ class ChatCompletion(OneVariable):
         system: the system message; None for none.
         model: asks this model; None stands for the one of `use_models`.
         role: the role of the answer.
-        response_format: a pydantic class or a ResponseFormat; the answer is then JSON.
+        response_format: a pydantic model, a dataclass, a TypedDict, a JSON schema or a ResponseFormat; the answer is
+            then JSON.
         tools: functions that the model may call, which are run for it; see `ops.chat_completion`.
         max_turns: with these, how often the model is asked at most.
         config: sampling settings (temperature, max_tokens, …).

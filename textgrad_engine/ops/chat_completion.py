@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +22,7 @@ from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, feedback_on, texts_at
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
+from textgrad_engine.ops.slots import as_plain, is_nan, unfit
 from textgrad_engine.ops.tools import shown, tools_of
 from textgrad_engine.ops.what_if import what_if
 
@@ -253,7 +253,7 @@ def chat_completion(
         max_turns: with functions as tools, how often the model is asked at most; calls in the last turn are the answer.
             A `tool_choice` then holds for the first turn alone.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic
-            model, a JSON schema, or a `ResponseFormat`.
+            model, a dataclass, a TypedDict, a JSON schema, or a `ResponseFormat`.
 
     Raises:
         TypeError: a sampling setting is unknown, an input is None, or a tool does not say what its arguments are.
@@ -289,12 +289,13 @@ def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: st
     """The answer to a plan with these values; where some are batches, one answer for each entry, as a batch.
 
     Raises:
-        TypeError: the value of a slot is None.
+        TypeError: the value of a slot is None, or what is no text.
         ValueError: it is not a number (NaN), or batches differ in size.
     """
     for name, at in plan.inputs:
         if type(value := values[at]) is not str:
-            _refuse_nothing(name, value, call)
+            _refuse_no_text(name, value, call)
+            values = [*values[:at], as_plain(value), *values[at + 1 :]]
     for value in values:
         if type(value) is not str and size_of(value) is not None:
             break
@@ -314,14 +315,18 @@ def _asked(settings: ChatSettings, plan: Plan, values: Sequence[Any]) -> Variabl
     return answer
 
 
-def _refuse_nothing(name: str, value: Any, call: str) -> None:
-    """Refuse what a table has in an empty field, for it would be sent as the word for it."""
+def _refuse_no_text(name: str, value: Any, call: str) -> None:
+    """Refuse what a table has in an empty field, for it would be sent as the word for it, and what is no text."""
     for number, entry in enumerate(value if isinstance(value, list) else [value]):
+        if type(entry) is str:
+            continue
         where = f"entry {number} of the value of {{{name}}}" if isinstance(value, list) else f"the value of {{{name}}}"
         if entry is None:
             raise TypeError(f"{call}: {where} is None, and would be sent as that word; give it a text, '' for none")
-        if isinstance(entry, float) and math.isnan(entry):
+        if is_nan(entry):
             raise ValueError(f"{call}: {where} is nan, and would be sent as that word; give it a text, '' for none")
+        if why := unfit(entry):
+            raise TypeError(f"{call}: {where} is {why}")
 
 
 def ask(

@@ -231,7 +231,7 @@ def _refuse_no_text(target: Any) -> None:
     Raises:
         TypeError: it is one; the example is named, where that is known.
     """
-    if isinstance(target, dict | list | tuple | None):
+    if isinstance(target, dict | list | tuple | set | frozenset | bytes | None):
         name = EXAMPLE.get()
         raise TypeError(
             f"exact match compares texts, and the target{f' of example {name!r}' if name else ''} is "

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["folded", "grams", "size_of", "terms_of", "together", "words_of"]
+from textgrad_engine.data.folding import folded
+
+__all__ = ["grams", "size_of", "terms_of", "together", "words_of"]
 
 # Scripts that put no space between words: each of their letters is a word here.
 _DENSE = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"  # Chinese and Japanese
@@ -23,18 +24,6 @@ _WORD = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|[{_SIGNS}])+")
 # How many letters make a word, by and large: of Chinese and Japanese, and of Thai and its like.
 _LETTERS_OF_A_WORD = {"dense": 2, "loose": 4}
 _LETTER = re.compile(rf"(?P<dense>[{_DENSE}])|(?P<loose>[{_LOOSE}])")
-
-
-def folded(text: str) -> str:
-    r"""A text without the ways to encode a letter, and without case.
-
-    A capital I with a dot, as in Turkish, is an i.
-
-    Example:
-        >>> folded("İSTANBUL"), folded("E\u0301tude") == folded("\u00e9tude")
-        ('istanbul', True)
-    """
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i"))
 
 
 def words_of(text: str) -> list[str]:

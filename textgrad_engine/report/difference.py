@@ -5,18 +5,34 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from textgrad_engine.optim import Evidence, Origin
+from textgrad_engine.optim.cells import Gone
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.optim.sentences import by_sentences, excerpts
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
-__all__ = ["Arrivals", "DiffLine", "Op", "diff_of", "origins_from_steps", "with_excerpts"]
+__all__ = ["Arrivals", "Asked", "DiffLine", "Op", "diff_of", "origins_from_steps", "replaced_by", "with_excerpts"]
 
 Op = Literal["same", "added", "removed"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Why a line was written.
+
+    Attributes:
+        step: the step of the run that did it; None when nobody knows.
+        reason: the optimizer's reason.
+        evidence: the feedback that asked for it.
+    """
+
+    step: int | None
+    reason: str
+    evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,8 @@ class DiffLine:
         reason: the optimizer's reason.
         evidence: the feedback that asked for it.
         excerpt: of a long line that is replaced, or replaces one, it with an ellipsis for the sentences that both have.
+        earlier: of an added line, who asked for those that stood in its place before, the latest first: edits of the
+            sentences of a long line are one after the other in it.
     """
 
     op: Op
@@ -38,6 +56,7 @@ class DiffLine:
     reason: str = ""
     evidence: tuple[Evidence, ...] = ()
     excerpt: str | None = None
+    earlier: tuple[Asked, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -72,7 +91,10 @@ def diff_of(
         for position in range(new_start, new_end):
             origin = origins[position] if position < len(origins) else None
             by = None if origin is None else arrivals.step_of(new[position], origin)
-            lines.append(_line("added", new[position], origin, None if by is None else by.step))
+            line = _line("added", new[position], origin, None if by is None else by.step)
+            if origin is not None:
+                line = replace(line, earlier=tuple(dict.fromkeys(_earlier(replaced_by(origins, origin), arrivals))))
+            lines.append(line)
     return tuple(with_excerpts(lines))
 
 
@@ -132,6 +154,33 @@ class Arrivals:
         """
         found = self._lines.get(line) or self._edits.get(origin.edit) or []
         return next((step for step in found if step.step == origin.step), found[-1] if found else None)
+
+
+def replaced_by(origins: Sequence[Origin | None], origin: Origin) -> tuple[Gone, ...]:
+    """The lines that an edit took out, and those that these had replaced in their time, the latest first.
+
+    Args:
+        origins: of all lines of a text.
+        origin: of a line that the edit wrote.
+    """
+    gone = [each for own in origins if own is not None for each in (*own.gone_before, *own.gone)]
+    found: list[Gone] = []
+    waiting = [origin.edit]
+    while waiting:
+        by = waiting.pop(0)
+        for each in gone:
+            if by and each.by == by and each not in found:
+                found.append(each)
+                if each.origin is not None:
+                    waiting.append(each.origin.edit)
+    return tuple(found)
+
+
+def _earlier(replaced: Sequence[Gone], arrivals: Arrivals) -> Iterator[Asked]:
+    for gone in replaced:
+        if gone.origin is not None and (gone.origin.reason or gone.origin.evidence):
+            by = arrivals.step_of(gone.text, gone.origin)
+            yield Asked(None if by is None else by.step, gone.origin.reason, gone.origin.evidence)
 
 
 def origins_from_steps(name: str, seed: str, steps: Sequence[StepEnded]) -> list[Origin | None]:

@@ -12,7 +12,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone
 from textgrad_engine.optim.search.race import RaceRecord
-from textgrad_engine.report.difference import Arrivals, diff_of
+from textgrad_engine.report.difference import Arrivals, diff_of, replaced_by
 from textgrad_engine.report.words import plural
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import ParameterChange, StepEnded
@@ -172,7 +172,7 @@ def lineage_of(
         edit=origin.edit,
         reason=origin.reason,
         evidence=origin.evidence,
-        replaced=_replaced(origins, origin),
+        replaced=replaced_by(origins, origin),
         accepted=None if accepted is None else _trial(accepted),
         ablations=tuple(map(_trial, ablations)),
         beside=beside,
@@ -353,18 +353,3 @@ def _takes_out(step: StepEnded, parameter: str, line: str) -> bool:
         (change.before.split("\n"), change.after.split("\n")) for change in step.changes if change.name == parameter
     ]
     return any(before.count(line) > after.count(line) for before, after in pairs)
-
-
-def _replaced(origins: Sequence[Origin | None], origin: Origin) -> tuple[Gone, ...]:
-    """The lines that the edit took out, and those that these had replaced in their time."""
-    gone = [each for own in origins if own is not None for each in (*own.gone_before, *own.gone)]
-    found: list[Gone] = []
-    waiting = [origin.edit]
-    while waiting:
-        by = waiting.pop(0)
-        for each in gone:
-            if by and each.by == by and each not in found:
-                found.append(each)
-                if each.origin is not None:
-                    waiting.append(each.origin.edit)
-    return tuple(found)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.text import Text
 
-__all__ = ["JOINERS", "WIDEST", "group", "hanging", "indented", "padded", "printed", "styled", "unwrapped"]
+__all__ = ["JOINERS", "WIDEST", "group", "hanging", "harmless", "indented", "padded", "printed", "styled", "unwrapped"]
 
 JOINERS = "\u200c\u200d"
 """They are needed to write Persian and Hindi, and in emoji; they can hide nothing and turn nothing around."""
@@ -24,8 +24,17 @@ def styled(text: str, style: str = "") -> Text:
     """Text as one line, with nothing in it that a terminal would take for a command."""
     from rich.text import Text
 
-    # Control characters in a prompt or in feedback must not reach the terminal.
     return Text("".join(map(_printable, text)), style)
+
+
+def harmless(text: str) -> str:
+    r"""Lines without what a terminal would take for a command: prompts, names of columns and errors may quote some.
+
+    Example:
+        >>> harmless("a\tb\n\x1b[2Jc")
+        'a\tb\n\ufffd[2Jc'
+    """
+    return text if text.isprintable() else "".join([c if c in "\n\t" else _printable(c) for c in text])
 
 
 def _printable(c: str) -> str:

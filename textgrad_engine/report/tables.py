@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from textgrad_engine.report.difference import DiffLine, Op, diff_of
+from textgrad_engine.report.difference import Asked, DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage, Trial
 from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
@@ -409,13 +409,22 @@ def _diff_line(line: DiffLine) -> Iterator[RenderableType]:
     if line.op == "same":
         return
     if line.step is not None or line.reason or line.evidence:
-        by = "a step of an earlier run" if line.step is None else f"step {line.step}"
-        reason = (line.reason or "no reason given") + ("" if line.evidence else " (cites no feedback)")
-        yield hanging(" " * 6, " " * 2, f"{by}: {reason}", "dim")
-    for item in merged(line.evidence)[:SHOWN_ITEMS]:
+        yield from _asked(Asked(line.step, line.reason, line.evidence))
+    for asked in line.earlier[:SHOWN_ITEMS]:
+        yield from _asked(asked, "before that, ")
+    if (more := len(line.earlier) - SHOWN_ITEMS) > 0:
+        yield indented(f"and {plural(more, 'earlier edit')} of it", 6, "dim")
+
+
+def _asked(asked: Asked, when: str = "") -> Iterator[RenderableType]:
+    """A step, its reason and the feedback that it answers."""
+    by = "a step of an earlier run" if asked.step is None else f"step {asked.step}"
+    reason = (asked.reason or "no reason given") + ("" if asked.evidence else " (cites no feedback)")
+    yield hanging(" " * 6, " " * 2, f"{when}{by}: {reason}", "dim")
+    items = merged(asked.evidence)
+    for item in items[:SHOWN_ITEMS]:
         yield hanging(" " * 6, " " * 2, f"{in_words(item.examples)}: {_shortened(item.text)}", "dim")
-    more = len(merged(line.evidence)) - SHOWN_ITEMS
-    if more > 0:
+    if (more := len(items) - SHOWN_ITEMS) > 0:
         yield indented(f"and {plural(more, 'more piece')} of feedback", 6, "dim")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -11,11 +12,14 @@ from typing import Any, TypeAlias, TypeVar
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, examples_of
+from textgrad_engine.data.dataset import as_columns, listed
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
+from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import names_inputs
+from textgrad_engine.ops.slots import is_nan, unfit
 from textgrad_engine.train.prediction import as_prediction, said_in
 
 __all__ = [
@@ -116,9 +120,16 @@ def no_text(value: Any) -> str:
     """
     if isinstance(value, list):
         return "a list, which would be a batch of calls; join it to one text"
-    if isinstance(value, Mapping):
-        return "an object, which is no text; write it as one"
-    return ""
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return (
+            f"{len(value):,} characters, and a request has {MAX_TEXT:,} at most; shorten it, or leave the example out"
+        )
+    if isinstance(value, str) and not value.isascii() and (found := _SURROGATE.search(value)):
+        return (
+            f"half of a surrogate pair at character {found.start() + 1}, which is no text and cannot be sent; repair "
+            "the text where it was cut, or leave the example out"
+        )
+    return unfit(value)
 
 
 def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
@@ -159,6 +170,9 @@ def _called_first(program: Callable[..., Any]) -> Callable[..., Any]:
     return program
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
     """What to say where an example has nothing in a field: the field is not there, or it is null.
 
@@ -174,7 +188,7 @@ def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
     """
     if field in example:
         return f"example {name!r} has null in the field {field!r}{use}; give it a value, or leave the example out"
-    return f"example {name!r} has no field {field!r}{use}; it has {', '.join(example)}"
+    return f"example {name!r} has no field {field!r}{use}; it has {listed(example)}"
 
 
 def check_examples(rows: Any, argument: str, call: str) -> None:
@@ -203,6 +217,8 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
             f"{call}: {argument} is a DataLoader, which gives minibatches, and should be the examples; give the "
             "dataset that it was made with, its .dataset"
         )
+    if why := as_columns(rows):
+        raise TypeError(f"{call}: {argument} should be a sequence of dicts, and is {why}")
     if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
         raise TypeError(
             f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
@@ -239,6 +255,11 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
 
     def pick(example: dict[str, Any], name: str) -> Any:
         found = example.get(target)
+        if needed and is_nan(found):
+            raise DataError(
+                f"example {name!r} has nan in the field {target!r} for the target, as tables have it in an empty "
+                "field; give it a value, or leave the example out"
+            )
         if needed and found is None:
             hint = "; target= says which field holds it" if target == "target" and target not in example else ""
             raise DataError(lacking(example, name, target, " for the target") + hint)

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from textgrad_engine.data.folding import folded
 from textgrad_engine.optim.contracts.base import say
-from textgrad_engine.optim.words import folded
 
 __all__ = ["Forbids", "Requires"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from textgrad_engine.data.folding import folded
 from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.objective import Objective
-from textgrad_engine.optim.words import folded
 
 __all__ = ["company", "due"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from textgrad_engine.data.folding import folded
 from textgrad_engine.optim.feedback import FeedbackItem, joined
 from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
-from textgrad_engine.optim.words import folded
 
 __all__ = ["Dedupe", "dedupe"]
 

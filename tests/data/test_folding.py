@@ -1,0 +1,28 @@
+"""Which texts are one to a reader, for all that compares texts: examples, feedback, edits and phrases."""
+
+import pytest
+
+from textgrad_engine.data.folding import folded
+from textgrad_engine.data.overlap import overlap
+from textgrad_engine.optim.contracts import Forbids
+from textgrad_engine.optim.rebase import fold
+
+DIFFERENT = [("x2", "x²"), ("H2O", "H₂O"), ("11/2", "1½"), ("1", "①"), ("m2", "㎡")]
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_powers_indices_and_fractions_are_not_the_digits_they_are_made_of(one, other):
+    """Unicode calls them compatible; an edit that puts x² in the place of x2 was dropped as made already."""
+    assert folded(one) != folded(other)
+    assert fold(f"- Write {one}.") != fold(f"Write {other}")
+    assert Forbids([one]).problem("", f"Write {other}, please.") is None
+    assert Forbids([one]).problem("", f"Write {one}, please.")
+    assert [found.kind for found in overlap([{"q": f"What is {one}?"}], [{"q": f"What is {other}?"}])] != ["exact"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("É", "e\u0301"), ("\uff21", "a"), ("\ufb01x", "Fix"), ("\u0130", "i"), ("x²É", "X²e\u0301")]
+)  # fmt: skip
+def test_encodings_widths_and_case_make_no_difference(one, other):
+    """So that nobody gets past a forbidden phrase by writing it in wide letters."""
+    assert folded(one) == folded(other)

@@ -1,0 +1,62 @@
+"""What can fill a slot: a text, a number, and what is written as one of these in a single way."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers
+import pathlib
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from textgrad_engine.autograd import Variable
+
+__all__ = ["as_plain", "is_nan", "unfit"]
+
+_PLAIN = (Variable, str, int, float, list, type(None))
+_WRITTEN = (
+    numbers.Number,  # Decimal, Fraction, and those of numpy
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    uuid.UUID,
+    pathlib.PurePath,
+)
+
+
+def unfit(value: Any) -> str:
+    """What a value is that cannot fill a slot, with the repair; "" for one that can, or that is a batch of them.
+
+    Example:
+        >>> unfit({"city": "Rome"}), unfit(datetime.date(2024, 2, 29))
+        ('an object, which is no text; write it as one', '')
+    """
+    if isinstance(value, (*_PLAIN, *_WRITTEN)):
+        return "nan, as tables have it in an empty field; give it a value, '' for none" if is_nan(value) else ""
+    kind = "an object" if isinstance(value, Mapping) else f"a value of the type {type(value).__name__}"
+    return f"{kind}, which is no text; write it as one"
+
+
+def is_nan(value: Any) -> bool:
+    """Whether it is what tables have in an empty field instead of a number or a date.
+
+    Example:
+        >>> is_nan(float("nan")), is_nan("nan"), is_nan(None)
+        (True, False, False)
+    """
+    if isinstance(value, float):
+        return math.isnan(value)
+    return isinstance(value, _WRITTEN) and bool(value != value)
+
+
+def as_plain(value: Any) -> Any:
+    """A value as a text, a number or a Variable; lists of them entry by entry.
+
+    Example:
+        >>> as_plain(datetime.date(2024, 2, 29)), as_plain(7)
+        ('2024-02-29', 7)
+    """
+    if isinstance(value, list):
+        return [as_plain(entry) for entry in value]
+    return value if isinstance(value, _PLAIN) else str(value)
