@@ -73,6 +73,8 @@ class Searcher(Optimizer):
         remaining: how many more decisions are wanted, so that no proposal is begun in vain; None when nobody knows.
     """
 
+    _counts_itself = True
+
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
         super().__init__(params, defaults)
         self.finished = False
@@ -104,7 +106,7 @@ class Searcher(Optimizer):
             self._begin(closure)
         elif self._objective is not closure:
             raise ValueError(f"{type(self).__name__} was begun with another objective; close() it first")
-        with self._hooked(closure):
+        with self._whole((closure,), {}):
             self.changes = []
             self.decided = self._decide(closure)
             check_step_cancelled()
