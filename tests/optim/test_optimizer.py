@@ -236,10 +236,12 @@ def test_a_line_of_ones_own_step_names_the_feedback_that_it_quotes() -> None:
     again.load_state_dict(optimizer.state_dict())
     again.step()
     assert again.steps == 2  # a step that calls that of its base is one
-    _, old, _, new = again.origins(prompt)
+    _, old, quote, new = again.origins(prompt)
     assert old == made
+    assert quote is not None
     assert new is not None
-    assert [each.text for each in new.evidence] == ["Be kind."]  # one run of lines is one edit
+    assert [[each.text for each in line.evidence] for line in (quote, new)] == [["Be kind."], ["Be brief.", "Be kind."]]
+    assert (quote.edit, new.edit) == ("2.1", "2.2")  # so that a Trainer may keep one of them
 
 
 def test_what_a_step_of_ones_own_says_of_itself_stays() -> None:

@@ -21,7 +21,7 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.contracts.standard import kept_by_some
 from textgrad_engine.optim.gather import collect
-from textgrad_engine.optim.patch import Evidence, Origin, apply_patch, origins_of_rewrite
+from textgrad_engine.optim.patch import Origin, apply_patch, origins_of_rewrite
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import most_tokens, named, shared
 from textgrad_engine.optim.texts import texts_now, write_texts
@@ -496,15 +496,29 @@ def _trained(group: Mapping[str, Any], where: str) -> list[Any]:
 
 
 def _quoting(text: str, origins: Sequence[Origin | None], step: int) -> list[Origin | None]:
-    """The origins of lines; those of a step that quote feedback, or are quoted by it, answer that alone."""
-    quoted: dict[str, dict[Evidence, None]] = {}
+    """The origins of lines; those of a step that quote feedback, or are quoted by it, are edits that answer that alone.
+
+    Args:
+        text: the lines.
+        origins: of these, where each run of lines that the step wrote is one edit.
+        step: the step.
+    """
+    found: list[Origin | None] = []
+    number = sum(1 for _ in {each.edit for each in origins if each is not None and each.step == step})
+    run, quoted, edit = "", None, ""
     for line, origin in zip(text.split("\n"), origins):
+        if origin is None or origin.step != step:
+            found.append(origin)
+            continue
         words = line.strip()
-        if origin is not None and origin.step == step and words:
-            said = [each for each in origin.evidence if words in each.text or each.text in words]
-            quoted.setdefault(origin.edit, {}).update(dict.fromkeys(said))
-    own = {edit: tuple(said) for edit, said in quoted.items() if said}
-    return [replace(each, evidence=own.get(each.edit, each.evidence)) if each is not None else None for each in origins]
+        said = tuple(each for each in origin.evidence if words and (words in each.text or each.text in words))
+        if origin.edit != run:
+            run, quoted, edit = origin.edit, said, origin.edit
+        elif words and said != quoted:
+            number += 1
+            quoted, edit = said, f"{step}.{number}"
+        found.append(replace(origin, edit=edit, evidence=quoted or origin.evidence))
+    return found
 
 
 def _told(value: object) -> str:
