@@ -290,6 +290,21 @@ def test_a_step_that_fails_is_none() -> None:
     assert (optimizer.steps, seen) == (1, [1])
 
 
+def test_a_step_of_ones_own_leaves_what_is_frozen() -> None:
+    """A Trainer neither races nor takes back what is not trained; so it is refused, and nothing has changed."""
+    first, frozen = parameter("one"), Variable("two", role="frozen")
+
+    class All(Quotes):
+        def step(self, closure: Any = None) -> None:
+            for variable in self.variables():
+                variable.data += "!"
+
+    optimizer = All([first, frozen])
+    with pytest.raises(ValueError, match=r"All.step has changed Variable 'frozen', which does not require grad"):
+        optimizer.step()
+    assert (first.data, frozen.data, optimizer.steps) == ("one", "two", 0)
+
+
 def test_a_step_that_nobody_would_await_is_refused() -> None:
     """When the class is made, as a run would go on without it."""
     with pytest.raises(TypeError, match=r"Later\.step is an `async def`, and nobody awaits a step: write `def step`"):

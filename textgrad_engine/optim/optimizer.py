@@ -324,6 +324,7 @@ class Optimizer:
             steps, said, variables = self.steps, self.changes, self.variables()
             before = [(str(each.data), self.origins(each), list(each.grad)) for each in variables]
             yield
+            self._refuse_frozen(variables, [text for text, *_ in before])
             if self.steps == steps and not self._counts_itself:
                 self.steps += 1
             if self.changes is said:  # they are of the step before
@@ -334,6 +335,20 @@ class Optimizer:
                 hook(self, args, kwargs)
         finally:
             self._within = False
+
+    def _refuse_frozen(self, variables: Sequence[Variable], before: Sequence[str]) -> None:
+        """What does not require grad stays as it is: nobody would race it, or take it back.
+
+        Raises:
+            ValueError: a step has changed such a parameter; all are as before it.
+        """
+        for variable, text in zip(variables, before):
+            if not variable.requires_grad and str(variable.data) != text:
+                write_texts(variables, before)
+                raise ValueError(
+                    f"{type(self).__name__}.step has changed {label_of(variable)}, which does not require grad; leave "
+                    "out what is frozen: `if variable.requires_grad`. All parameters are as they were before the step"
+                )
 
     def _note_change(
         self, variable: Variable, before: str, origins: Sequence[Origin | None], feedback: Sequence[Variable]
