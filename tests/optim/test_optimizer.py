@@ -142,8 +142,8 @@ def test_what_it_does_not_train_has_no_group() -> None:
 
 
 def test_the_base_class_cannot_step() -> None:
-    """A subclass without `_step` says so."""
-    with pytest.raises(NotImplementedError, match="Optimizer needs a `_step`"):
+    """A subclass without a `step` says so."""
+    with pytest.raises(NotImplementedError, match="Optimizer needs a `step` that changes its parameters"):
         Optimizer([parameter()], {}).step()
 
 
@@ -303,6 +303,19 @@ def test_a_step_of_ones_own_leaves_what_is_frozen() -> None:
     with pytest.raises(ValueError, match=r"All.step has changed Variable 'frozen', which does not require grad"):
         optimizer.step()
     assert (first.data, frozen.data, optimizer.steps) == ("one", "two", 0)
+
+
+def test_a_step_of_ones_own_writes_texts() -> None:
+    """A list would be raced as its `repr`."""
+    prompt = parameter("one")
+
+    class Lines(Quotes):
+        def step(self, closure: Any = None) -> None:
+            self.variables()[0].data = ["one", "two"]
+
+    with pytest.raises(TypeError, match=r"Lines.step has made a list of Variable 'prompt'; a parameter is a text"):
+        Lines([prompt]).step()
+    assert prompt.data == "one"
 
 
 def test_a_step_that_nobody_would_await_is_refused() -> None:

@@ -259,7 +259,7 @@ class Optimizer:
             )
 
     def _step(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} needs a `_step`")
+        raise NotImplementedError(f"{type(self).__name__} needs a `step` that changes its parameters")
 
     def origins(self, variable: Variable) -> list[Origin | None]:
         """For each line of a parameter, why it reads as it does; None for lines that no step of this one wrote."""
@@ -324,7 +324,7 @@ class Optimizer:
             steps, said, variables = self.steps, self.changes, self.variables()
             before = [(str(each.data), self.origins(each), list(each.grad)) for each in variables]
             yield
-            self._refuse_frozen(variables, [text for text, *_ in before])
+            self._check_written(variables, [text for text, *_ in before])
             if self.steps == steps and not self._counts_itself:
                 self.steps += 1
             if self.changes is said:  # they are of the step before
@@ -336,19 +336,29 @@ class Optimizer:
         finally:
             self._within = False
 
-    def _refuse_frozen(self, variables: Sequence[Variable], before: Sequence[str]) -> None:
-        """What does not require grad stays as it is: nobody would race it, or take it back.
+    def _check_written(self, variables: Sequence[Variable], before: Sequence[str]) -> None:
+        """A step writes texts, and leaves what does not require grad: nobody would race that, or take it back.
 
         Raises:
             ValueError: a step has changed such a parameter; all are as before it.
+            TypeError: it has made something else than a text of one.
         """
         for variable, text in zip(variables, before):
-            if not variable.requires_grad and str(variable.data) != text:
-                write_texts(variables, before)
-                raise ValueError(
-                    f"{type(self).__name__}.step has changed {label_of(variable)}, which does not require grad; leave "
-                    "out what is frozen: `if variable.requires_grad`. All parameters are as they were before the step"
+            wrong: Exception | None = None
+            if str(variable.data) == text:
+                continue
+            if not isinstance(variable.data, str):
+                kind = type(variable.data).__name__
+                wrong = TypeError(f"has made a {kind} of {label_of(variable)}; a parameter is a text")
+            elif not variable.requires_grad:
+                wrong = ValueError(
+                    f"has changed {label_of(variable)}, which does not require grad; leave out what is frozen: `if "
+                    "variable.requires_grad`"
                 )
+            if wrong is not None:
+                write_texts(variables, before)
+                what = f"{type(self).__name__}.step {wrong}. All parameters are as they were before the step"
+                raise type(wrong)(what)
 
     def _note_change(
         self, variable: Variable, before: str, origins: Sequence[Origin | None], feedback: Sequence[Variable]

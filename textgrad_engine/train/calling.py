@@ -206,7 +206,7 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
     if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
         raise TypeError(
             f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
-            f"gives; got {type(rows).__name__}"
+            f"gives; got {type(rows).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
         )
     for position, row in enumerate(examples_of(rows)):
         if not isinstance(row, Mapping):
