@@ -60,6 +60,9 @@ class Decision:
 class Searcher(Optimizer):
     """Base of optimizers whose `step` takes an `Objective` and decides about one proposal.
 
+    One of your own has `texts`, `expected`, and a `_decide` that is given the objective and gives a `Decision`, or None
+    when nothing is left to try (docs/extending.md).
+
     After each step the parameters hold the best texts so far. `finished` says when nothing is left to try, and `close`
     ends what goes on in the background; `Trainer.fit` minds both.
 
@@ -109,6 +112,7 @@ class Searcher(Optimizer):
         with self._whole((closure,), {}):
             self.changes = []
             self.decided = self._decide(closure)
+            self._check_decided()
             check_step_cancelled()
             if self.decided is None:
                 self.finished = True
@@ -117,6 +121,30 @@ class Searcher(Optimizer):
                 self.changes = list(self.decided.changes)
                 write_texts(self.variables(), self.texts())
         return self.decided
+
+    def _check_decided(self) -> None:
+        """What a search of one's own gives is looked at before parameters are written.
+
+        Raises:
+            TypeError: it is no decision, or there is not a text for each parameter.
+        """
+        given: object = self.decided
+        if given is None:
+            return
+        if not isinstance(given, Decision):
+            raise TypeError(
+                f"{type(self).__name__}._decide gave {given!r:.80}; give an optim.Decision, or None when nothing is "
+                "left to try"
+            )
+        texts: object = self.texts()
+        count = len(self.variables())
+        if not (
+            isinstance(texts, tuple | list) and len(texts) == count and all(isinstance(text, str) for text in texts)
+        ):
+            raise TypeError(
+                f"{type(self).__name__}.texts() gave {texts!r:.80}; give a tuple with a text for each of the {count} "
+                f"parameter{'s' if count > 1 else ''}, in the order of variables()"
+            )
 
     @property
     def expected(self) -> float:
