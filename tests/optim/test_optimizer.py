@@ -290,6 +290,21 @@ def test_a_step_that_fails_is_none() -> None:
     assert (optimizer.steps, seen) == (1, [1])
 
 
+def test_a_step_of_ones_own_needs_no_closure() -> None:
+    """Neither a Trainer nor `astep` gives it one that it does not want, and hooks are told of none."""
+    prompt, seen = parameter("one"), list[Any]()
+
+    class Bare(Optimizer):
+        def step(self) -> None:  # type: ignore[override]
+            self.variables()[0].data += "!"
+
+    optimizer = Bare([prompt], {})
+    optimizer.register_step_pre_hook(lambda it, args, kwargs: seen.append((args, kwargs)))
+    asyncio.run(optimizer.astep())
+    optimizer.step()
+    assert (prompt.data, seen) == ("one!!", [((), {})] * 2)
+
+
 def test_a_step_of_ones_own_leaves_what_is_frozen() -> None:
     """A Trainer neither races nor takes back what is not trained; so it is refused, and nothing has changed."""
     first, frozen = parameter("one"), Variable("two", role="frozen")

@@ -231,7 +231,8 @@ class Optimizer:
         When the wait for it is cancelled, so are its calls. The wait is over when the step is, and leaves the
         parameters as they were, unless they were written already.
         """
-        return await dispatch.aside(lambda: self.step(closure), stop=dispatch.Scope.cancel)
+        given = () if closure is None else (closure,)
+        return await dispatch.aside(lambda: self.step(*given), stop=dispatch.Scope.cancel)
 
     def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Some or all settings of a group, checked; a subclass that has others extends it.
