@@ -183,7 +183,7 @@ def test_a_proposer_need_not_be_async_nor_know_origins() -> None:
     threads: list[str] = []
 
     class Plain(Proposer):
-        def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:  # type: ignore[override]
+        def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
             threads.append(threading.current_thread().name)
             return Proposal(f"{brief.text}\nBe brief.")
 

@@ -167,7 +167,7 @@ def test_a_transform_need_not_be_async() -> None:
         ) -> tuple[Gathered, dict[str, Any]]:
             return replace(gathered, items=gathered.items[:1]), state
 
-    assert run(chain(First()), said("one", "two"))[0] == said("one")  # type: ignore[arg-type]
+    assert run(chain(First()), said("one", "two"))[0] == said("one")
 
 
 def test_a_transform_that_gives_no_state_is_named() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
@@ -123,7 +123,7 @@ class Proposer(Protocol):
     """
 
     @abstractmethod
-    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+    def propose(self, brief: Brief, model: Model, problem: str) -> Proposal | Awaitable[Proposal]:
         """Propose a new text.
 
         Args:

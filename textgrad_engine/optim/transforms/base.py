@@ -7,9 +7,9 @@ the state to new ones, and nothing is kept in the object, so that a state is sav
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from textgrad_engine import dispatch
 from textgrad_engine.llm.model import Model
@@ -60,6 +60,10 @@ class Context:
     step: int
 
 
+Updated: TypeAlias = tuple[Gathered, dict[str, Any]]
+"""The feedback changed, and the state after it."""
+
+
 @runtime_checkable
 class FeedbackTransform(Protocol):
     """Changes the feedback on a parameter before a proposal is asked for.
@@ -76,9 +80,7 @@ class FeedbackTransform(Protocol):
         ...
 
     @abstractmethod
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
+    def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Updated | Awaitable[Updated]:
         """The feedback changed, and the state after it."""
         ...
 
