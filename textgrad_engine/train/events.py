@@ -229,7 +229,8 @@ Event: TypeAlias = (
 class StopTraining(Exception):
     """Raised by a callback to end the training early, whatever it is told of at the moment.
 
-    No further step is begun, and the run goes on to its end, test set included: its status is ``"finished"``.
+    No further step is begun, and the run goes on to its end, test set included: its status is ``"finished"``. One that
+    is resumed needs the callback again.
 
     Example:
         >>> class GoodEnough:
