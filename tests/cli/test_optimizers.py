@@ -215,3 +215,82 @@ def test_a_search_runs_from_the_command_line(
     assert shown.exit_code == 0
     assert "Finished after" in shown.stdout
     assert all(len(line) <= 80 for line in (result.stdout + result.stderr).splitlines())
+
+
+OWN = '''"""Optimizers of one's own."""
+from textgrad_engine import optim
+
+
+class Append(optim.Optimizer):
+    """Adds what was said."""
+
+    def __init__(self, params, most=3, seed=None):
+        super().__init__(params, {"most": most})
+        self.seed = seed
+
+    def step(self, closure=None):
+        for variable in self.variables():
+            said = [item.data for item in variable.grad][: self.group_of(variable)["most"]]
+            variable.data = "\\\\n".join([variable.data, *said])
+
+
+def patient(params, max_edits=2):
+    return optim.TGD(params, max_edits=max_edits, constraints=["Be patient."])
+
+
+def nothing(params):
+    return None
+
+
+number = 5
+'''
+
+
+def with_own(small: Any, table: str) -> Path:
+    folder = with_optimizer(small, table)
+    (folder / "own.py").write_text(OWN, encoding="utf-8")
+    return folder
+
+
+def test_an_optimizer_of_ones_own_is_named_by_its_module(small: Any) -> None:
+    """A class, or a function that composes one; it gets all other keys, and the seed of the run where it takes one."""
+    config = load_config(with_own(small, 'name = "own:Append"\nmost = 2'))
+    program = build.make_program(config)
+    optimizer = build.make_optimizer(config, program)
+    assert (type(optimizer).__name__, optimizer.param_groups[0]["most"]) == ("Append", 2)
+    assert optimizer.seed == config.seed  # type: ignore[attr-defined]
+    assert [each.role for each in optimizer.variables()] == ["system prompt"]
+    again = type(config).of(json.loads(json.dumps(config.resolved())), config.path)  # as `resume` reads a run's
+    assert type(build.make_optimizer(again, program)).__name__ == "Append"
+    assert type(build.make_optimizer(config, program, feedback=False)) is optim.RandomSearch
+    other = build.make_optimizer(config.with_overrides(optimizer="own:patient"), program)
+    assert (type(other), other.param_groups[0]["constraints"]) == (optim.TGD, ("Be patient.",))
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ('name = "own:Apend"', r"has no 'Apend'; did you mean 'Append'\?"),
+        ('name = "own:number"', "that cannot be called: 5"),
+        ('name = "own:Append"\nmots = 2', r"takes \(params, most=3, seed=None\): got an unexpected keyword .*'mots'"),
+        ('name = "own:Append"\nconstraints = ["Be kind."]', "constraints is for the library's own optimizers"),
+        ('name = "own:Append"\ncontracts = {forbids = ["x"]}', "contracts is for the library's own optimizers"),
+    ],
+)
+def test_what_makes_no_optimizer_is_refused_before_anything_is_asked(small: Any, table: str, words: str) -> None:
+    """With the line of the file."""
+    with pytest.raises(ConfigError, match=rf"(?s)config\.toml:\d+: \[optimizer\] name = 'own:\w+': .*{words}"):
+        load_config(with_own(small, table))
+
+
+def test_what_gives_no_optimizer_is_named(small: Any) -> None:
+    """It is found when the optimizer is made, which is before anything is asked, too."""
+    config = load_config(with_own(small, 'name = "own:nothing"'))
+    with pytest.raises(ConfigError, match=r"\[optimizer\] name = 'own:nothing': that gave no optimizer but None"):
+        build.make_optimizer(config, build.make_program(config))
+
+
+def test_a_name_that_is_none_lists_that_it_may_be_ones_own(small: Any) -> None:
+    """Who looks for the way finds it in the error."""
+    with pytest.raises(ConfigError, match=r"should be one of 'TGD', .*, 'module:name'"):
+        load_config(with_own(small, 'name = "Annealing"'))

@@ -188,3 +188,9 @@ def test_examples_come_with_their_positions() -> None:
     dataset = Dataset([{"id": name} for name in "abcde"])
     for indices, examples in DataLoader(dataset, 2, shuffle=True, seed=0).index_batches():
         assert [dataset.ids[i] for i in indices] == [example["id"] for example in examples]
+
+
+def test_a_stream_is_refused_with_the_repair() -> None:
+    """It has no length, and its examples come once; found when the loader is made, not in the middle of a loop."""
+    with pytest.raises(TypeError, match=r"got generator; of a stream take a part: list\(itertools.islice"):
+        DataLoader((word for word in "abc"), batch_size=2)  # type: ignore[arg-type]

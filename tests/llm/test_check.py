@@ -12,6 +12,7 @@ from textgrad_engine.errors import (
     EmptyResponse,
     MalformedResponse,
     RequestRefused,
+    ServerFailed,
     TruncatedResponse,
 )
 from textgrad_engine.llm import Check, Completion, GenerateConfig, Message, Request, ResponseFormat, Usage
@@ -34,6 +35,51 @@ def calling(arguments):
     function = {"name": "look", "arguments": arguments}
     called = ({"id": "1", "type": "function", "function": function},)
     return Completion(text="", finish_reason="tool_calls", tool_calls=called)
+
+
+class Own:
+    """A model as somebody writes one: what it does is `given`."""
+
+    name = "own"
+
+    def __init__(self, given):
+        self.given = given
+
+    def complete(self, request):
+        return self.given()
+
+
+async def _raises(error):
+    raise error
+
+
+async def _gives(value):
+    return value
+
+
+def test_a_model_that_gives_no_completion_is_named_with_the_repair():
+    """It is the first mistake of who writes one, and Python's own words speak of `await` and attributes."""
+    request = Request(messages=(Message(role="user", content="?"),))
+    for does, words in (
+        (lambda: Completion(text="x"), r"the model 'own': Own.complete\(\) gave Compl.* at once; write `async def"),
+        (lambda: _gives("x"), r"Own.complete\(\) gave 'x'; give llm.Completion\(text=...\)"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            asyncio.run(Check(Own(does)).complete(request))
+
+
+def test_an_error_that_is_none_of_ours_names_the_model_and_those_that_are():
+    """It ends a run, where one that says it is the endpoint's is tried again; ours are as they were."""
+    request = Request(messages=(Message(role="user", content="?"),))
+    with pytest.raises(OSError, match="closed") as caught:
+        asyncio.run(Check(Own(lambda: _raises(OSError("closed")))).complete(request))
+    assert (
+        "the model 'own': Own.complete(); what is a failure of the endpoint is a `ModelError`"
+        in (caught.value.__notes__[0])
+    )
+    with pytest.raises(ServerFailed) as ours:
+        asyncio.run(Check(Own(lambda: _raises(ServerFailed("down")))).complete(request))
+    assert not getattr(ours.value, "__notes__", ())
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.booleans(), st.integers(0, 2)), max_size=8))

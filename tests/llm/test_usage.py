@@ -4,7 +4,19 @@ import time
 import pytest
 
 from textgrad_engine.errors import ServerFailed, TruncatedResponse
-from textgrad_engine.llm import Completion, Metered, Usage, call_key_scope, meter, observe, resolve, usage
+from textgrad_engine.llm import (
+    Completion,
+    Message,
+    Metered,
+    Request,
+    Usage,
+    Wrapper,
+    call_key_scope,
+    meter,
+    observe,
+    resolve,
+    usage,
+)
 from textgrad_engine.store.records import timestamp
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -174,3 +186,37 @@ def test_calls_are_in_order_by_the_time_when_they_were_asked(run, ask, monkeypat
     seen.sort(key=lambda record: int(record.completion.text))
     moments = [timestamp(record.started, "microseconds") for record in seen]
     assert moments == sorted(set(moments))
+
+
+def test_a_model_that_counts_others_once_more_is_named(caplog):
+    """Once; a wrapper around what was resolved has its calls inside counted, and says nothing of its own."""
+
+    async def both(model, request):
+        answers = await asyncio.gather(model.complete(request), model.complete(request))
+        return answers[0]
+
+    class Twice:
+        name = "twice"
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        async def complete(self, request):
+            return await both(self.inner, request)
+
+    class Wrapped(Wrapper):
+        async def complete(self, request):
+            return await both(self.inner, request)
+
+    request = Request(messages=(Message(role="user", content="?"),))
+    usage = Usage(input_tokens=3, output_tokens=1, calls=1)
+    inner = FunctionModel(lambda request: Completion(text="yes", usage=usage))
+    for kind, calls in ((Wrapped, 4), (Twice, 6)):
+        model = resolve(kind(resolve(inner)))
+        with meter() as used:
+            asyncio.run(model.complete(request))
+            asyncio.run(model.complete(request))
+        assert used.total.calls == calls
+    (said,) = caplog.messages
+    assert said.startswith("the model 'twice' asks models that are counted by themselves")
+    assert "derive Twice from llm.Wrapper" in said

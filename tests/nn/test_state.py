@@ -150,6 +150,26 @@ def test_a_part_with_two_names_has_both_in_the_state() -> None:
     assert two.b.prompt.data == "changed"
 
 
+def test_one_name_of_a_part_with_two_is_enough() -> None:
+    """A run folder has each trained text once, under its first name; strict loading takes it, and misses no other."""
+
+    class Program(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.instructions = nn.Parameter("Sort.", role="system prompt")
+            self.chat = nn.ChatCompletion("{ticket}", system=self.instructions)
+
+    program = Program()
+    assert sorted(program.state_dict()) == ["chat.system", "instructions"]
+    best = {name: "Sort it." for name, _ in program.named_parameters()}  # as `store.read_run(path).best` has them
+    assert program.load_state_dict(best) == ([], [])
+    assert program.instructions.data == "Sort it."
+    assert program.load_state_dict({"chat.system": "Sort them."}) == ([], [])
+    assert program.instructions.data == "Sort them."
+    with pytest.raises(KeyError, match=r"missing \['instructions', 'chat.system'\], unexpected \['system'\]"):
+        program.load_state_dict({"system": "Sort all."})
+
+
 def test_named_buffers_are_in_the_state_dict_and_not_among_the_parameters() -> None:
     """They round-trip with the rest, under their dotted names, and no optimizer finds them."""
 

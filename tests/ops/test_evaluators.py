@@ -82,7 +82,10 @@ def test_a_reduction_may_make_a_number_of_another_library() -> None:
 
 @pytest.mark.parametrize(
     "outcome",
-    ["good", None, ["1"], (None, "why"), float("nan"), float("inf"), (1, "why", 2), Text("1"), Several(), Variable(1)],
+    [
+        *("good", None, ["1"], (None, "why"), float("nan"), float("inf"), (1, "why", 2), Text("1"), Several()),
+        *(Variable(1), (1, 0.5), {"right": 1, "short": 0.5}),  # a second objective would be a remark, or lost
+    ],
 )
 def test_a_metric_that_gives_no_number_is_an_error(outcome: Any) -> None:
     """No bug of a metric becomes a score of zero, and NaN is not a score to select by."""

@@ -30,6 +30,44 @@ def test_text_and_number_do_not_add_up() -> None:
         ops.add("queue ", 3)
 
 
+def test_scores_are_weighed_and_feedback_goes_on_as_it_is() -> None:
+    """A pass begins at `0.7 * right + 0.3 * short`; each part speaks for itself, and a satisfied one is silent."""
+    answer = wanting("a long answer", role="answer")
+    right = nn.Metric(lambda text: (0.0, "It is wrong."), "rightness")
+    short = nn.Metric(lambda text: (0.5, "It is long."), "brevity")
+    kind = nn.Metric(lambda text: (1.0, "It is kind."), "kindness")
+    loss = 0.5 * right(answer) + short(answer) * 0.4 + kind(answer) / 10
+    assert loss.data == pytest.approx(0.3)
+    loss.backward()
+    heard = [text for text in said(answer) if text]
+    assert ["wrong" in heard[0], "long" in heard[1], len(heard)] == [True, True, 2]
+    assert tg.autograd.gradcheck(lambda score: 0.5 * score, [wanting(0.5, role="score")])
+    assert func.vmap(lambda score: score / 2)([1.0, 0.5]).data == [0.5, 0.25]
+    assert (2 * Variable([0.5, 0.25])).data == [1.0, 0.5]
+    assert func.jvp(lambda score: 0.5 * score, (1.0,), ("becomes 0",))[1].data == "becomes 0"
+
+
+@pytest.mark.parametrize(
+    ("factor", "error", "words"),
+    [
+        (-1, ValueError, "the factor must be above 0, got -1; feedback asks for a higher score"),
+        (0, ValueError, "above 0, got 0"),
+        (float("nan"), ValueError, "above 0, got nan"),
+        ("2", TypeError, "the factor is a number that you choose, such as 0.5; got str '2'"),
+        (Variable(2.0), TypeError, "got a Variable"),
+    ],
+)
+def test_a_factor_that_words_cannot_follow_is_refused(factor: Any, error: type, words: str) -> None:
+    """A loss with a minus would ask for more of what it counts against."""
+    for scaled in (lambda score: score * factor, lambda score: score / factor):
+        with pytest.raises(error, match="scale: the factor"):
+            scaled(Variable(0.5))
+    with pytest.raises(error, match=words):
+        factor * Variable(0.5)
+    with pytest.raises(TypeError, match=r"a number is scaled, and this is the text 'Sort.'"):
+        _ = (Variable("Sort.") * 2).data
+
+
 def text_losses(*words: str) -> tuple[Variable, list[Variable]]:
     """Criticism of words that were made from one prompt, with the prompt."""
     prompt = wanting("Say ", role="prompt")

@@ -12,6 +12,7 @@ from textgrad_engine import Variable, dispatch, no_grad, optim
 from textgrad_engine.errors import CallCancelled
 from textgrad_engine.optim import TGD
 from textgrad_engine.optim.contracts import Requires
+from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.testing import FunctionModel
 
@@ -141,8 +142,8 @@ def test_what_it_does_not_train_has_no_group() -> None:
 
 
 def test_the_base_class_cannot_step() -> None:
-    """A subclass without `_step` says so."""
-    with pytest.raises(NotImplementedError, match="Optimizer needs a `_step`"):
+    """A subclass without a `step` says so."""
+    with pytest.raises(NotImplementedError, match="Optimizer needs a `step` that changes its parameters"):
         Optimizer([parameter()], {}).step()
 
 
@@ -181,6 +182,164 @@ def test_step_runs_hooks_and_closure_in_order() -> None:
     pre.remove()
     optimizer.step()
     assert [name for name, *_ in seen[3:]] == ["post"]
+
+
+class Quotes(Optimizer):
+    """As somebody writes one: `step` alone, which adds the last thing that was said."""
+
+    def __init__(self, params: Any) -> None:
+        super().__init__(params, {})
+
+    def step(self, closure: Any = None) -> Any:
+        loss = closure() if closure is not None else None
+        for variable in self.variables():
+            if variable.grad:
+                variable.data = f"{variable.data}\n{variable.grad[-1].data}"
+        return loss
+
+
+def test_a_step_of_ones_own_is_a_step() -> None:
+    """Hooks are called with what it was given, it is counted, and its changes are noted, which go with the next one."""
+    first, second = parameter("one"), parameter("two")
+    optimizer = Quotes([first, second])
+    seen: list[Any] = []
+    optimizer.register_step_pre_hook(lambda it, args, kwargs: seen.append((it.steps, args, kwargs)))
+    optimizer.register_step_post_hook(lambda it, *_: seen.append([change.after for change in it.changes]))
+    (first + "").backward("longer")
+    assert optimizer.step(closure=lambda: "loss") == "loss"
+    assert (seen[0][:2], list(seen[0][2]), seen[1]) == ((0, ()), ["closure"], ["one\nlonger"])
+    (change,) = optimizer.changes
+    assert (change.variable, change.before, [item.text for item in change.items]) == (first, "one", ["longer"])
+    optimizer.zero_grad()
+    optimizer.step()
+    assert (optimizer.steps, optimizer.changes) == (2, [])
+
+
+def test_a_line_of_ones_own_step_names_the_feedback_that_it_quotes() -> None:
+    """Where it quotes none, it may answer any; lines that stayed keep their origins, through the state, too."""
+    prompt = parameter("one")
+    optimizer = Quotes([prompt])
+    for said in ("Be brief.", "Be kind."):
+        (prompt + "").backward(said)
+    optimizer.step()
+    kept, made = optimizer.origins(prompt)
+    assert kept is None
+    assert made is not None
+    assert ([each.text for each in made.evidence], made.step) == (["Be kind."], 1)
+
+    class Rewrites(Quotes):
+        def step(self, closure: Any = None) -> Any:
+            super().step(closure)
+            self.variables()[0].data += "\nOther words."
+
+    again = Rewrites([prompt])
+    again.load_state_dict(optimizer.state_dict())
+    again.step()
+    assert again.steps == 2  # a step that calls that of its base is one
+    _, old, quote, new = again.origins(prompt)
+    assert old == made
+    assert quote is not None
+    assert new is not None
+    assert [[each.text for each in line.evidence] for line in (quote, new)] == [["Be kind."], ["Be brief.", "Be kind."]]
+    assert (quote.edit, new.edit) == ("2.1", "2.2")  # so that a Trainer may keep one of them
+
+
+def test_what_a_step_of_ones_own_says_of_itself_stays() -> None:
+    """Edits that it names are what its lines come from, each with its reason; those that were not made are not."""
+    prompt = parameter("one")
+    item = FeedbackItem("Be brief.", 1, "", ("e1",))
+
+    class Says(Optimizer):
+        def __init__(self, params: Any, line: int) -> None:
+            super().__init__(params, {})
+            self.line = line
+
+        def step(self, closure: Any = None) -> None:
+            (variable,) = self.variables()
+            before, edit = variable.data, optim.Edit("add", self.line, "Shorter.", "it was asked for", (1,))
+            variable.data = f"{before}\nShorter."
+            self.changes = [optim.Change(variable, before, variable.data, (edit,), (item,))]
+
+    for line, reason in ((1, "it was asked for"), (7, "")):
+        prompt.data = "one"
+        optimizer = Says([prompt], line)
+        optimizer.step()
+        origin = optimizer.origins(prompt)[-1]
+        assert origin is not None
+        assert (origin.reason, origin.evidence[0].examples) == (reason, ("e1",))
+
+
+def test_a_step_that_fails_is_none() -> None:
+    """Nothing is counted or noted, hooks behind it are not called, and the next step is a step again."""
+    prompt, seen = parameter("one"), list[int]()
+
+    class Fails(Quotes):
+        fails = True
+
+        def step(self, closure: Any = None) -> None:
+            if self.fails:
+                raise RuntimeError("no")
+            super().step(closure)
+
+    optimizer = Fails([prompt])
+    optimizer.register_step_post_hook(lambda it, *_: seen.append(it.steps))
+    with pytest.raises(RuntimeError, match="no"):
+        optimizer.step()
+    optimizer.fails = False
+    optimizer.step()
+    assert (optimizer.steps, seen) == (1, [1])
+
+
+def test_a_step_of_ones_own_needs_no_closure() -> None:
+    """Neither a Trainer nor `astep` gives it one that it does not want, and hooks are told of none."""
+    prompt, seen = parameter("one"), list[Any]()
+
+    class Bare(Optimizer):
+        def step(self) -> None:  # type: ignore[override]
+            self.variables()[0].data += "!"
+
+    optimizer = Bare([prompt], {})
+    optimizer.register_step_pre_hook(lambda it, args, kwargs: seen.append((args, kwargs)))
+    asyncio.run(optimizer.astep())
+    optimizer.step()
+    assert (prompt.data, seen) == ("one!!", [((), {})] * 2)
+
+
+def test_a_step_of_ones_own_leaves_what_is_frozen() -> None:
+    """A Trainer neither races nor takes back what is not trained; so it is refused, and nothing has changed."""
+    first, frozen = parameter("one"), Variable("two", role="frozen")
+
+    class All(Quotes):
+        def step(self, closure: Any = None) -> None:
+            for variable in self.variables():
+                variable.data += "!"
+
+    optimizer = All([first, frozen])
+    with pytest.raises(ValueError, match=r"All.step has changed Variable 'frozen', which does not require grad"):
+        optimizer.step()
+    assert (first.data, frozen.data, optimizer.steps) == ("one", "two", 0)
+
+
+def test_a_step_of_ones_own_writes_texts() -> None:
+    """A list would be raced as its `repr`."""
+    prompt = parameter("one")
+
+    class Lines(Quotes):
+        def step(self, closure: Any = None) -> None:
+            self.variables()[0].data = ["one", "two"]
+
+    with pytest.raises(TypeError, match=r"Lines.step has made a list of Variable 'prompt'; a parameter is a text"):
+        Lines([prompt]).step()
+    assert prompt.data == "one"
+
+
+def test_a_step_that_nobody_would_await_is_refused() -> None:
+    """When the class is made, as a run would go on without it."""
+    with pytest.raises(TypeError, match=r"Later\.step is an `async def`, and nobody awaits a step: write `def step`"):
+
+        class Later(Optimizer):
+            async def step(self, closure: Any = None) -> None:
+                """Nobody waits for it."""
 
 
 def test_astep_works_inside_a_running_loop() -> None:

@@ -23,6 +23,19 @@ def over(schedule: EditSchedule, steps: int) -> list[int]:
     return found
 
 
+def test_what_a_schedule_of_ones_own_gives_is_checked_before_a_step_uses_it() -> None:
+    """A step with half an edit would fail behind its feedback, which is paid for by then."""
+
+    class Half(EditSchedule):
+        def edits(self, step: int) -> int:
+            return 2 if step == 0 else 0.5  # type: ignore[return-value]
+
+    schedule = Half(TGD([prompt()]))
+    with pytest.raises(TypeError, match=r"Half.edits\(1\) must be a whole number, got 0.5"):
+        schedule.step()
+    assert schedule.get_last_edits() == [2]
+
+
 @pytest.mark.parametrize(
     ("kind", "settings", "message"),
     [

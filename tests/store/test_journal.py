@@ -271,9 +271,10 @@ def test_an_error_that_ends_a_run_is_its_last_event(tmp_path: Path, fit: Any, mo
         fit(folder, callbacks=[Watcher(StepEnded, fail)])
     last = lines(folder.path / "events.jsonl")[-1]
     assert (last["event"], last["error"]) == ("RunFailed", "ValueError: no good: [redacted]")
-    assert last["notes"] == ["example 'one', by [redacted]"]
+    notes = ["example 'one', by [redacted]", "raised by the callback Watcher, told of StepEnded"]
+    assert last["notes"] == notes
     run = read_run(folder.path)
-    assert run.error == "ValueError: no good: [redacted]\nexample 'one', by [redacted]"
+    assert run.error == "\n".join(["ValueError: no good: [redacted]", *notes])
     assert (run.result, len(run.steps)) == (None, 1)
 
 

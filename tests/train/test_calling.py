@@ -19,6 +19,7 @@ from textgrad_engine.train.calling import (
     run_scored,
     run_together,
     target_for,
+    with_fields,
 )
 
 PATIENCE = 60.0
@@ -310,3 +311,15 @@ def test_a_metric_of_inputs_alone_needs_no_target() -> None:
     program = nn.ChatCompletion("{word}", model=FunctionModel(lambda request: request.messages[-1].text))
     metric = nn.Metric(lambda prediction, inputs: float(prediction == inputs["word"]), "whether it is repeated")
     assert tg.evaluate(program, [{"word": "a"}, {"word": "b"}], metric).mean == 1
+
+
+def test_a_loss_of_ones_own_that_is_shown_the_fields_needs_no_target() -> None:
+    """A reward model scores an answer by the question; it is a module where a metric is a function."""
+
+    class Reward(nn.Module):
+        def forward(self, prediction: Variable, inputs: dict[str, Any]) -> Variable:
+            return Variable(float(inputs["q"] in str(prediction.data)), role="reward")
+
+    read = inputs_and_target(nn.ChatCompletion("{q}"), Reward(), "target")
+    fields, wanted = read({"q": "Rome"}, "e1")
+    assert with_fields(Reward())(Variable("Rome it is"), wanted, fields).data == 1.0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import dispatch
-from textgrad_engine.train.events import Event, PhaseEnded
+from textgrad_engine.train.events import Event, PhaseEnded, StopTraining
 from textgrad_engine.train.telling import Audience
 
 
@@ -182,3 +182,26 @@ def test_a_callback_that_tells_is_told_in_its_turn() -> None:
     audience = Audience([told])
     audience.tell(PhaseEnded(1))
     assert told.numbers == [1, 2]
+
+
+def test_an_error_of_a_callback_names_it_and_what_it_was_told_of() -> None:
+    """On the way out it passes the call that it was told of, which is not to blame."""
+
+    def then(number: int) -> None:
+        raise ConnectionError("the tracker is down")
+
+    with pytest.raises(ConnectionError, match="the tracker is down") as caught:
+        Audience([Told(then)]).tell(PhaseEnded(1))
+    assert caught.value.__notes__ == ["raised by the callback Told, told of PhaseEnded"]
+
+
+def test_a_callback_that_has_seen_enough_stops_nobody_else() -> None:
+    """It may say so on any thread; those behind it are told all the same, and nothing is raised."""
+
+    def then(number: int) -> None:
+        raise StopTraining
+
+    stops, told = Told(then), Told()
+    audience = Audience([stops, told])
+    on_the_loop(lambda: audience.tell(PhaseEnded(1)))
+    assert (told.numbers, audience.wants_to_stop) == ([1], True)

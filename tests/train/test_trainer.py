@@ -19,13 +19,14 @@ from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.schedules import LinearEdits
 from textgrad_engine.optim.search.race import AT_THE_END, AT_THE_END_LONGER
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train import Trainer, TrainResult
+from textgrad_engine.train import StopTraining, Trainer, TrainResult
 from textgrad_engine.train.estimate import estimate
 from textgrad_engine.train.events import (
     CallEnded,
     Evaluated,
     Event,
     PhaseStarted,
+    RunEnded,
     StepEnded,
 )
 
@@ -253,6 +254,35 @@ def test_a_schedule_goes_on_where_steps_are_taken_back(world: Any, rows: Any) ->
     asked = [request.messages[-1].text for request in here.model.requests if request.purpose == "optimizer"]
     assert [number for text in asked for number in re.findall(r"Give at most (\d) edit", text)] == ["7", "5", "3"]
     assert schedule.get_last_edits() == [1]
+
+
+class Stops:
+    """A callback that has seen enough."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+        self.told: list[type] = []
+
+    def on_event(self, event: Event) -> None:
+        self.told.append(type(event))
+        if isinstance(event, self.kind):
+            raise StopTraining
+
+
+@pytest.mark.parametrize("kind", [StepEnded, CallEnded, Evaluated])
+@pytest.mark.parametrize("optimizer", [TGD, PatchSearch])
+def test_a_callback_ends_the_training(world: Any, rows: Any, kind: type, optimizer: Any) -> None:
+    """Behind the step that is under way; the run goes on to its end, and everybody is told of it."""
+    here, first, other = world("HALF", "SHOUT", "more"), Stops(kind), Stops(type(None))
+    if optimizer is PatchSearch:
+        here.optimizer = PatchSearch(here.program.parameters(), lanes=1)
+    result = here.fit(
+        rows("bee", "dog"), rows("ant", "cat", "jay", "lynx"), rows("kiwi"), batch_size=1, callbacks=[first, other]
+    )
+    assert (result.status, len(result.steps)) == ("finished", 1 if kind is StepEnded else 0)
+    assert result.best_test is not None
+    assert first.told == other.told
+    assert first.told[-1] is RunEnded
 
 
 def test_patience_and_max_steps_end_it(world: Any, rows: Any) -> None:

@@ -70,6 +70,11 @@ class Variable(Value):
     )
     """What ``+`` does; `ops.text` registers it when it is loaded, which the first addition sees to."""
 
+    scale_rule: ClassVar[Callable[[Any, Any], Variable]] = staticmethod(
+        lambda value, factor: _first_scaling(value, factor)  # noqa: PLW0108  it is defined further down
+    )
+    """What ``*`` and ``/`` do, in the same way."""
+
     _adds: ClassVar[bool] = False
     """Whether instances of a subclass have more than those of this class."""
 
@@ -313,6 +318,15 @@ class Variable(Value):
         self._refuse_in_place("+=")
         return self._become(Variable.add_rule(self._alias(), other))
 
+    def __mul__(self, factor: float) -> Variable:
+        return Variable.scale_rule(self, factor)
+
+    def __rmul__(self, factor: float) -> Variable:
+        return Variable.scale_rule(self, factor)
+
+    def __truediv__(self, divisor: float) -> Variable:
+        return Variable.scale_rule(self, 1 / divisor if isinstance(divisor, int | float) and divisor else divisor)
+
     def __repr__(self) -> str:
         inner = self
         while inner._layer is not None and not isinstance(inner._inner, list):
@@ -472,6 +486,11 @@ _SLOTS = frozenset({*Value.__slots__, *Variable.__slots__})
 def _first_addition(a: Any, b: Any) -> Variable:
     importlib.import_module("textgrad_engine.ops.text")  # by name: the import statement would point upwards
     return Variable.add_rule(a, b)
+
+
+def _first_scaling(value: Any, factor: Any) -> Variable:
+    importlib.import_module("textgrad_engine.ops.text")  # likewise
+    return Variable.scale_rule(value, factor)
 
 
 _making = threading.Lock()

@@ -11,6 +11,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.contracts import check_shared, make_contracts
+from textgrad_engine.cli.optimizers import OwnSettings
 from textgrad_engine.errors import ConfigError, DataError, ModelError
 from textgrad_engine.llm.budget import Budget, budget
 from textgrad_engine.llm.cache import Cache, caching
@@ -122,7 +123,12 @@ def make_optimizer(
     contracts = make_contracts(config, texts, examples)
     check_shared(config, texts)
     make = settings.make if feedback else settings.control
-    return make(settings.groups(trained, contracts), config.seed)
+    try:
+        return make(settings.groups(trained, contracts), config.seed)
+    except (TypeError, ValueError) as error:
+        if not isinstance(settings, OwnSettings):
+            raise
+        config.fail(f"[optimizer] name = {settings.name!r}: {error}", "optimizer", "name")
 
 
 def make_trainer(

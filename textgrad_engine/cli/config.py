@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import PrivateAttr, ValidationError
 
 from textgrad_engine.cli import user_code
-from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, TGDSettings, settings_for
+from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, OwnSettings, TGDSettings, settings_for
 from textgrad_engine.cli.settings import (
     Budget,
     Data,
@@ -496,13 +496,25 @@ def _of_another(values: Mapping[str, Any], name: str) -> dict[str, Any]:
         ConfigError: there is no such optimizer.
     """
     if settings_for(name) is None:
-        raise ConfigError(f"--optimizer {name}: it is one of {', '.join(NAMES)}{suggest(name, NAMES)}")
+        raise ConfigError(
+            f"--optimizer {name}: it is one of {', '.join(NAMES)}, or one of yours as module:name{suggest(name, NAMES)}"
+        )
     return {"name": name, **{key: value for key, value in values.items() if key in BaseSettings.model_fields}}
+
+
+def _check_optimizer(config: Config) -> None:
+    """An optimizer of the user's own is imported, and can be made of what the file says."""
+    own = config.optimizer
+    if isinstance(own, OwnSettings):
+        try:
+            own.take(config._import(own.name, "optimizer", "name"))
+        except TypeError as error:
+            config.fail(f"[optimizer] name = {own.name!r}: {error}", "optimizer", "name")
 
 
 def _check_train(config: Config) -> None:
     """What a search does otherwise by itself, so that nothing in the file is without effect."""
-    if config.optimizer.name == "TGD":
+    if config.optimizer.name == "TGD" or isinstance(config.optimizer, OwnSettings):
         return
     has = type(config.optimizer).model_fields
     for key in ("max_epochs", "batch_size", "feedback_batch_size"):
@@ -516,4 +528,4 @@ def _check_train(config: Config) -> None:
             )
 
 
-_CHECKS = (_check_endpoint, _check_files, _check_metric, _check_program, _check_train)
+_CHECKS = (_check_endpoint, _check_files, _check_metric, _check_program, _check_train, _check_optimizer)

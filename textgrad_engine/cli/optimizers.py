@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
+from pydantic import ConfigDict, Discriminator, Field, PrivateAttr, Tag, ValidationInfo, field_validator
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.parts import Schedule, Transforms, transforms_of
 from textgrad_engine.cli.settings import Contracts, OfPrompt, Section
+from textgrad_engine.cli.user_code import is_spec
 from textgrad_engine.optim import (
     OPRO,
     TGD,
@@ -24,7 +26,7 @@ from textgrad_engine.optim import (
 )
 from textgrad_engine.optim.proposers import Demonstrations, Patch, Proposer, Rewrite, Unaided
 
-__all__ = ["NAMES", "AnyOptimizer", "BaseSettings", "TGDSettings", "settings_for"]
+__all__ = ["NAMES", "AnyOptimizer", "BaseSettings", "OwnSettings", "TGDSettings", "settings_for"]
 
 Groups: TypeAlias = list[dict[str, Any]]
 Count = Annotated[int, Field(gt=0)]
@@ -246,6 +248,63 @@ class RandomSearchSettings(BaseSettings):
         return self.make(groups, seed)
 
 
+class OwnSettings(BaseSettings):
+    """An optimizer of the user's own: a class, or a function that makes one, which gets all other keys by name."""
+
+    model_config = ConfigDict(extra="allow")
+
+    of = Optimizer
+    name: str
+    _factory: Callable[..., Any] | None = PrivateAttr(default=None)
+
+    def take(self, factory: Any) -> None:
+        """Know what makes the optimizer.
+
+        Args:
+            factory: what the name stands for.
+
+        Raises:
+            TypeError: it cannot be called with what the file says.
+        """
+        if not callable(factory):
+            raise TypeError(f"that cannot be called: {factory!r:.80}")
+        of_others = {"constraints": bool(self.constraints), "prompts": bool(self.prompts)}
+        for key, given in {**of_others, "contracts": self.contracts != Contracts()}.items():
+            if given:
+                raise TypeError(f"{key} is for the library's own optimizers; what yours must keep is said in its code")
+        try:
+            inspect.signature(factory).bind([], **self._settings(factory, 0))
+        except ValueError:  # what is written in C may not tell what it takes
+            pass
+        except TypeError as error:
+            raise TypeError(
+                f"that is called with the parameters and what else [optimizer] says, and takes "
+                f"{inspect.signature(factory)}: {error}"
+            ) from None
+        self._factory = factory
+
+    def make(self, groups: Groups, seed: int) -> Optimizer:
+        """The optimizer; it has no settings of the library's in its groups.
+
+        Raises:
+            TypeError: what was made is none.
+        """
+        assert self._factory is not None
+        params = [variable for group in groups for variable in group["params"]]
+        made = self._factory(params, **self._settings(self._factory, seed))
+        if not isinstance(made, Optimizer):
+            raise TypeError(f"that gave no optimizer but {made!r:.80}; derive it from optim.Optimizer, or give one")
+        return made
+
+    def _settings(self, factory: Callable[..., Any], seed: int) -> dict[str, Any]:
+        """The keys of the file, and the seed of the run where it is taken."""
+        try:
+            takes = inspect.signature(factory).parameters
+        except ValueError:
+            takes = {}  # type: ignore[assignment]
+        return {**({"seed": seed} if "seed" in takes else {}), **self.given()}
+
+
 _ALL: tuple[type[BaseSettings], ...] = (
     TGDSettings,
     PatchSearchSettings,
@@ -263,12 +322,16 @@ NAMES = tuple(_BY_NAME)
 
 def settings_for(name: str) -> type[BaseSettings] | None:
     """The table of an optimizer; None when there is none of that name."""
-    return _BY_NAME.get(name)
+    return OwnSettings if is_spec(name) else _BY_NAME.get(name)
+
+
+_OWN = "module:name"
+"""The tag of an optimizer of the user's own, as errors list it."""
 
 
 def _name_in(table: Any) -> str:
-    name = table.get("name", NAMES[0]) if isinstance(table, dict) else getattr(table, "name", NAMES[0])
-    return str(name)
+    name = str(table.get("name", NAMES[0]) if isinstance(table, dict) else getattr(table, "name", NAMES[0]))
+    return _OWN if is_spec(name) else name
 
 
 AnyOptimizer: TypeAlias = Annotated[
@@ -278,7 +341,8 @@ AnyOptimizer: TypeAlias = Annotated[
     | Annotated[BeamSearchSettings, Tag("BeamSearch")]
     | Annotated[OPROSettings, Tag("OPRO")]
     | Annotated[BootstrapDemosSettings, Tag("BootstrapDemos")]
-    | Annotated[RandomSearchSettings, Tag("RandomSearch")],
+    | Annotated[RandomSearchSettings, Tag("RandomSearch")]
+    | Annotated[OwnSettings, Tag(_OWN)],
     Discriminator(_name_in),
 ]
 """The table of any of them, told apart by ``name``."""

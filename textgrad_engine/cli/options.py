@@ -57,7 +57,7 @@ OptimizerName = Annotated[
     typer.Option(
         "--optimizer",
         metavar="NAME",
-        help=f"Use this optimizer instead of the config's, with its own defaults: {', '.join(NAMES)}.",
+        help=f"Use this optimizer instead of the config's, with its own defaults: {', '.join(NAMES)}, or module:name.",
     ),
 ]
 BaseUrl = Annotated[

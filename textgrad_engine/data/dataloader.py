@@ -30,7 +30,8 @@ class DataLoader(Generic[T]):
 
     Raises:
         ValueError: an argument is outside of its range, or `sampler` is given together with `shuffle` or `seed`.
-        TypeError: the sampler is not iterable or has no length, or the dataset holds its examples by columns.
+        TypeError: the dataset or the sampler has no length, the sampler is not iterable, or the dataset holds its
+            examples by columns.
 
     Example:
         >>> loader = DataLoader("abcde", batch_size=2)
@@ -58,10 +59,16 @@ class DataLoader(Generic[T]):
             raise ValueError("sampler and shuffle=True exclude each other, both say the order; drop one of them")
         if sampler is not None and seed is not None:
             raise ValueError("seed is of the loader's own shuffle; a sampler has its own seed, give it to that")
+        if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
+            raise TypeError(
+                "a dataset has a length, and an example at each position, as a list has; got "
+                f"{type(dataset).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
+            )
         if sampler is None:
             sampler = RandomSampler(dataset, seed=seed) if shuffle else SequentialSampler(dataset)
         if not isinstance(sampler, Iterable) or not isinstance(sampler, Sized):
-            raise TypeError(f"a sampler is an iterable of positions with a length, got {type(sampler).__name__}")
+            kind = f"the class {sampler.__name__}" if isinstance(sampler, type) else type(sampler).__name__
+            raise TypeError(f"a sampler is an iterable of positions with a length, got {kind}")
         self.dataset = dataset
         self.batch_size = batch_size
         self.drop_last = drop_last

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from inspect import isawaitable
+from types import CoroutineType
 from typing import Any, NoReturn
 
 from textgrad_engine.errors import (
@@ -10,6 +12,7 @@ from textgrad_engine.errors import (
     ContentFiltered,
     EmptyResponse,
     MalformedResponse,
+    TextgradError,
     TruncatedResponse,
     UnsendableRequest,
 )
@@ -65,9 +68,30 @@ class Check(Wrapper):
             ContentFiltered: it was withheld.
             EmptyResponse: it has neither text nor a tool call, or thoughts alone.
             MalformedResponse: it is not JSON that fits the schema, holds what is no text, or is longer than `max_text`.
+            TypeError: the model gives no completion, or does not give it as a coroutine.
         """
         self._check_request(request)
-        completion = await self.inner.complete(request)
+        asked = self.inner.complete(request)
+        if type(asked) is not CoroutineType and not isawaitable(asked):
+            raise TypeError(
+                f"{_of_class(self._core)}.complete() gave {asked!r:.80} at once; write `async def complete(self, "
+                "request)`, and await in it what takes time: it runs on the event loop, together with other calls"
+            )
+        try:
+            completion = await asked
+        except TextgradError:
+            raise
+        except Exception as error:  # a bug, or a failure of the network in the words of somebody's client
+            error.add_note(
+                f"raised in {_of_class(self._core)}.complete(); what is a failure of the endpoint is a `ModelError`, "
+                "such as errors.ConnectionFailed or errors.RateLimited: these are tried again, and cost one answer"
+            )
+            raise
+        if not isinstance(completion, Completion):
+            raise TypeError(
+                f"{_of_class(self._core)}.complete() gave {completion!r:.80}; give llm.Completion(text=...), with "
+                "usage where it is known"
+            )
         try:
             return self._checked(request, completion)
         except AnswerError as error:
@@ -194,6 +218,10 @@ def after_thoughts(text: str) -> tuple[str, ...]:
     _, end, rest = text.partition(_THOUGHT)
     last = text.rpartition(_THOUGHT)[2]
     return () if not end else (rest,) if last == rest else (rest, last)
+
+
+def _of_class(model: Model) -> str:
+    return f"the model {model.name!r}: {type(model).__name__}"
 
 
 def without_thoughts(completion: Completion, request: Request) -> Completion:

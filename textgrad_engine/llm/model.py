@@ -33,8 +33,29 @@ class Model(Protocol):
 class Wrapper:
     """A model around a model; a subclass overrides `complete` and does one thing.
 
+    One of your own goes around what `resolve` gives (of several models each is resolved, and one is `inner`). Then
+    every call inside is limited, tried again, cached, counted and paid for by itself, and the wrapper is none of that
+    once more. Where it asks one model the same again, `repeat` tells the samples apart.
+
     Args:
         inner: the model that is wrapped.
+
+    Example:
+        >>> import asyncio
+        >>> from textgrad_engine.llm import repeat, resolve
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> class Majority(Wrapper):
+        ...     async def complete(self, request):
+        ...         answers = await asyncio.gather(*(self._sample(request, number) for number in range(3)))
+        ...         texts = [answer.text for answer in answers]
+        ...         return max(answers, key=lambda answer: texts.count(answer.text))
+        ...     async def _sample(self, request, number):
+        ...         with repeat(number):
+        ...             return await self.inner.complete(request)
+        >>> from textgrad_engine import nn
+        >>> chat = nn.ChatCompletion("Is it?", model=Majority(resolve(ScriptedModel(["no", "yes", "yes"]))))
+        >>> chat().data
+        'yes'
     """
 
     def __init__(self, inner: Model) -> None:

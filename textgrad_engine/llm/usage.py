@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -46,6 +47,8 @@ call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 call_item: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_item", default=())
 """The number of the item of each `func.pmap` around the code that dispatches a call; cassettes and resumed runs know by
 it which of equal requests, made in several threads at once, is which."""
+
+_log = logging.getLogger("textgrad_engine.llm.usage")
 
 call_tool: ContextVar[str] = ContextVar("textgrad_engine_call_tool", default="")
 """The id of the call of a tool inside of which code runs (`toolcalls.ToolRecord.id`); "" outside of tools."""
@@ -237,11 +240,15 @@ def under_way() -> Iterator[None]:
 
 
 class Metered(Wrapper):
-    """The outermost wrapper: tells meters and observers about each call."""
+    """The outermost wrapper: tells meters and observers about each call.
+
+    A model that asks others which are metered, too, and says in its answers what these have used, is named in the log.
+    """
 
     def __init__(self, inner: Model) -> None:
         super().__init__(inner)
         self._keys = keys_of(inner)
+        self._warned = False
 
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Pass the request on and record how it ended."""
@@ -256,6 +263,10 @@ class Metered(Wrapper):
         started, began = next_moment(), time.perf_counter()
         for each in meters:
             each.begin()
+        for around in _under_way.get():
+            around[0] = True
+        asks_others = [False]
+        _under_way.set((asks_others,))
         completion: Completion | None = None
         failure: Exception | asyncio.CancelledError | None = None
         try:
@@ -265,7 +276,10 @@ class Metered(Wrapper):
             failure = error
             raise
         finally:
+            _under_way.set(())
             usage = completion.usage if completion is not None else None if failure is None else usage_of(failure)
+            if asks_others[0]:
+                self._warn_of_twice(usage)
             failed = isinstance(failure, Exception)
             saved = None if completion is None or not completion.cached else completion.saved or Usage()
             for each in meters:
@@ -289,6 +303,17 @@ class Metered(Wrapper):
                 for tell in observers:
                     tell(record)
             failure = None  # else frame and traceback keep each other alive
+
+    def _warn_of_twice(self, usage: Usage | None) -> None:
+        if not self._warned and usage is not None and usage.input_tokens + usage.output_tokens:
+            self._warned = True
+            _log.warning(
+                "the model %r asks models that are counted by themselves, and its answers say once more what these "
+                "have used, so budgets and reports count it twice; derive %s from llm.Wrapper, around what "
+                "llm.resolve(...) gives: then only the calls inside are counted",
+                self.name,
+                type(self._core).__name__,
+            )
 
 
 _APART = 2e-6
@@ -355,6 +380,9 @@ def was_sent(error: BaseException) -> bool:
         return error.sent
     return not (isinstance(error, APIError) and error.status is not None and 400 <= error.status < 500)
 
+
+_under_way: ContextVar[tuple[list[bool], ...]] = ContextVar("textgrad_engine_call_under_way", default=())
+"""Of the metered call that code belongs to, if any: whether it has made another one."""
 
 _meters: ContextVar[tuple[Meter, ...]] = ContextVar("textgrad_engine_meters", default=())
 _observers: ContextVar[tuple[Callable[[CallRecord], None], ...]] = ContextVar("textgrad_engine_observers", default=())

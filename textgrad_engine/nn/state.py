@@ -42,7 +42,8 @@ def load_state(root: Module, state: Mapping[str, Mapping[str, Any] | str], stric
     if not isinstance(state, Mapping):
         raise TypeError(f"load_state_dict takes what state_dict gave, got {type(state).__name__} {state!r:.60}")
     own = {full: value for full, _, _, value in named_state(root)}
-    missing = [name for name in own if name not in state]
+    held = {id(value) for name, value in own.items() if name in state}
+    missing = [name for name, value in own.items() if id(value) not in held]  # one of its names is enough
     unexpected = [name for name in state if name not in own]
     if strict and (missing or unexpected):
         raise KeyError(

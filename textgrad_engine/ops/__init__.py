@@ -6,7 +6,7 @@ from textgrad_engine.ops.feedback import critic, feedback_batch_size
 from textgrad_engine.ops.judges import judge, lm_judge_evaluator, text_loss
 from textgrad_engine.ops.reduce import reduce
 from textgrad_engine.ops.straight_through import straight_through
-from textgrad_engine.ops.text import add, format, join, split, sum  # noqa: A004  the field's names
+from textgrad_engine.ops.text import add, format, join, scale, split, sum  # noqa: A004  the field's names
 
 __all__ = [
     "add",
@@ -20,6 +20,7 @@ __all__ = [
     "judge",
     "lm_judge_evaluator",
     "reduce",
+    "scale",
     "split",
     "straight_through",
     "sum",

@@ -383,8 +383,11 @@ async def _outcome(
         raise
     said, remark = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, "")
     score = _plain_number(said)
-    if score is None or not math.isfinite(score):
-        raise TypeError(f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}")
+    if score is None or not math.isfinite(score) or not isinstance(remark, str | None):
+        raise TypeError(
+            f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}. Several scores "
+            "become one by their weights, in it or as losses: 0.7 * nn.Metric(...)(answer) + 0.3 * ..."
+        )
     if scale is not None and not scale[0] <= score <= scale[1]:
         raise ValueError(
             f"the metric {purpose!r} gave {score:g} on a scale from {scale[0]:g} to {scale[1]:g}; give it the scale= "

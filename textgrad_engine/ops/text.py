@@ -1,4 +1,4 @@
-"""Plain operations on text and numbers: add, sum, join, split, format. They call no model.
+"""Plain operations on text and numbers: add, sum, scale, join, split, format. They call no model.
 
 The role of a result is made of the roles of its inputs, each once, in order, joined by "and"; inputs without a role do
 not count. Feedback on a result goes to each of its inputs; what is made of several Variables is said to each with the
@@ -18,7 +18,7 @@ from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
 from textgrad_engine.ops.roles import joined_role
 
-__all__ = ["Add", "add", "format", "join", "split", "sum"]
+__all__ = ["Add", "Scale", "add", "format", "join", "scale", "split", "sum"]
 
 Value: TypeAlias = Variable | str | int | float
 
@@ -107,6 +107,71 @@ def sum(values: Sequence[Value]) -> Variable:  # noqa: A001  PyTorch's name
         2.0
     """
     return sized(_Sum.apply(list(values)), values)
+
+
+class Scale(Entrywise):
+    """A number times a factor; of a batch each entry."""
+
+    collects = adds_up = True
+
+    @staticmethod
+    def forward(value: Value, factor: float) -> Variable:
+        """Multiply."""
+        return Variable(
+            by_entry("scale", lambda one: _scaled(one[0], factor), [data_of(value)]), role=joined_role(value)
+        )
+
+    @staticmethod
+    def output_role(value: Value, factor: float) -> str:
+        """That of the value."""
+        return joined_role(value)
+
+    @staticmethod
+    def places(value: Any, factor: Any) -> tuple[Any, ...]:
+        """There is one part, which is the whole."""
+        return None, None
+
+    @staticmethod
+    def jvp(ctx: Any, edit: Variable | None, factor: None) -> Variable | None:
+        """The edit as it is: what changes the value changes this."""
+        return edit
+
+
+def _scaled(value: Any, factor: float) -> float:
+    if isinstance(value, str):
+        raise TypeError(f"scale: a number is scaled, and this is the text {value!r:.40}")
+    return float(value * factor)
+
+
+def scale(value: Variable, factor: float) -> Variable:
+    """A score times a factor, also ``0.7 * score``: several scores become one by their weights.
+
+    Feedback on the result goes on as it is, whatever the factor, and a score that is satisfied sends none.
+
+    Args:
+        value: a number, or a batch of them.
+        factor: above 0, as feedback asks for more of a score, and words cannot be turned round.
+
+    Raises:
+        TypeError: the factor is no number, or the value is a text.
+        ValueError: the factor is not above 0.
+
+    Example:
+        >>> right, brief = Variable(1.0, role="right"), Variable(0.5, role="brief")
+        >>> loss = 0.75 * right + brief / 4
+        >>> loss.data, loss.role
+        (0.875, 'right and brief')
+    """
+    given: object = factor
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        kind = "a Variable" if isinstance(given, Variable) else f"{type(given).__name__} {given!r:.40}"
+        raise TypeError(f"scale: the factor is a number that you choose, such as 0.5; got {kind}")
+    if not 0 < factor < float("inf"):
+        raise ValueError(
+            f"scale: the factor must be above 0, got {factor}; feedback asks for a higher score, and cannot be turned "
+            "round: let the loss itself give more for what is wanted"
+        )
+    return sized(Scale.apply(value, factor), (value,))
 
 
 class _Join(Entrywise):
@@ -255,3 +320,4 @@ def _places(count: int) -> list[str]:
 
 
 Variable.add_rule = staticmethod(_add_rule)
+Variable.scale_rule = staticmethod(scale)

@@ -27,6 +27,7 @@ from textgrad_engine.optim.pareto_search import ParetoSearch
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
 from textgrad_engine.optim.patch_search import PatchSearch
 from textgrad_engine.optim.random_search import RandomEdits, RandomSearch
+from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.tgd import TGD
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "BootstrapDemos",
     "Change",
     "Contract",
+    "Decision",
     "Edit",
     "Evidence",
     "Forbids",
@@ -53,6 +55,7 @@ __all__ = [
     "RandomEdits",
     "RandomSearch",
     "Requires",
+    "Searcher",
     "TGD",
     "Wish",
     "proposers",

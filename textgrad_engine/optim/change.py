@@ -28,7 +28,7 @@ class Change:
     variable: Variable
     before: str
     after: str
-    edits: tuple[Edit, ...]
-    items: tuple[FeedbackItem, ...]
-    left_out: int
-    problem: str
+    edits: tuple[Edit, ...] = ()
+    items: tuple[FeedbackItem, ...] = ()
+    left_out: int = 0
+    problem: str = ""

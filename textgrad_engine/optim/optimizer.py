@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
+import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
 
@@ -18,7 +20,8 @@ from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.contracts.standard import kept_by_some
-from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.gather import collect
+from textgrad_engine.optim.patch import Origin, apply_patch, origins_of_rewrite
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import most_tokens, named, shared
 from textgrad_engine.optim.texts import texts_now, write_texts
@@ -32,7 +35,13 @@ StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], No
 
 
 class Optimizer:
-    """Base of what rewrites parameters from their feedback.
+    r"""Base of what rewrites parameters from their feedback.
+
+    One of your own has a `step` that changes the texts. Whatever it does not say itself is noted for it when it is
+    done: that it was a step, what it changed (`changes`), and which feedback each new line answers (`origins`): what it
+    quotes, else all that there was. So a Trainer races it without the lines that do harm, and a report names the
+    examples that asked for a line. What is remembered beside the texts belongs into `state_dict` and `load_state_dict`,
+    as a step that is not kept is taken back by these.
 
     Args:
         params: Variables that require grad, or groups: dicts with "params" and settings of their own.
@@ -50,13 +59,52 @@ class Optimizer:
         changes: what the last step did to each parameter that had feedback.
         candidates: how many texts a step takes the best of. Where it is more than one, `step` is given what scores
             them: an `Objective`, which runs each on a few training examples.
+
+    Example:
+        >>> class Append(Optimizer):
+        ...     def __init__(self, params, most=1):
+        ...         super().__init__(params, {"most": most})
+        ...     def step(self, closure=None):
+        ...         for group in self.param_groups:
+        ...             for parameter in group["params"]:
+        ...                 said = [item.data for item in parameter.grad]
+        ...                 parameter.data = "\n".join([parameter.data, *said[: group["most"]]])
+        >>> prompt = Variable("Sort the mail.", role="system prompt", requires_grad=True)
+        >>> optimizer = Append([prompt])
+        >>> (prompt + "").backward("Be brief.")
+        >>> optimizer.step()
+        >>> optimizer.steps, [change.after for change in optimizer.changes]
+        (1, ['Sort the mail.\nBe brief.'])
+        >>> [origin and origin.evidence[0].text for origin in optimizer.origins(prompt)]
+        [None, 'Be brief.']
     """
 
     candidates: int = 1
+    _counts_itself: ClassVar[bool] = False
+    """Whether its own `step` says what counts as one."""
+    _within: bool = False
+    """Whether a step is under way: one that calls the step of its base is one step."""
     _has_solved: ClassVar[bool] = False
     """Whether it has solved examples for a proposer to show."""
     _several: ClassVar[str] = ""
     """How it comes by several candidates, for `optim.settings.proposer_of`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls):
+            own = cls.step
+            if inspect.iscoroutinefunction(own):
+                raise TypeError(
+                    f"{cls.__name__}.step is an `async def`, and nobody awaits a step: write `def step`, and wait in "
+                    "it by reading values; `astep` is its twin for code with an event loop"
+                )
+
+            @functools.wraps(own)
+            def step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+                with self._whole(args, kwargs):
+                    return own(self, *args, **kwargs)
+
+            cls.step = step  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
         if isinstance(params, Variable):
@@ -168,7 +216,7 @@ class Optimizer:
                 f"{type(self).__name__} calls what step() is given, a function that computes losses and goes backward; "
                 f"got {_told(closure)}"
             )
-        with self._hooked(closure):
+        with self._whole(() if closure is None else (closure,), {}):
             result = closure() if closure is not None else None
             self._forgets_last_step()
             self.steps += 1
@@ -183,7 +231,8 @@ class Optimizer:
         When the wait for it is cancelled, so are its calls. The wait is over when the step is, and leaves the
         parameters as they were, unless they were written already.
         """
-        return await dispatch.aside(lambda: self.step(closure), stop=dispatch.Scope.cancel)
+        given = () if closure is None else (closure,)
+        return await dispatch.aside(lambda: self.step(*given), stop=dispatch.Scope.cancel)
 
     def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Some or all settings of a group, checked; a subclass that has others extends it.
@@ -211,7 +260,7 @@ class Optimizer:
             )
 
     def _step(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} needs a `_step`")
+        raise NotImplementedError(f"{type(self).__name__} needs a `step` that changes its parameters")
 
     def origins(self, variable: Variable) -> list[Origin | None]:
         """For each line of a parameter, why it reads as it does; None for lines that no step of this one wrote."""
@@ -264,14 +313,83 @@ class Optimizer:
         """Called in a step before `changes` of the last one go; what hooks and the closure say of these comes first."""
 
     @contextlib.contextmanager
-    def _hooked(self, closure: Any) -> Iterator[None]:
-        """Around a step: hooks are called before it, and after it if nothing went wrong."""
-        args = () if closure is None else (closure,)
-        for hook in tuple(self._pre_hooks.values()):
-            hook(self, args, {})
-        yield
-        for hook in tuple(self._post_hooks.values()):
-            hook(self, args, {})
+    def _whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+        """Around a step, once: hooks before it and, if nothing went wrong, after it, and a note of what it did."""
+        if self._within:
+            yield
+            return
+        self._within = True
+        try:
+            for hook in tuple(self._pre_hooks.values()):
+                hook(self, args, kwargs)
+            steps, said, variables = self.steps, self.changes, self.variables()
+            before = [(str(each.data), self.origins(each), list(each.grad)) for each in variables]
+            yield
+            self._check_written(variables, [text for text, *_ in before])
+            if self.steps == steps and not self._counts_itself:
+                self.steps += 1
+            if self.changes is said:  # they are of the step before
+                self.changes = []
+            for variable, held in zip(variables, before):
+                self._note_change(variable, *held)
+            for hook in tuple(self._post_hooks.values()):
+                hook(self, args, kwargs)
+        finally:
+            self._within = False
+
+    def _check_written(self, variables: Sequence[Variable], before: Sequence[str]) -> None:
+        """A step writes texts, and leaves what does not require grad: nobody would race that, or take it back.
+
+        Raises:
+            ValueError: a step has changed such a parameter; all are as before it.
+            TypeError: it has made something else than a text of one.
+        """
+        for variable, text in zip(variables, before):
+            wrong: Exception | None = None
+            if str(variable.data) == text:
+                continue
+            if not isinstance(variable.data, str):
+                kind = type(variable.data).__name__
+                wrong = TypeError(f"has made a {kind} of {label_of(variable)}; a parameter is a text")
+            elif not variable.requires_grad:
+                wrong = ValueError(
+                    f"has changed {label_of(variable)}, which does not require grad; leave out what is frozen: `if "
+                    "variable.requires_grad`"
+                )
+            if wrong is not None:
+                write_texts(variables, before)
+                what = f"{type(self).__name__}.step {wrong}. All parameters are as they were before the step"
+                raise type(wrong)(what)
+
+    def _note_change(
+        self, variable: Variable, before: str, origins: Sequence[Origin | None], feedback: Sequence[Variable]
+    ) -> None:
+        """Note what a step did to a parameter, as far as it has not done so itself.
+
+        Args:
+            variable: the parameter.
+            before: its text before the step.
+            origins: of the lines of that.
+            feedback: on the parameter before the step; what the step's closure gave counts instead.
+        """
+        after = str(variable.data)
+        if after == before:
+            return
+        change = next((each for each in self.changes if each.variable is variable), None)
+        if change is None:
+            change = Change(variable, before, after, items=collect(variable.grad or feedback).items)
+            self.changes = [*self.changes, change]
+        held = self.state.get(variable, {}).get("origins")
+        if held is not None and held[0] == after:
+            return
+        evidence = [item.evidence for item in change.items]
+        lines: Sequence[Origin | None] = ()
+        with contextlib.suppress(ValueError, IndexError):  # edits that are not what was done
+            text, made = apply_patch(before, origins, change.edits, evidence, self.steps)
+            lines = made if text == after else ()
+        if not lines:
+            lines = _quoting(after, origins_of_rewrite(before, origins, after, "", evidence, self.steps), self.steps)
+        self._note_origins([(variable, after, lines)])
 
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data; parameters are numbered in order.
@@ -401,6 +519,32 @@ def _trained(group: Mapping[str, Any], where: str) -> list[Any]:
     if not isinstance(params, Iterable):
         raise TypeError(f'{where}: "params" is a sequence of Variables, got {type(params).__name__}')
     return list(params)
+
+
+def _quoting(text: str, origins: Sequence[Origin | None], step: int) -> list[Origin | None]:
+    """The origins of lines; those of a step that quote feedback, or are quoted by it, are edits that answer that alone.
+
+    Args:
+        text: the lines.
+        origins: of these, where each run of lines that the step wrote is one edit.
+        step: the step.
+    """
+    found: list[Origin | None] = []
+    number = sum(1 for _ in {each.edit for each in origins if each is not None and each.step == step})
+    run, quoted, edit = "", None, ""
+    for line, origin in zip(text.split("\n"), origins):
+        if origin is None or origin.step != step:
+            found.append(origin)
+            continue
+        words = line.strip()
+        said = tuple(each for each in origin.evidence if words and (words in each.text or each.text in words))
+        if origin.edit != run:
+            run, quoted, edit = origin.edit, said, origin.edit
+        elif words and said != quoted:
+            number += 1
+            quoted, edit = said, f"{step}.{number}"
+        found.append(replace(origin, edit=edit, evidence=quoted or origin.evidence))
+    return found
 
 
 def _told(value: object) -> str:

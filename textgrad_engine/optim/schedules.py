@@ -13,6 +13,7 @@ from typing import Any
 
 from textgrad_engine.autograd.graph import Handle
 from textgrad_engine.optim.optimizer import Optimizer
+from textgrad_engine.optim.settings import whole
 
 __all__ = ["ConstantEdits", "CosineEdits", "EditSchedule", "LinearEdits", "StepEdits"]
 
@@ -20,8 +21,8 @@ __all__ = ["ConstantEdits", "CosineEdits", "EditSchedule", "LinearEdits", "StepE
 class EditSchedule:
     """Base of schedules: sets ``max_edits`` of all groups of an optimizer.
 
-    Either call `step` after each step of the optimizer, as in torch, or `attach` it once, where somebody else calls the
-    optimizer (`Trainer.fit`).
+    One of your own has `edits`. Either call `step` after each step of the optimizer, as in torch, or `attach` it once,
+    where somebody else calls the optimizer (`Trainer.fit`).
 
     Args:
         optimizer: one whose groups have ``max_edits``, such as `TGD`.
@@ -30,7 +31,17 @@ class EditSchedule:
         count: how many steps were counted.
 
     Raises:
-        TypeError: a group of the optimizer has no ``max_edits``.
+        TypeError: a group of the optimizer has no ``max_edits``, or `edits` gives no whole number.
+        ValueError: `edits` gives less than 1.
+
+    Example:
+        >>> from textgrad_engine import Variable, optim
+        >>> class Warmup(EditSchedule):
+        ...     def edits(self, step):
+        ...         return min(4, 1 + step)
+        >>> schedule = Warmup(optim.TGD([Variable("Sort.", requires_grad=True)]))
+        >>> schedule.get_last_edits(), [schedule.edits(step) for step in range(5)]
+        ([1], [1, 2, 3, 4, 4])
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -75,8 +86,9 @@ class EditSchedule:
         self._set()
 
     def _set(self) -> None:
+        number = whole(f"{type(self).__name__}.edits({self.count})", self.edits(self.count), 1)
         for group in self.optimizer.param_groups:
-            group["max_edits"] = self.edits(self.count)
+            group["max_edits"] = number
 
 
 class ConstantEdits(EditSchedule):

@@ -1,7 +1,9 @@
 """Training loops, evaluation and its statistics."""
 
+from textgrad_engine.train import events
 from textgrad_engine.train.controls import Control, Controls
 from textgrad_engine.train.evaluator import Comparison, Evaluation, aevaluate, compare, evaluate
+from textgrad_engine.train.events import Callback, StopTraining
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.objective import Objective
@@ -10,6 +12,7 @@ from textgrad_engine.train.shrinking import ShrinkResult, ashrink, shrink
 from textgrad_engine.train.trainer import Trainer
 
 __all__ = [
+    "Callback",
     "Comparison",
     "Control",
     "Controls",
@@ -18,11 +21,13 @@ __all__ = [
     "Guards",
     "Objective",
     "ShrinkResult",
+    "StopTraining",
     "TrainResult",
     "Trainer",
     "aevaluate",
     "ashrink",
     "compare",
     "evaluate",
+    "events",
     "shrink",
 ]

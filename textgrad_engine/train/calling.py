@@ -18,7 +18,7 @@ from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
-from textgrad_engine.nn.loss import names_inputs
+from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.ops.slots import is_nan, unfit
 from textgrad_engine.train.prediction import as_prediction, said_in
 
@@ -222,7 +222,7 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
     if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
         raise TypeError(
             f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
-            f"gives; got {type(rows).__name__}"
+            f"gives; got {type(rows).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
         )
     for position, row in enumerate(examples_of(rows)):
         if not isinstance(row, Mapping):
@@ -249,7 +249,8 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
     """
     forward = getattr(loss, "forward", None)
     parameters = [] if forward is None else list(inspect.signature(forward).parameters.values())
-    needed = target != "target" or (len(parameters) > 1 and parameters[1].default is inspect.Parameter.empty)
+    second = parameters[1:2] if forward is not None and takes_target(forward) else []
+    needed = target != "target" or any(each.default is inspect.Parameter.empty for each in second)
     if isinstance(loss, Metric):
         needed = needed or _needs_two(loss.fn)
 
@@ -311,18 +312,22 @@ def with_fields(loss: Callable[..., Any]) -> Score:
     """How a loss is called: one whose forward names ``inputs``, as nn.Judge's, is shown what the program was given.
 
     Args:
-        loss: a Module or any callable; called with the prediction, the target, and maybe ``inputs=``.
+        loss: a Module or any callable; called with the prediction, the target, and maybe ``inputs=``. One whose second
+            argument is ``inputs`` is given no target, as a function for nn.Metric.
 
     Example:
         >>> score = with_fields(lambda prediction, target, inputs: inputs)
         >>> score(Variable("Rome"), None, {"land": "Italy", "hint": None})
         {'land': 'Italy'}
     """
-    if not names_inputs(getattr(loss, "forward", loss)):
+    called = getattr(loss, "forward", loss)
+    if not names_inputs(called):
         return lambda prediction, wanted, fields: loss(prediction, wanted)
+    targeted = takes_target(called)
 
     def score(prediction: Any, wanted: Any, fields: Mapping[str, Any]) -> Any:
-        return loss(prediction, wanted, inputs={name: value for name, value in fields.items() if value is not None})
+        given = (prediction, wanted) if targeted else (prediction,)
+        return loss(*given, inputs={name: value for name, value in fields.items() if value is not None})
 
     return score
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -36,6 +37,7 @@ __all__ = [
     "RunStarted",
     "Status",
     "StepEnded",
+    "StopTraining",
     "ToolEnded",
     "current_phase",
     "run_folder",
@@ -248,8 +250,26 @@ Event: TypeAlias = (
 )
 
 
+class StopTraining(Exception):
+    """Raised by a callback to end the training early, whatever it is told of at the moment.
+
+    No further step is begun, and the run goes on to its end, test set included: its status is ``"finished"``. One that
+    is resumed needs the callback again.
+
+    Example:
+        >>> class GoodEnough:
+        ...     def __init__(self, score):
+        ...         self.score = score
+        ...     def on_event(self, event):
+        ...         if isinstance(event, StepEnded) and event.best_val >= self.score:
+        ...             raise StopTraining
+    """
+
+
 class Callback(Protocol):
     """Whatever wants to know; `on_event` must be quick, and comes one event at a time, from any thread.
+
+    What it raises ends the run, and is raised by `fit`; `StopTraining` ends the training only.
 
     Where it has a ``for_run()``, that is called when `fit` begins, and gives the callback that is told of this run: one
     that counts needs it, as a Trainer may run more than once, and several at a time.
@@ -262,6 +282,7 @@ class Callback(Protocol):
     call before its answer is used, and must never wait for a value.
     """
 
+    @abstractmethod
     def on_event(self, event: Event) -> None:
         """Take note of an event."""
         ...

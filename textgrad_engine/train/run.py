@@ -217,6 +217,19 @@ class Run(abc.ABC):
         self.load(self.best)
         return status
 
+    def enough(self, since_kept: int) -> bool:
+        """Whether no further step is to be begun: by the trainer's limits, or as a callback wants it.
+
+        Args:
+            since_kept: so many steps in a row were not kept.
+        """
+        most, patience = self.trainer.max_steps, self.trainer.patience
+        return (
+            self.audience.wants_to_stop
+            or (most is not None and len(self.steps) >= most)
+            or (patience is not None and since_kept >= patience)
+        )
+
     def validate_seed(self, used: Meter) -> None:
         """Score the seed texts; from now on what the end of the run takes is kept back from the budget."""
         self.seed_val = self.best_val = self.evaluated(self.objective.texts_of(self.seed), 0)

@@ -32,12 +32,8 @@ class SearchRun(Run):
         self.validate_seed(used)
         since_kept = 0
         try:
-            while (kept := self.decide()) is not None:
+            while not self.enough(since_kept) and (kept := self.decide()) is not None:
                 since_kept = 0 if kept else since_kept + 1
-                if self.trainer.max_steps is not None and len(self.steps) >= self.trainer.max_steps:
-                    break
-                if self.trainer.patience is not None and since_kept >= self.trainer.patience:
-                    break
         finally:
             self.optimizer.close()
             self.phases.end_proposals()

@@ -42,13 +42,13 @@ class StepRun(Run):
         """Go over the training set and keep what does better on the validation set."""
         self.validate_seed(used)
         since_kept = 0
+        if self.enough(since_kept):
+            return
         for epoch in range(1, self.trainer.max_epochs + 1):
             for positions, rows in self.loader.index_batches():
                 kept = self.step(epoch, positions, rows)
                 since_kept = 0 if kept else since_kept + 1
-                if self.trainer.max_steps is not None and len(self.steps) >= self.trainer.max_steps:
-                    return
-                if self.trainer.patience is not None and since_kept >= self.trainer.patience:
+                if self.enough(since_kept):
                     return
 
     def step(self, epoch: int, positions: list[int], rows: list[dict[str, Any]]) -> bool:

@@ -10,7 +10,8 @@ NOTE [Who tells]
     `at_once` is therefore told on the thread of the event before anybody else, under a lock; it must never wait for a
     value.
 
-    An exception of a callback is raised where the event came from, or by whoever told it if nobody waits there.
+    An exception of a callback is raised where the event came from, or by whoever told it if nobody waits there; but
+    `StopTraining` is noted only, as the thread of a call is no place to end a run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Iterable
 from contextvars import Context, copy_context
 
 from textgrad_engine.dispatch import LOOK_UP_SECONDS, in_loop_thread
-from textgrad_engine.train.events import Callback, Event
+from textgrad_engine.train.events import Callback, Event, StopTraining
 
 __all__ = ["Audience"]
 
@@ -31,10 +32,14 @@ class Audience:
 
     Args:
         callbacks: in the order in which they are told about an event, but for those `at_once`, which are first.
+
+    Attributes:
+        wants_to_stop: whether one of them has raised `StopTraining`.
     """
 
     def __init__(self, callbacks: Iterable[Callback]) -> None:
         every = tuple(callbacks)
+        self.wants_to_stop = False
         self._at_once = tuple([each for each in every if getattr(each, "at_once", False)])
         self._others = tuple([each for each in every if not getattr(each, "at_once", False)])
         self._order = threading.Lock()
@@ -54,7 +59,7 @@ class Audience:
         """Give an event its place in the order; `settle` has it told."""
         with self._order:
             for callback in self._at_once:
-                callback.on_event(event)
+                self._call(callback, event)
             told = _Told(event)
             self._left.append(told)
         return told
@@ -99,9 +104,9 @@ class Audience:
             try:
                 for callback in self._others:
                     if told is own:
-                        callback.on_event(told.event)
+                        self._call(callback, told.event)
                     else:
-                        told.context.run(callback.on_event, told.event)
+                        told.context.run(self._call, callback, told.event)
             except Exception as error:
                 to = told if told.waited_for else own
                 to.error = to.error or error
@@ -109,6 +114,16 @@ class Audience:
                 with self._told:
                     told.done = True
                     self._told.notify_all()
+
+    def _call(self, callback: Callback, event: Event) -> None:
+        try:
+            callback.on_event(event)
+        except StopTraining:
+            self.wants_to_stop = True
+        except Exception as error:
+            if callback not in self._at_once:  # a run folder says itself what is wrong with it
+                error.add_note(f"raised by the callback {type(callback).__name__}, told of {type(event).__name__}")
+            raise
 
 
 class _Told:

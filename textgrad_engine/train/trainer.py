@@ -64,7 +64,7 @@ class Trainer:
             begins anew, and is given what was paid for. Program, data and settings must be the same: a run that begins
             with other requests is refused before it pays (``callbacks=[store.RunFolder(path, resume=True,
             anyway=True)]`` instead goes on). Where there is no run yet, one is begun.
-        callbacks: told about every event (`train.events`).
+        callbacks: told about every event (`train.events`); one may end the training (`train.StopTraining`).
 
     Raises:
         ValueError: a number is out of range, or there is no `run_dir` to resume.

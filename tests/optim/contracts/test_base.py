@@ -35,6 +35,29 @@ def test_a_constraint_must_be_text_or_contract() -> None:
         contracts_for([len], 10)  # type: ignore[list-item]
 
 
+def test_a_contract_of_ones_own_that_would_check_nothing_is_not_made() -> None:
+    """A subclass that spells its check otherwise had the protocol's, which says that all is well."""
+
+    class Short(Contract):
+        def check(self, before: str, after: str) -> str | None:
+            return "too long"
+
+    with pytest.raises(TypeError, match=r"abstract method '?problem"):
+        Short()  # type: ignore[abstract]
+
+
+def test_a_contract_that_answers_yes_or_no_is_refused() -> None:
+    """False would be a problem without words."""
+
+    class Short(Contract):
+        def problem(self, before: str, after: str) -> str | None:
+            return len(after) < 5  # type: ignore[return-value]
+
+    assert Short().describe("a") == ""
+    with pytest.raises(TypeError, match=r"Short.problem\(\) gave False; give None where the contract is kept"):
+        broken([Short()], "a", "abcdef")
+
+
 def test_a_class_of_contracts_is_no_contract() -> None:
     """It has the two methods, and would fail in the middle of a run that is paid for."""
     with pytest.raises(TypeError, match=r"got NotEmpty; write NotEmpty\(\.\.\.\)"):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import contracts_for
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Origin
-from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Rewrite, propose
+from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, propose
 from textgrad_engine.optim.proposers.base import LateModel, second_parent
 from textgrad_engine.optim.proposers.unaided import Unaided
 from textgrad_engine.optim.search.by_scores import ByScores
@@ -150,7 +151,7 @@ def test_a_patch_of_which_no_edit_keeps_a_contract_is_dropped() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ("Sort it.", TypeError, r"Own.propose\(\) gave 'Sort it.'; give a Proposal\(text, origins\)"),
+        ("Sort it.", TypeError, r"Own.propose\(\) gave 'Sort it.'; give a Proposal\(text\)"),
         (Proposal(5, ()), TypeError, r"Own.propose\(\) gave a Proposal whose text is 5"),  # type: ignore[arg-type]
         (Proposal("a\nb\nc", (None, None)), ValueError, r"Own.propose\(\) gave 2 origins for a text of 3 lines"),
     ],
@@ -174,6 +175,33 @@ def test_a_proposal_of_nothing_needs_no_origins() -> None:
             return Proposal(brief.text, ())
 
     assert made(Nothing()) == Proposal(BRIEF.text, BRIEF.origins)
+
+
+def test_a_proposer_need_not_be_async_nor_know_origins() -> None:
+    """What it gives is worked out from the old text; on the event loop one that waits would hold everything up."""
+    item, old = FeedbackItem("too long", 1, "", ("e1",)), Origin(2, "asked", (), "2.1")
+    threads: list[str] = []
+
+    class Plain(Proposer):
+        def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+            threads.append(threading.current_thread().name)
+            return Proposal(f"{brief.text}\nBe brief.")
+
+    brief = replace(BRIEF, text="Sort.", origins=(old,), items=(item,), step=7)
+    found = made(Plain(), brief)
+    assert found.origins == (old, Origin(7, "", (item.evidence,), "7.1"))
+    assert threading.current_thread().name not in threads
+
+
+def test_a_proposer_that_cannot_propose_is_not_made() -> None:
+    """A subclass that spells it otherwise would have the protocol's, which gives None."""
+
+    class Other(Proposer):
+        def suggest(self, brief: Brief) -> Proposal:
+            return Proposal(brief.text)
+
+    with pytest.raises(TypeError, match=r"abstract method '?propose"):
+        Other()  # type: ignore[abstract]
 
 
 def test_a_new_line_without_an_origin_gets_one() -> None:

@@ -164,3 +164,38 @@ def test_a_subclass_says_what_it_lacks(name: str, call: Any) -> None:
     """Instead of an AttributeError somewhere."""
     with pytest.raises(NotImplementedError, match=f"Searcher needs `{name}`"):
         call(Searcher(program("a").parameters(), {}))
+
+
+@pytest.mark.parametrize("texts", ["a text", ("one",), (1, 2), None])
+def test_texts_of_ones_own_search_are_looked_at_before_they_are_written(texts: Any) -> None:
+    """The letters of a text would be taken for the parameters' texts, and a missing one would stay as it is."""
+
+    class Own(Counting):
+        def texts(self) -> Texts:
+            return texts  # type: ignore[no-any-return]
+
+    of = program("one", "two")
+    with pytest.raises(TypeError, match=r"Own.texts\(\) gave .*; give a tuple with a text for each of the 2 par"):
+        Own(of.parameters()).step(objective(of))
+    assert [parameter.data for parameter in of.parameters()] == ["one", "two"]
+
+
+def test_what_is_no_decision_is_refused() -> None:
+    """It would be taken for one in the middle of a run."""
+
+    class Own(Counting):
+        def _decide(self, objective: Wanted) -> Decision | None:
+            return True  # type: ignore[return-value]
+
+    of = program("one")
+    with pytest.raises(TypeError, match=r"Own._decide gave True; give an optim.Decision, or None"):
+        Own(of.parameters()).step(objective(of))
+
+
+def test_what_a_search_of_ones_own_changed_is_noted() -> None:
+    """A decision that names no change is one all the same: reports show what the texts became."""
+    of = program("one")
+    search = Counting(of.parameters())
+    search.step(objective(of))
+    assert [(change.before, change.after) for change in search.changes] == [("one", "0/1")]
+    assert search.steps == 1

@@ -156,3 +156,26 @@ def test_nothing_is_lost_uncounted(transform: FeedbackTransform, x: Gathered) ->
             map(repr, (s for i in x.items for s in i.scores))
         )
         assert {e for i in after.items for e in i.examples} == {e for i in x.items for e in i.examples}
+
+
+def test_a_transform_need_not_be_async() -> None:
+    """Most compute only; one that waits is run where it holds nobody up."""
+
+    class First(Stateless):
+        def update(
+            self, gathered: Gathered, state: dict[str, Any], context: Context
+        ) -> tuple[Gathered, dict[str, Any]]:
+            return replace(gathered, items=gathered.items[:1]), state
+
+    assert run(chain(First()), said("one", "two"))[0] == said("one")
+
+
+def test_a_transform_that_gives_no_state_is_named() -> None:
+    """Python's words would speak of what cannot be unpacked."""
+
+    class Half(Stateless):
+        async def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Gathered:
+            return gathered
+
+    with pytest.raises(TypeError, match=r"Half.update\(\) gave Gathered.*; give the feedback and the state after it"):
+        run(chain(Half()), said("one"))  # type: ignore[arg-type]

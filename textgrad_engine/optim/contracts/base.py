@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -13,12 +14,24 @@ __all__ = ["Contract", "Wish", "broken", "say"]
 
 @runtime_checkable
 class Contract(Protocol):
-    """One thing that a new text must keep to."""
+    """One thing that a new text must keep to: a subclass has `problem`; what is none has `describe`, too.
+
+    Example:
+        >>> class GrowsBy(Contract):
+        ...     def __init__(self, most):
+        ...         self.most = most
+        ...     def problem(self, before, after):
+        ...         grown = len(after) - len(before)
+        ...         return f"it grew by {grown} characters; {self.most} are allowed" if grown > self.most else None
+        >>> GrowsBy(2).problem("Sort.", "Sort it now.")
+        'it grew by 7 characters; 2 are allowed'
+    """
 
     def describe(self, before: str) -> str:
         """What is asked, in words for the optimizer; "" when nothing needs saying."""
-        ...
+        return ""
 
+    @abstractmethod
     def problem(self, before: str, after: str) -> str | None:
         """What is wrong with `after`, in words for the optimizer; None when it holds."""
         ...
@@ -40,8 +53,21 @@ class Wish:
 
 
 def broken(contracts: Iterable[Contract], before: str, after: str) -> str | None:
-    """All that is wrong with a proposal, in one text; None when everything holds."""
-    problems = [problem for contract in contracts if (problem := contract.problem(before, after)) is not None]
+    """All that is wrong with a proposal, in one text; None when everything holds.
+
+    Raises:
+        TypeError: a contract says neither None nor what is wrong.
+    """
+    problems: list[str] = []
+    for contract in contracts:
+        problem: object = contract.problem(before, after)
+        if isinstance(problem, str):
+            problems.append(problem)
+        elif problem is not None:
+            raise TypeError(
+                f"{type(contract).__name__}.problem() gave {problem!r:.80}; give None where the contract is kept, and "
+                "else what is wrong, as a text"
+            )
     return "; ".join(problems) or None
 
 

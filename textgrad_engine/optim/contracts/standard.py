@@ -24,7 +24,9 @@ def contracts_for(constraints: Iterable[Contract | str], max_tokens: int) -> tup
         if isinstance(contract, type) or not isinstance(contract, Contract):
             name = contract.__name__ if isinstance(contract, type) else type(contract).__name__
             hint = f"; write {name}(...)" if isinstance(contract, type) and isinstance(contract, Contract) else ""
-            raise TypeError(f"a constraint is a text or has describe() and problem(), got {name}{hint}")
+            raise TypeError(
+                f"a constraint is a text or has describe(before) and problem(before, after), got {name}{hint}"
+            )
     return (NotEmpty(), Placeholders(), MaxTokens(max_tokens), *own)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from textgrad_engine import templates
+from textgrad_engine import dispatch, templates
 from textgrad_engine.errors import ContractError, NoModelError
 from textgrad_engine.llm.context import refuse_overflow, room_for
 from textgrad_engine.llm.model import Model
@@ -85,14 +86,14 @@ class Proposal:
 
     Attributes:
         text: the new text; the old one when nothing is proposed.
-        origins: for each of its lines, why it reads as it does. Where one is None and there are no edits, it is worked
-            out from what differs from the old text.
+        origins: for each of its lines, why it reads as it does. Where there are none, or one is None and there are no
+            edits, it is worked out from what differs from the old text.
         edits: the edits it is made of; empty where it was written as a whole.
         problem: why it was dropped, "" when it was not; then `text` is the old one.
     """
 
     text: str
-    origins: tuple[Origin | None, ...]
+    origins: tuple[Origin | None, ...] = ()
     edits: tuple[Edit, ...] = ()
     problem: str = ""
 
@@ -111,9 +112,18 @@ class Flawed(ContractError):
 
 
 class Proposer(Protocol):
-    """One way to come to a new text."""
+    r"""One way to come to a new text. A `propose` that is no ``async def`` is run in a thread, and may wait.
 
-    async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+    Example:
+        >>> class Quote(Proposer):
+        ...     def propose(self, brief, model, problem):
+        ...         return Proposal("\n".join([brief.text, *(item.text for item in brief.items)]))
+        >>> Quote().propose(Brief("prompt", "Sort.", (None,)), None, "").text
+        'Sort.'
+    """
+
+    @abstractmethod
+    def propose(self, brief: Brief, model: Model, problem: str) -> Proposal | Awaitable[Proposal]:
         """Propose a new text.
 
         Args:
@@ -144,7 +154,8 @@ async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
     usable: Proposal | None = None
     for _ in range(2):
         try:
-            made = _checked(await proposer.propose(replace(brief, refused=heard.last), heard, problem), proposer, brief)
+            given = await dispatch.called(proposer.propose, replace(brief, refused=heard.last), heard, problem)
+            made = _checked(given, proposer, brief)
             if made.text != brief.text and (found := broken(brief.contracts, brief.text, made.text)) is not None:
                 raise Flawed([found], made)
         except ContractError as error:
@@ -165,17 +176,17 @@ def _checked(made: object, proposer: Proposer, brief: Brief) -> Proposal:
     """
     name = type(proposer).__name__
     if not isinstance(made, Proposal):
-        raise TypeError(f"{name}.propose() gave {made!r:.80}; give a Proposal(text, origins)")
+        raise TypeError(f"{name}.propose() gave {made!r:.80}; give a Proposal(text)")
     if not isinstance(made.text, str):
         raise TypeError(f"{name}.propose() gave a Proposal whose text is {made.text!r:.80}; give the new text as a str")
     count = made.text.count("\n") + 1
     origins = tuple(made.origins or ())
-    if not origins and made.text == brief.text:  # nothing is proposed, so there is nothing to say of a line
-        origins = brief.origins
+    if not origins:
+        origins = brief.origins if made.text == brief.text else (None,) * count
     if len(origins) != count:
         raise ValueError(
-            f"{name}.propose() gave {len(origins)} origins for a text of {count} lines; give one for each line: "
-            "that of brief.origins for a line that stayed, None for a new one"
+            f"{name}.propose() gave {len(origins)} origins for a text of {count} lines; give one for each line, "
+            "that of brief.origins for a line that stayed and None for a new one; or none, and they are worked out"
         )
     if made.text != brief.text and not made.edits and None in origins:
         evidence = [item.evidence for item in brief.items]

@@ -60,6 +60,9 @@ class Decision:
 class Searcher(Optimizer):
     """Base of optimizers whose `step` takes an `Objective` and decides about one proposal.
 
+    One of your own has `texts`, `expected`, and a `_decide` that is given the objective and gives a `Decision`, or None
+    when nothing is left to try (docs/extending.md).
+
     After each step the parameters hold the best texts so far. `finished` says when nothing is left to try, and `close`
     ends what goes on in the background; `Trainer.fit` minds both.
 
@@ -72,6 +75,8 @@ class Searcher(Optimizer):
         decided: what the last step came to; None before the first one.
         remaining: how many more decisions are wanted, so that no proposal is begun in vain; None when nobody knows.
     """
+
+    _counts_itself = True
 
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
         super().__init__(params, defaults)
@@ -104,9 +109,10 @@ class Searcher(Optimizer):
             self._begin(closure)
         elif self._objective is not closure:
             raise ValueError(f"{type(self).__name__} was begun with another objective; close() it first")
-        with self._hooked(closure):
+        with self._whole((closure,), {}):
             self.changes = []
             self.decided = self._decide(closure)
+            self._check_decided()
             check_step_cancelled()
             if self.decided is None:
                 self.finished = True
@@ -115,6 +121,30 @@ class Searcher(Optimizer):
                 self.changes = list(self.decided.changes)
                 write_texts(self.variables(), self.texts())
         return self.decided
+
+    def _check_decided(self) -> None:
+        """What a search of one's own gives is looked at before parameters are written.
+
+        Raises:
+            TypeError: it is no decision, or there is not a text for each parameter.
+        """
+        given: object = self.decided
+        if given is None:
+            return
+        if not isinstance(given, Decision):
+            raise TypeError(
+                f"{type(self).__name__}._decide gave {given!r:.80}; give an optim.Decision, or None when nothing is "
+                "left to try"
+            )
+        texts: object = self.texts()
+        count = len(self.variables())
+        if not (
+            isinstance(texts, tuple | list) and len(texts) == count and all(isinstance(text, str) for text in texts)
+        ):
+            raise TypeError(
+                f"{type(self).__name__}.texts() gave {texts!r:.80}; give a tuple with a text for each of the {count} "
+                f"parameter{'s' if count > 1 else ''}, in the order of variables()"
+            )
 
     @property
     def expected(self) -> float:

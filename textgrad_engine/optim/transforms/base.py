@@ -6,10 +6,12 @@ the state to new ones, and nothing is kept in the object, so that a state is sav
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from textgrad_engine import dispatch
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.feedback import FeedbackItem
 
@@ -58,25 +60,31 @@ class Context:
     step: int
 
 
+Updated: TypeAlias = tuple[Gathered, dict[str, Any]]
+"""The feedback changed, and the state after it."""
+
+
 @runtime_checkable
 class FeedbackTransform(Protocol):
     """Changes the feedback on a parameter before a proposal is asked for.
 
     A state is plain data that JSON can hold: texts, numbers, lists, and dicts with texts as keys. It is never changed
-    in place. A transform that asks the optimizer's model may have an attribute `most_requests`, how often it does so in
-    one update at most, which estimates count.
+    in place. An `update` that is no ``async def`` is run in a thread, and may wait. A transform that asks the
+    optimizer's model may have an attribute `most_requests`, how often it does so in one update at most, which estimates
+    count.
     """
 
+    @abstractmethod
     def init(self) -> dict[str, Any]:
         """The state for a parameter that it has not seen yet."""
         ...
 
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
+    @abstractmethod
+    def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Updated | Awaitable[Updated]:
         """The feedback changed, and the state after it."""
         ...
 
+    @abstractmethod
     def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
         """The state after an edit was settled.
 
@@ -89,7 +97,18 @@ class FeedbackTransform(Protocol):
 
 
 class Stateless:
-    """Base of transforms that remember nothing; one that does overrides what it needs."""
+    """Base of transforms that remember nothing; one that does overrides what it needs.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> class First(Stateless):
+        ...     def __init__(self, n):
+        ...         self.n = n
+        ...     def update(self, gathered, state, context):
+        ...         return replace(gathered, items=gathered.items[: self.n]), state
+        >>> First(2).update(Gathered((1, 2, 3)), {}, None)
+        (Gathered(items=(1, 2), history=(), left_out=0), {})
+    """
 
     def init(self) -> dict[str, Any]:
         """Nothing."""
@@ -125,7 +144,8 @@ class Chain:
         """
         after = []
         for transform, own in zip(self.transforms, self._states(state)):
-            gathered, own = await transform.update(gathered, own, context)
+            made = await dispatch.called(transform.update, gathered, own, context)
+            gathered, own = _checked(made, transform)
             after.append(own)
         return gathered, {"states": after}
 
@@ -142,6 +162,21 @@ class Chain:
                 "load a state into an optimizer with the transforms that it was saved from"
             )
         return states
+
+
+def _checked(made: object, transform: object) -> tuple[Gathered, dict[str, Any]]:
+    """What a transform gave.
+
+    Raises:
+        TypeError: it is no feedback with a state.
+    """
+    match made:
+        case (Gathered() as gathered, dict() as state):
+            return gathered, state
+    raise TypeError(
+        f"{type(transform).__name__}.update() gave {made!r:.80}; give the feedback and the state after it: "
+        "`return dataclasses.replace(gathered, items=...), state`"
+    )
 
 
 def chain(*transforms: FeedbackTransform) -> Chain:
