@@ -1,6 +1,7 @@
 """Training loops, evaluation and its statistics."""
 
 from textgrad_engine.train.controls import Control, Controls
+from textgrad_engine.train.crossval import CrossValidation, across_validate, cross_validate
 from textgrad_engine.train.evaluator import Comparison, Evaluation, aevaluate, compare, evaluate
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
@@ -13,6 +14,7 @@ __all__ = [
     "Comparison",
     "Control",
     "Controls",
+    "CrossValidation",
     "Evaluation",
     "FrontPoint",
     "Guards",
@@ -20,9 +22,11 @@ __all__ = [
     "ShrinkResult",
     "TrainResult",
     "Trainer",
+    "across_validate",
     "aevaluate",
     "ashrink",
     "compare",
+    "cross_validate",
     "evaluate",
     "shrink",
 ]

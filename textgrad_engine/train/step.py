@@ -17,7 +17,7 @@ from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.passes import go_backward
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.reach import Reach
-from textgrad_engine.train.run import Run
+from textgrad_engine.train.run import Run, size_of
 
 __all__ = ["StepRun"]
 
@@ -189,7 +189,9 @@ class StepRun(Run):
             self.best, self.origins = self.texts(), self.origins_now()
             texts = self.objective.texts_of(self.best)
             self.best_val = self.objective.known(texts) or self.best_val  # it stays so if the budget ends now
-            self.ending.release()  # this is a part of what it is kept for
+            self.ending.keep_for(
+                size_of(self.best), 0
+            )  # this is a part of what it is kept for, and the test goes first
             try:
                 self.best_val = self.evaluated(texts, number)
                 after = self.best_val.mean
