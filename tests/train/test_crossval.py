@@ -141,7 +141,7 @@ def test_the_interval_holds_the_mean_gain_of_the_folds_prompts() -> None:
             none = (None,) * len(ids)
             evaluations = [Evaluation(ids, scores, none, {}) for scores in (old, new)]
             results.append(SimpleNamespace(seed_test=evaluations[0], best_test=evaluations[1]))
-        found = pooled(parts, results, examples, (), 0.0).comparison
+        found = pooled([*zip(parts, results)], [row["id"] for row in examples], (), 0.0).comparison
         assert found is not None
         held += found.interval[0] <= sum(gains) / 5 <= found.interval[1]
         wins += found.verdict == "better" and sum(gains) <= 0

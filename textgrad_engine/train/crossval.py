@@ -22,7 +22,7 @@ import copy
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.splits import clusters_of_equals, equals
 from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["CrossValidation", "Part", "across_validate", "cross_validate", "parts_of", "pooled"]
+__all__ = ["CrossValidation", "Part", "across_validate", "cross_validate", "fit_parts", "parts_of", "pooled"]
 
 Rows = Sequence[dict[str, Any]]
 
@@ -190,9 +190,9 @@ def cross_validate(
         return own.fit(program, loss, optimizer, part.train, part.val, part.test)
 
     began = time.monotonic()
-    results = list(_one_after_the_other(parts if final else parts[:-1], fit))
+    runs = fit_parts(parts if final else parts[:-1], fit)
     names = clusters_of(examples, trainer.clusters) if trainer.clusters else clusters_of_equals(start()[0], examples)
-    return pooled(parts, results, examples, names, time.monotonic() - began)
+    return pooled(runs, ids_of(examples), names, time.monotonic() - began)
 
 
 async def across_validate(*args: Any, **kwargs: Any) -> CrossValidation:
@@ -248,33 +248,43 @@ def parts_of(
     return [*parts, _part("final", examples, units, val, seed, None, what)]
 
 
+def fit_parts(parts: Sequence[Part], fit: Callable[[Part], TrainResult]) -> list[tuple[Part, TrainResult]]:
+    """Run each part in turn within its share of the budget, until one is interrupted or has no room for a call.
+
+    Args:
+        parts: by `parts_of`.
+        fit: trains and tests on a part.
+    """
+    runs = []
+    for number, part in enumerate(parts):
+        with _share(1 / (len(parts) - number)):
+            runs.append((part, fit(part)))
+        if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
+            break
+    return runs
+
+
 def pooled(
-    parts: Sequence[Part],
-    results: Sequence[TrainResult],
-    examples: Rows,
-    clusters: Sequence[str],
-    seconds: float,
+    runs: Sequence[tuple[Part, TrainResult]], ids: Sequence[str], clusters: Sequence[str], seconds: float
 ) -> CrossValidation:
     """Put the results of the runs together.
 
     Args:
-        parts: by `parts_of`.
-        results: of those that were run, in their order.
-        examples: all of them.
-        clusters: of each example; empty when each stands for itself.
+        runs: by `fit_parts`.
+        ids: of all examples.
+        clusters: of each; empty when each stands for itself.
         seconds: how long it took.
     """
-    pairs = list(zip(parts, results))
-    folds = tuple(result for part, result in pairs if part.test is not None)
-    final = next((result for part, result in pairs if part.test is None), None)
+    folds = tuple(result for part, result in runs if part.test is not None)
+    final = next((result for part, result in runs if part.test is None), None)
     tested = [(a, b) for each in folds if (a := each.seed_test) is not None and (b := each.best_test) is not None]
     if not tested:
-        return CrossValidation(folds, final, None, None, None, len(examples), seconds)
-    place = {name: position for position, name in enumerate(ids_of(examples))}
+        return CrossValidation(folds, final, None, None, None, len(ids), seconds)
+    place = {name: position for position, name in enumerate(ids)}
     before, after = (_joined([pair[side] for pair in tested], place, clusters) for side in (0, 1))
     shared = [None not in pair for pair in zip(before.scores, after.scores)]
     comparison = compare(before, after) if any(shared) else None
-    return CrossValidation(folds, final, before, after, comparison, len(examples), seconds)
+    return CrossValidation(folds, final, before, after, comparison, len(ids), seconds)
 
 
 def _part(
@@ -291,16 +301,6 @@ def _part(
 
     train = some(drawn[held:])
     return Part(name, train, some(drawn[:held]) if held else train, None if fold is None else some(fold))
-
-
-def _one_after_the_other(parts: Sequence[Part], fit: Callable[[Part], TrainResult]) -> Iterator[TrainResult]:
-    """The results of the runs, each within its part of the budget, until one is interrupted or has no room at all."""
-    for number, part in enumerate(parts):
-        with _share(1 / (len(parts) - number)):
-            result = fit(part)
-        yield result
-        if result.status == "interrupted" or result.shortage:
-            return
 
 
 def _share(share: float) -> Any:
