@@ -113,7 +113,8 @@ def carry_out_folds(
     say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
     if config.metric.kind == "exact_match":
         least = minimum_detectable_effect(len(set(names)) or len(every), discordance=0.2)
-        seen = f"{plural(len(every), 'example')} together will mostly show a difference of {least:.2g} or more."
+        units = f"{plural(len(every), 'example')}{f' in {len(set(names))} clusters' if names else ''} together"
+        seen = f"{units} show a true difference of {least:.2g} 4 times in 5, where a fifth of the answers change."
         say("\n".join(textwrap.wrap(seen, 80)), quiet)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
     began = time.monotonic()

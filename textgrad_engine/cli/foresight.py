@@ -45,9 +45,10 @@ def foreseen(config: Config, metric: Callable[..., Any], test: Dataset | None) -
         width = scale[1] - scale[0]
         least = minimum_detectable_effect(units, sd=_SPREAD * width, largest=width)
     if math.isinf(least):
-        return f"{size} will show no difference, however large; take more, or all with `train --folds 5`."
-    all_of_them = ", and all examples together less with `train --folds 5`" if units < _FEW else ""
-    return f"{size} will mostly show a difference of {least:.2g} or more, and none that is smaller{all_of_them}."
+        return f"{size} show no difference reliably, however large; take more, or all with `train --folds 5`."
+    supposed = ", where a fifth of the answers change" if config.metric.kind == "exact_match" else ""
+    more = " `train --folds 5` tests all examples, not these alone." if units < _FEW else ""
+    return f"{size} show a true difference of {least:.2g} 4 times in 5{supposed}, and smaller ones less often.{more}"
 
 
 _FEW = 100
