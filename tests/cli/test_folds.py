@@ -54,6 +54,11 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path) -> None:
     cut = cli("train", home, "--folds", 3, "--run-dir", "runs/cut", "--budget-calls", 500, "--quiet")
     assert cut.exit_code == 3
     assert "budget spent; tested" in cut.stdout
+    none = cli("train", home, "--folds", 3, "--run-dir", "runs/none", "--budget-calls", 2)
+    assert none.exit_code == 2
+    assert "equal part of what is left of the budget: the budget of 0 calls" in " ".join(none.stdout.split())
+    assert "tested once" not in none.stdout
+    assert "`textgrad-engine resume runs/none` goes on with it, with a larger --budget" in none.stderr
     assert (home / "runs/cut/fold-3/events.jsonl").is_file()  # each had its share
     again = json.loads(cli("resume", "runs/cut", "--budget-calls", 100_000, "--json").stdout)
     for each in (whole, again):

@@ -166,7 +166,8 @@ def end_folds(found: CrossValidation, path: Path, *, quiet: bool, as_json: bool)
         if found.final is not None:
             complain(f"The final prompt is in {runs.best_files(path / 'final', found.final.best)}")
     if found.status != "finished":
-        say(f"`textgrad-engine resume {typed(path)}` goes on with it.", quiet or as_json)
+        larger = ", with a larger --budget, --budget-calls or --budget-tokens" if found.status == "budget" else ""
+        say(f"`textgrad-engine resume {typed(path)}` goes on with it{larger}.", quiet or as_json)
     if any(each.shortage for each in found.runs):
         raise typer.Exit(WRONG)
     raise typer.Exit(CODES[found.status])

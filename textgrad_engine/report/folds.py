@@ -56,17 +56,18 @@ def _notes(found: CrossValidation) -> list[str]:
     if found.comparison is not None and found.comparison.remark:
         remark = found.comparison.remark
         notes.append(f"{remark[:1].upper()}{remark[1:]}.")
-    notes.append(
-        "Each example was tested once, with a prompt that was trained without it. The verdict is about the mean of "
-        "these prompts. With other examples of the task the gain may differ by more than the interval says."
-    )
     tested = 0 if found.seed is None else len(found.seed)
+    if tested:
+        notes.append(
+            "Each example was tested once, with a prompt that was trained without it. The verdict is about the mean of "
+            "these prompts. With other examples of the task the gain may differ by more than the interval says."
+        )
     if tested < found.examples:
         notes.append(f"{found.examples - tested} of {plural(found.examples, 'example')} were not tested.")
     notes += [f"Fold {number}: {each.untested}." for number, each in enumerate(found.folds, 1) if each.untested]
     shortage = next((each.shortage for each in found.runs if each.shortage), "")
     if shortage:
-        notes.append(f"{shortage[:1].upper()}{shortage[1:]}.")
+        notes.append(f"Each run may use an equal part of what is left of the budget: {shortage}.")
     if found.final is not None:
         notes.append("The final prompt is trained on all examples, and itself tested on none.")
     return notes
