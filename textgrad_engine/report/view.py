@@ -381,7 +381,7 @@ def looked_at_before(times: int) -> str:
         times: so often.
 
     Example:
-        >>> looked_at_before(3)[:80]
+        >>> looked_at_before(3)[:79]
         'Other runs had opened the same test examples 3 times before. Who looks 4 times '
     """
     chance = 1 - 0.975 ** (times + 1)
