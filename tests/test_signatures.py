@@ -63,6 +63,7 @@ TWINS = {
     "nn.Module.__call__": "nn.Module.aforward",
     "optim.Optimizer.step": "optim.Optimizer.astep",
     "Trainer.fit": "Trainer.afit",
+    "cross_validate": "across_validate",
     "evaluate": "aevaluate",
     "train.shrink": "train.ashrink",
 }

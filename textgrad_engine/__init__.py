@@ -25,21 +25,35 @@ if TYPE_CHECKING:
     )
     from textgrad_engine.llm import set_models, use_models
     from textgrad_engine.llm.budget import budget
-    from textgrad_engine.train import Comparison, Evaluation, Trainer, TrainResult, aevaluate, compare, evaluate
+    from textgrad_engine.train import (
+        Comparison,
+        CrossValidation,
+        Evaluation,
+        Trainer,
+        TrainResult,
+        across_validate,
+        aevaluate,
+        compare,
+        cross_validate,
+        evaluate,
+    )
 
 __all__ = [
     "Comparison",
+    "CrossValidation",
     "Evaluation",
     "Function",
     "TrainResult",
     "Trainer",
     "Variable",
     "abackward",
+    "across_validate",
     "aevaluate",
     "autograd",
     "backward",
     "budget",
     "compare",
+    "cross_validate",
     "data",
     "enable_grad",
     "errors",
@@ -74,7 +88,18 @@ _HOMES = {
         "set_grad_enabled",
     ),
     "llm": ("budget", "set_models", "use_models"),
-    "train": ("Comparison", "Evaluation", "TrainResult", "Trainer", "aevaluate", "compare", "evaluate"),
+    "train": (
+        "Comparison",
+        "CrossValidation",
+        "Evaluation",
+        "TrainResult",
+        "Trainer",
+        "across_validate",
+        "aevaluate",
+        "compare",
+        "cross_validate",
+        "evaluate",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ELSEWHERE = {
@@ -103,7 +128,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value = importlib.import_module(f"textgrad_engine.{name}")
     elif name in _HOME_OF:
-        if name == "Trainer":
+        if name in ("Trainer", "across_validate", "cross_validate"):
             importlib.import_module("textgrad_engine.store")  # registers how a run folder is written
         value = getattr(importlib.import_module(f"textgrad_engine.{_HOME_OF[name]}"), name)
     else:

@@ -157,7 +157,7 @@ PROBLEMS = {
         change('forward = "openai/gpt-5-mini"', ""),
         r":16: the key \[models\] forward is missing; add forward =",
     ),
-    "no val": (change('val = "val.jsonl"\n', ""), r':7: the key \[data\] val is missing; add val = "val.jsonl"'),
+    "no train": (change('train = "train.jsonl"\n', ""), r':7: the key \[data\] train is missing; add train = "train'),
     "a value for a table": (
         "train = 3\n" + GOOD.replace("[train]\nmax_epochs = 2\n", ""),
         r":1: train is a table; write \[train\]",

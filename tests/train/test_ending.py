@@ -48,6 +48,16 @@ def test_a_search_that_spends_its_budget_is_tested_all_the_same(task: SimulatedT
         assert spent.spent.calls == result.total.calls <= calls
 
 
+def test_the_test_set_goes_before_the_rest_of_the_validation_set() -> None:
+    """Texts that won on a part of it are tested; to validate them on the rest of it would take the test's room."""
+    task = simulated_task(rules=4, train=40, val=40, test=10, seed=1)
+    for calls in range(130, 190, 5):
+        with tg.budget(calls=calls) as spent:
+            result = fit(task, "TGD", max_epochs=50)
+        assert (result.compared_on, result.untested) == ("test", "")
+        assert spent.spent.calls <= calls
+
+
 def test_most_of_the_budget_goes_to_the_search(task: SimulatedTask) -> None:
     """What is left over at the end is less than a step takes."""
     with tg.budget(calls=300) as spent:
@@ -223,7 +233,6 @@ def test_without_a_budget_nothing_is_kept_or_refused(task: SimulatedTask) -> Non
     ending = Ending(seed=100, prompts=1, tests=10)
     ending.learn(llm.Usage(calls=24, input_tokens=2400, dollars=0.1), 24)
     ending.keep_for(300, 5)
-    ending.release()
     assert ending.shortage == ""
 
 
@@ -239,8 +248,6 @@ def test_the_part_of_the_end_grows_with_the_texts_and_shrinks_with_what_is_known
         assert ending.kept.pico == 4750 * PICO // 10**6
         ending.keep_for(360, 0)
         assert ending.kept.calls == 20
-        ending.release()
-        assert ending.kept == Amount()
 
 
 def reply(chat: tg.nn.Module) -> str:

@@ -13,7 +13,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.optim import TGD, Requires
 from textgrad_engine.optim.search import trim
 from textgrad_engine.report.lineage import lineage_of
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import Trainer, TrainResult, proving
 from textgrad_engine.train.estimate import estimate
 
@@ -223,3 +223,22 @@ def test_the_estimate_holds() -> None:
     most = estimate(trainer, here.program, nn.ExactMatch(), here.optimizer, *data).calls["forward"].high
     here.fit()
     assert len(WORDS) + 39 < sum(map(len, here.ran.values())) <= most
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_what_won_its_race_is_taken_back_where_all_of_the_validation_set_says_worse(seed: int) -> None:
+    """Of 400 examples 40 fail, and come out right with any other words: races that these begin may say "better"."""
+    task = simulated_task(rules=4, seed=seed, train=64, val=400, test=1, noise=0.1)
+    program = task.program()
+    with use_models(forward=task.model):
+        result = Trainer(max_epochs=8, batch_size=16).fit(
+            program, task.loss, TGD(program.parameters()), task.train, task.val
+        )
+    assert result.seed_val is not None
+    assert result.best_val is not None
+    means = [result.seed_val.mean, *(step.val_mean for step in result.steps if step.kept and step.val_mean is not None)]
+    assert means == sorted(means)
+    assert result.best_val.mean == means[-1]
+    back = [step for step in result.steps if "does worse on all 400 validation examples" in step.why]
+    assert back
+    assert not any(step.kept for step in back)

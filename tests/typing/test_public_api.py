@@ -128,4 +128,6 @@ async def check_awaited(program: nn.Module, loss: tg.Variable, optimizer: optim.
     assert_type(await tg.abackward([loss]), None)
     assert_type(await tg.autograd.agrad(loss, loss), tuple[list[tg.Variable] | None, ...])
     assert_type(await tg.aevaluate(program, ROWS, nn.ExactMatch()), tg.Evaluation)
+    start = lambda: (program, optimizer)  # noqa: E731
+    assert_type(await tg.across_validate(start, nn.ExactMatch(), ROWS), tg.CrossValidation)
     assert_type(await tg.Trainer().afit(program, nn.ExactMatch(), optimizer, ROWS, ROWS), tg.TrainResult)

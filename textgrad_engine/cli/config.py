@@ -296,6 +296,8 @@ def load_config(path: str | Path) -> Config:
 def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
     """Read the train, validation and test examples, and check that they can be used and do not overlap.
 
+    Where no file of validation examples is named, these are the training examples themselves.
+
     Raises:
         DataError: a file cannot be read, or a row lacks a column that the program or the metric needs.
         ConfigError: an example of one split is also in another, or a prompt names a column that no slot can be called.
@@ -318,7 +320,7 @@ def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
                     "data",
                     key,
                 )
-    return splits["train"], splits["val"], splits.get("test")
+    return splits["train"], splits.get("val", splits["train"]), splits.get("test")
 
 
 def check_columns(config: Config, dataset: Dataset) -> None:
@@ -452,7 +454,8 @@ def _check_files(config: Config) -> None:
             hint = "" if name.isprintable() else r"; in double quotes '\t' is a tab, so write the path in single quotes"
             config.fail(f"[data] {key} = {name!r}: {missing_file(file)}{hint}", "data", key)
         if (earlier := seen.setdefault(file.resolve(), key)) != key:
-            config.fail(f"[data] {key} is the file of {earlier}; split it into two files", "data", key)
+            without = "; or leave val out, then the training examples validate, too" if key == "val" else ""
+            config.fail(f"[data] {key} is the file of {earlier}; split it into two files{without}", "data", key)
     if config.prompts is not None and not config.file(config.prompts).is_dir():
         config.fail(
             f"prompts: there is no folder {config.file(config.prompts)}; make it, or take the key out", "prompts"

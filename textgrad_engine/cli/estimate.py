@@ -12,6 +12,7 @@ import typer
 
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config, read_data
+from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, Json, ModelName, OptimizerName
 from textgrad_engine.cli.output import OK, checking, command, write, write_json
 from textgrad_engine.cli.settings import Models
@@ -67,7 +68,8 @@ def estimate(
             shown["seconds_waited"] = dataclasses.asdict(scaled(result.waits, latency))
         write_json(shown)
     else:
-        write(_table(result, names, seconds, latency))
+        seen = textwrap.wrap(foreseen(found, metric, test_set), 80)
+        write("\n".join([_table(result, names, seconds, latency), *([""] if seen else []), *seen]))
     raise typer.Exit(OK)
 
 

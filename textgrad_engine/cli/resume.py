@@ -8,6 +8,7 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.cli import runs
+from textgrad_engine.cli.folds import carry_out_folds, end_folds, folds_in, parts_for
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
 from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
@@ -52,13 +53,15 @@ def resume(
     no longer on record, nothing is asked, unless with `--anyway`.
     """
     with checking():
-        found = read_run(run)
-        if found.result is not None and found.result.status == "finished":
+        folds = folds_in(run)
+        found = read_run(run if folds is None else run / "fold-1")
+        if folds is None and found.result is not None and found.result.status == "finished":
             how = f"`textgrad-engine show {typed(run)}` prints its result"
             over = f"{run} is finished, so there is nothing to resume; {how}"
             say(over, quiet or as_json)
             if as_json:
-                shown = report.as_json(found.result, runs.openings(found), report.tools_of(found.tools()))
+                tools = report.tools_of(found.tools())
+                shown = report.as_json(found.result, runs.openings(found), before=found.looks_before, tools=tools)
                 write_json({"run": str(run), **shown})
             raise typer.Exit(OK)
         config = runs.config_of(found, found.seed)
@@ -71,17 +74,26 @@ def resume(
         config = config.with_overrides(base_url=base_url, limits=limits)
         way = runs.Way.of(found)
         job = checked(config, feedback=way.feedback, run=found, budget=budget)
-        runs.check_splits(found, config, job.splits)
         answers = open_cache(None) if (way.cache if cache is None else cache) else None
+        if folds is None:
+            runs.check_splits(found, config, job.splits)
+        else:
+            parts_for(config, job, folds)
+    if folds is not None:
+        quietly, name = quiet or as_json, runs.name_in(found)
+        whole = carry_out_folds(config, job, run, way, folds=folds, name=name, cache=answers, quiet=quietly)
+        end_folds(whole, run, quiet=quiet, as_json=as_json)
     with saying_what_is_left(run):
         with checking():
             folder = RunFolder(run, config=runs.with_limits(found, config), resume=True, anyway=anyway)
         quietly, name = quiet or as_json, runs.name_in(found)
         try:
-            result = carry_out(config, job, folder, way, name=name, cache=answers, quiet=quietly)
+            result = carry_out(
+                config, job, folder, way, name=name, before=found.looks_before, cache=answers, quiet=quietly
+            )
         except RunError as error:
             if folder.earlier is None or not folder.earlier.refused:
                 raise
             error.add_note(f"nothing was asked, and {run} is as it was; --anyway goes on, and pays for what is new")
             raise CommandFailed(error, WRONG) from error
-        end(result, folder, way, quiet=quiet, as_json=as_json)
+        end(result, folder, way, before=found.looks_before, quiet=quiet, as_json=as_json)

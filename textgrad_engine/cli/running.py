@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from textgrad_engine import report
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, read_data
+from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
     INTERRUPTED,
@@ -34,13 +36,15 @@ from textgrad_engine.llm import Model
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.report.view import looked_at_before
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import Run, RunFolder, read_run
 from textgrad_engine.train import Guards, TrainResult
 
-__all__ = ["Job", "carry_out", "checked", "end", "saying_what_is_left"]
+__all__ = ["CODES", "Job", "carry_out", "checked", "end", "saying_what_is_left"]
 
-_CODES = {"finished": OK, "interrupted": INTERRUPTED, "budget": BUDGET_SPENT}
+CODES = {"finished": OK, "interrupted": INTERRUPTED, "budget": BUDGET_SPENT}
+"""The exit code by how a run ended."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,15 @@ def checked(
 
 
 def carry_out(
-    config: Config, job: Job, folder: RunFolder, way: runs.Way, *, name: str, cache: Cache | None, quiet: bool
+    config: Config,
+    job: Job,
+    folder: RunFolder,
+    way: runs.Way,
+    *,
+    name: str,
+    before: int,
+    cache: Cache | None,
+    quiet: bool,
 ) -> TrainResult:
     """Train, and show how it goes on.
 
@@ -107,10 +119,15 @@ def carry_out(
         folder: where it is written down, and what was before, where it is resumed.
         way: how the run was begun.
         name: what the run is called.
+        before: how often other runs had opened its test examples when it was begun.
         cache: where answers are kept, if anywhere.
         quiet: show nothing.
     """
-    say(f"{name}: {runs.summary(config, job.train, job.val, job.test)}\nRun folder: {folder.path}", quiet)
+    about = [f"{name}: {runs.summary(config, job.train, job.val, job.test)}", f"Run folder: {folder.path}"]
+    seen = foreseen(config, job.metric, job.test)
+    looks = looked_at_before(before) if before else ""
+    about += [line for sentence in (seen, looks) for line in textwrap.wrap(sentence, 80)]
+    say("\n".join(about), quiet)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
     with build.surroundings(config, job.models, cache=cache), progress_for(quiet) as progress:
         trainer = build.make_trainer(config, job.guards, controls=way.controls, callbacks=(folder, *progress))
@@ -122,10 +139,19 @@ def end(
     folder: RunFolder,
     way: runs.Way,
     *,
+    before: int,
     quiet: bool,
     as_json: bool,
 ) -> NoReturn:
     """Print a result, and end the command with its exit code.
+
+    Args:
+        result: what the run found.
+        folder: where it is.
+        way: how it was begun.
+        before: how often other runs had opened its test examples when it was begun.
+        quiet: in one line.
+        as_json: for machines.
 
     Raises:
         typer.Exit: always.
@@ -134,13 +160,16 @@ def end(
     tools = report.tools_of(read_run(path).tools()) if (path / "tools.jsonl").is_file() else []
     if as_json:
         also: dict[str, Any] = {} if resumed is None else {"resumed": resumed.as_json()}
-        write_json({"run": str(path), **report.as_json(result, tools=tools), **also})
+        write_json({"run": str(path), **report.as_json(result, before=before, tools=tools), **also})
     elif quiet:
         total = result.total
         write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
     else:
         remark = "" if way.feedback else runs.CONTROL
-        write("\n" + report.render(result, title=str(path), remark=remark, tools=tools, width=width(), color=colors()))
+        table = report.render(
+            result, title=str(path), remark=remark, before=before, tools=tools, width=width(), color=colors()
+        )
+        write("\n" + table)
         complain(f"\n{report.one_line(result)}\nThe best prompt is in {runs.best_files(path, result.best)}")
     if resumed is not None:
         as_before = [f"The run in {path} is as it was before."]
@@ -148,7 +177,7 @@ def end(
     if result.status != "finished" and not result.shortage:
         run = read_run(path)
         say("\n".join([*(f"note: {note}" for note in run.notes), runs.goes_on(run)]), quiet or as_json)
-    raise typer.Exit(WRONG if result.shortage else _CODES[result.status])
+    raise typer.Exit(WRONG if result.shortage else CODES[result.status])
 
 
 @contextlib.contextmanager

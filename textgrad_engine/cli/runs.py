@@ -47,6 +47,7 @@ __all__ = [
     "how_it_ended",
     "left_in",
     "load_texts",
+    "looks_at",
     "name_in",
     "name_of",
     "openings",
@@ -185,6 +186,7 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
         "folder": _from(path, config.folder),
         **asdict(way),
         "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},
+        "looks_before": looks_at(splits.get("test"), path),
         "rows": {name: " ".join(_digests(rows)) for name, rows in splits.items() if rows is not None},
         "config": _portable(config.model_dump(mode="json", by_alias=True)),
     }
@@ -273,9 +275,9 @@ def check_splits(run: Run, config: Config, splits: Mapping[str, Dataset | None])
     known: Mapping[str, str] = (run.config or {}).get("digests", {})
     for name, rows in splits.items():
         if rows is not None and digest_of(rows) != known.get(name):
+            file = config.file(getattr(config.data, name) or config.data.train)
             raise RunError(
-                f"{config.file(getattr(config.data, name))}: these are not the {SPLITS[name]} examples that "
-                f"{run.path} had; put them back as they were"
+                f"{file}: these are not the {SPLITS[name]} examples that {run.path} had; put them back as they were"
             )
 
 
@@ -330,6 +332,32 @@ def openings(run: Run) -> int:
     return max(int(own), 0 if run.result is None else run.result.openings) + sum(
         1 for entry in run.evals if opens_test(entry) and entry.get("event") != EVALUATION_ENDED
     )
+
+
+def looks_at(test: Dataset | None, path: Path) -> int:
+    """How often test examples were opened so far by other runs that lie beside a run's folder, evaluations included.
+
+    A run whose test split has at least half of these examples has opened them, whatever its files are called. What
+    cannot be read is left out.
+
+    Args:
+        test: the examples.
+        path: the run folder, in the folder of the others.
+    """
+    if test is None or not path.absolute().parent.is_dir():
+        return 0
+    own, looks = set(_digests(test)), 0
+    for other in path.absolute().parent.iterdir():
+        if other.name == path.name or not (other / "config.json").is_file():
+            continue
+        try:
+            found = read_run(other)
+        except RunError:
+            continue
+        theirs = (found.config or {}).get("rows", {}).get("test", "").split()
+        if 2 * len(own.intersection(theirs)) >= len(own):
+            looks += openings(found)
+    return looks
 
 
 def opens_test(entry: Mapping[str, Any]) -> bool:
@@ -417,7 +445,8 @@ def summary(config: Config, train: Dataset, val: Dataset, test: Dataset | None) 
     """What is about to be done, in a line."""
     names = list(dict.fromkeys(config.models.roles().values()))
     tests = "no test set" if test is None else f"{len(test)} to test"
-    return f"{plural(len(train), 'example')} to train, {len(val)} to validate, {tests}; {', '.join(names)}"
+    vals = "the same to validate" if val is train else f"{len(val)} to validate"
+    return f"{plural(len(train), 'example')} to train, {vals}, {tests}; {', '.join(names)}"
 
 
 def _from(path: Path, folder: Path) -> str:

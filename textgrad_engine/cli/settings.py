@@ -49,10 +49,13 @@ class Program(Section):
 
 
 class Data(Section):
-    """The files of examples, the column that holds the answer, and the one that says which belong together, if any."""
+    """The files of examples, the column that holds the answer, and the one that says which belong together, if any.
+
+    Without ``val`` the training examples validate, too.
+    """
 
     train: str
-    val: str
+    val: str | None = None
     test: str | None = None
     target: str = "target"
     clusters: str | None = None
@@ -187,9 +190,8 @@ _QUOTED = r"'(\w+)'"
 
 _EXAMPLES = {
     "program": '[program] with system = "..." and user = "{...}"',
-    "data": '[data] with train = "train.jsonl" and val = "val.jsonl"',
+    "data": '[data] with train = "train.jsonl" and test = "test.jsonl"',
     "data.train": 'train = "train.jsonl"',
-    "data.val": 'val = "val.jsonl"',
     "models": '[models] with forward = "openai/gpt-5-mini"',
     "models.forward": 'forward = "openai/gpt-5-mini"',
 }

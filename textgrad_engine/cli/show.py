@@ -8,6 +8,7 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.cli import runs
+from textgrad_engine.cli.folds import folds_in, read_folds
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
 from textgrad_engine.errors import RunError
@@ -51,6 +52,15 @@ def show(
             raise RunError("--line N explains a line and --step N a step: give one of them")
         if parameter is not None and line is None and step is None:
             raise RunError("--parameter says which text's line to explain, so it needs --line N or --step N")
+        if folds_in(run) is not None:
+            if line is not None or step is not None:
+                raise RunError(f"{run}: these are several runs, and a line or step is of one; name {run / 'final'}")
+            whole = read_folds(run)
+            if as_json:
+                write_json({"run": str(run), **report.folds_as_json(whole)})
+            else:
+                write("\n" + report.render_folds(whole, title=str(run), width=width(), color=colors()))
+            return
         found = read_run(run)
         if line is not None or step is not None:
             if found.result is None:
@@ -74,9 +84,9 @@ def show(
             write(report.render_unfinished(found, remark=remark, width=width(), color=colors()))
         raise typer.Exit(FAILED)
     if as_json:
-        write_json(
-            {"run": str(run), **report.as_json(found.result, runs.openings(found), report.tools_of(found.tools()))}
-        )
+        tools = report.tools_of(found.tools())
+        document = report.as_json(found.result, runs.openings(found), before=found.looks_before, tools=tools)
+        write_json({"run": str(run), **document})
     else:
         remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
         openings = runs.openings(found)
@@ -85,6 +95,7 @@ def show(
             title=str(run),
             remark=remark,
             openings=openings,
+            before=found.looks_before,
             tools=report.tools_of(found.tools()),
             width=width(),
             color=colors(),

@@ -141,7 +141,7 @@ def _validation(config: Config, run: Run) -> Dataset:
     Raises:
         RunError: they are not those that the run had.
     """
-    dataset = load(config.file(config.data.val))
+    dataset = load(config.file(config.data.val or config.data.train))
     check_columns(config, dataset)
     runs.check_splits(run, config, {"val": dataset})
     return dataset

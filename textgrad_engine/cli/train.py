@@ -8,6 +8,7 @@ import typer
 
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.folds import carry_out_folds, end_folds, parts_for
 from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
@@ -26,6 +27,7 @@ from textgrad_engine.cli.options import (
 )
 from textgrad_engine.cli.output import checking, command
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
+from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import RunFolder
 
@@ -48,6 +50,16 @@ def train(
         typer.Option("--no-feedback", help="Withhold the feedback from the optimizer: a control to compare with."),
     ] = False,
     controls: Controls = False,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            "--folds",
+            metavar="K",
+            min=2,
+            help="Where there are few examples: cut all of the config's examples into K parts, test each with a prompt "
+            "trained on the others, then train on all of them. This takes about K + 1 times the calls.",
+        ),
+    ] = None,
     cache: UseCache = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -67,12 +79,29 @@ def train(
             seed=seed,
             optimizer=optimizer,
         )
+        if folds is None and found.data.val is None and found.data.test is None:
+            found.fail(
+                "[data] names train alone, so nobody would know what a prompt is worth: `train --folds 5` tests every "
+                'example with a prompt trained on the others; or split the file, and add test = "test.jsonl"',
+                "data",
+            )
         job = checked(found, feedback=way.feedback, model=model, budget=budget)
         answers = open_cache(None) if cache else None  # before there is a run folder, as nothing can be run without it
+        if folds is not None:
+            parts_for(found, job, folds)
+            if run_dir is not None and run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
+                raise RunError(f"{run_dir}: there is something there; name a new or empty folder with --run-dir")
         path = runs.claim(found, run_dir)
+    if folds is not None:
+        whole = carry_out_folds(
+            found, job, path, way, folds=folds, name=runs.name_of(found), cache=answers, quiet=quiet or as_json
+        )
+        end_folds(whole, path, quiet=quiet, as_json=as_json)
     with saying_what_is_left(path):
         with checking():
-            folder = RunFolder(path, config=runs.describe(found, path, job.splits, way))
+            described = runs.describe(found, path, job.splits, way)
+            folder = RunFolder(path, config=described)
         quietly = quiet or as_json
-        result = carry_out(found, job, folder, way, name=runs.name_of(found), cache=answers, quiet=quietly)
-        end(result, folder, way, quiet=quiet, as_json=as_json)
+        name, before = runs.name_of(found), described["looks_before"]
+        result = carry_out(found, job, folder, way, name=name, before=before, cache=answers, quiet=quietly)
+        end(result, folder, way, before=before, quiet=quiet, as_json=as_json)

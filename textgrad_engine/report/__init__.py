@@ -3,6 +3,7 @@
 from textgrad_engine.report.beside import beside_as_json, beside_of, changes_as_json, changes_of
 from textgrad_engine.report.beside_tables import render_beside, render_patches
 from textgrad_engine.report.document import as_json
+from textgrad_engine.report.folds import folds_as_json, folds_in_a_line, render_folds
 from textgrad_engine.report.lineage import lineage_as_json, lineage_of, step_as_json, step_of
 from textgrad_engine.report.page import is_page, page_of
 from textgrad_engine.report.tables import one_line, render, render_line, render_step, render_unfinished
@@ -16,6 +17,8 @@ __all__ = [
     "beside_of",
     "changes_as_json",
     "changes_of",
+    "folds_as_json",
+    "folds_in_a_line",
     "is_page",
     "lineage_as_json",
     "lineage_of",
@@ -23,6 +26,7 @@ __all__ = [
     "page_of",
     "render",
     "render_beside",
+    "render_folds",
     "render_line",
     "render_patches",
     "render_step",

@@ -15,12 +15,15 @@ from textgrad_engine.train import Evaluation, TrainResult
 __all__ = ["as_json", "evaluation_as_json", "finite", "usage_as_json"]
 
 
-def as_json(result: TrainResult, openings: int | None = None, tools: Iterable[ToolRow] = ()) -> dict[str, Any]:
+def as_json(
+    result: TrainResult, openings: int | None = None, *, before: int = 0, tools: Iterable[ToolRow] = ()
+) -> dict[str, Any]:
     """The report as plain JSON values; what was not measured, or is infinite, is null.
 
     Args:
         result: of a run, or read back from its folder.
         openings: how often the test set was opened, evaluations since the run included; None for the run's own.
+        before: how often other runs had opened the same test examples before this one.
         tools: what the program's tools gave (`tools_of`).
     """
     found = result.comparison
@@ -33,6 +36,7 @@ def as_json(result: TrainResult, openings: int | None = None, tools: Iterable[To
         "test": {"seed": evaluation_as_json(result.seed_test), "best": evaluation_as_json(result.best_test)},
         "comparison": None if found is None else {"on": result.compared_on, **finite(asdict(found))},
         "test_openings": result.openings if openings is None else openings,
+        "test_openings_before": before,
         "overlaps": list(result.overlaps),
         "candidates": result.candidates,
         "controls": _controls(result),

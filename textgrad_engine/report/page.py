@@ -44,7 +44,7 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
     """
     name = run.path.resolve().name
     result = run.result or so_far(run)
-    view = view_of(result, openings)
+    view = view_of(result, openings, run.looks_before)
     ended = headline(run)
     style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
     body = [

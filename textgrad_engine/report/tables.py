@@ -39,6 +39,7 @@ def render(
     title: str = "",
     remark: str = "",
     openings: int | None = None,
+    before: int = 0,
     tools: Sequence[ToolRow] = (),
     width: int = 80,
     color: bool = False,
@@ -50,11 +51,12 @@ def render(
         title: what the report is about, e.g. the run folder.
         remark: what was special about it, e.g. that it is a control.
         openings: how often the test set was opened, evaluations since the run included; None for the run's own.
+        before: how often other runs had opened the same test examples before this one.
         tools: what the program's tools gave (`tools_of`).
         width: columns.
         color: with the terminal's codes for colors.
     """
-    view = view_of(result, openings)
+    view = view_of(result, openings, before)
     ended = f"{view.headline}; {remark}" if remark else view.headline
     parts: list[RenderableType] = [*_headline(title, ended), "", _scores(view), ""]
     if view.notes:

@@ -25,6 +25,7 @@ __all__ = [
     "UsageRow",
     "View",
     "headline",
+    "looked_at_before",
     "lost",
     "measured",
     "none_kept",
@@ -126,12 +127,13 @@ class View:
     against: tuple[str, ...] = ()
 
 
-def view_of(result: TrainResult, openings: int | None = None) -> View:
+def view_of(result: TrainResult, openings: int | None = None, before: int = 0) -> View:
     """What a report on a run says.
 
     Args:
         result: of a run, or read back from its folder.
         openings: how often the test set was opened, evaluations since the run included; None for the run's own.
+        before: how often other runs had opened the same test examples before this one.
     """
     verdict, tone = _verdict(result)
     rows = [UsageRow(purpose, usage) for purpose, usage in result.usage.items()]
@@ -143,7 +145,7 @@ def view_of(result: TrainResult, openings: int | None = None) -> View:
         ),
         verdict=verdict,
         tone=tone,
-        notes=_notes(result, max(result.openings, 0 if openings is None else openings)),
+        notes=_notes(result, max(result.openings, 0 if openings is None else openings), before),
         usage=(*rows, UsageRow("all", result.total)),
         seconds=result.seconds,
         parameters=tuple(
@@ -315,7 +317,7 @@ def _controls_looked(result: TrainResult) -> bool:
     return any(made.best not in (result.seed, result.best) for made in each)
 
 
-def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
+def _notes(result: TrainResult, openings: int, others: int) -> tuple[str, ...]:
     found = result.comparison if result.seed != result.best else None
     notes = []
     if found is not None and found.remark:
@@ -348,7 +350,10 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
             "one looks at it and then chooses, the more its score flatters."
         )
     elif result.best_test is not None and result.seed != result.best:
-        notes.append("The test set was opened once, at the end, for these two prompts, and chose nothing.")
+        whose = "By this run the" if others else "The"
+        notes.append(f"{whose} test set was opened once, at the end, for these two prompts, and chose nothing.")
+    if others and result.best_test is not None and result.seed != result.best:
+        notes.append(looked_at_before(others))
     if result.best_test is None and result.seed != result.best:
         notes.append("Without a test score, nobody knows how much of the gain is luck.")
     if result.untested:
@@ -368,6 +373,24 @@ def _notes(result: TrainResult, openings: int) -> tuple[str, ...]:
     if found is not None and found.bounds is not None:
         notes.append(f"Whatever the missing answers would have scored, the difference is {within(found.bounds, True)}.")
     return tuple(notes)
+
+
+def looked_at_before(times: int) -> str:
+    """What it means that others had opened the test examples before.
+
+    Args:
+        times: so often.
+
+    Example:
+        >>> looked_at_before(3)[:79]
+        'Other runs had opened the same test examples 3 times before. Who looks 4 times '
+    """
+    chance = 1 - 0.975 ** (times + 1)
+    return (
+        f"Other runs had opened the same test examples {plural(times, 'time')} before. Who looks {times + 1} times at "
+        f'prompts that are no better is told "better" at least once with a chance of up to {chance:.0%}; test examples '
+        "that nobody has looked at yet tell more."
+    )
 
 
 def _too_few(result: TrainResult) -> Iterator[str]:

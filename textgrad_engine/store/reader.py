@@ -79,6 +79,11 @@ class Run:
         """How far it has come."""
         return Reach(len(self.steps), self.result is not None, len(self.evaluations))
 
+    @property
+    def looks_before(self) -> int:
+        """How often other runs had opened the same test examples when this one was begun, as far as it was noted."""
+        return int((self.config or {}).get("looks_before", 0))
+
     def completions(self) -> Iterator[dict[str, Any]]:
         """Every completion that was paid for as plain JSON, read one at a time; a torn last line is left out.
 
@@ -152,7 +157,10 @@ def read_run(path: str | Path) -> Run:
     if not path.is_dir():
         raise RunError(f"{path}: there is no such run folder{_others(path)}")
     if not (path / "events.jsonl").is_file():
-        raise RunError(f"{path}: this is no run folder, it has no events.jsonl; name what `train` wrote")
+        inner = (
+            f"one of the runs in it, such as {path / 'final'}" if (path / "final").is_dir() else "what `train` wrote"
+        )
+        raise RunError(f"{path}: this is no run folder, it has no events.jsonl; name {inner}")
     locked = is_locked(path)
     notes: list[str] = []
     sittings = _sittings(path, notes)

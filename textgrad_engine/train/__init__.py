@@ -2,6 +2,7 @@
 
 from textgrad_engine.train import events
 from textgrad_engine.train.controls import Control, Controls
+from textgrad_engine.train.crossval import CrossValidation, across_validate, cross_validate
 from textgrad_engine.train.evaluator import Comparison, Evaluation, aevaluate, compare, evaluate
 from textgrad_engine.train.events import Callback, StopTraining
 from textgrad_engine.train.front import FrontPoint
@@ -16,6 +17,7 @@ __all__ = [
     "Comparison",
     "Control",
     "Controls",
+    "CrossValidation",
     "Evaluation",
     "FrontPoint",
     "Guards",
@@ -24,9 +26,11 @@ __all__ = [
     "StopTraining",
     "TrainResult",
     "Trainer",
+    "across_validate",
     "aevaluate",
     "ashrink",
     "compare",
+    "cross_validate",
     "evaluate",
     "events",
     "shrink",

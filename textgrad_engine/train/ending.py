@@ -5,9 +5,10 @@ NOTE [The end is paid for first]
     any budget, and what is left then tells nothing: the test set stays closed, and the validation set flatters what
     was chosen on it. So from the first validation on, a run keeps back what its end takes: the best texts on the
     validation examples that they were not run on yet, and both prompts on the test set. The search ends where it would
-    need that. Where the test set would take more than half of what is left after the first validation, too little would
-    be left to search with, so a part of it is drawn that takes half; where that is too small to tell anything, the
-    test set stays closed. The result says either.
+    need that. New texts that won on a part of the validation set have the rest of it to come: where there is no room
+    for both, the test goes first. Where the test set would take more than half of what is left after the first
+    validation, too little would be left to search with, so a part of it is drawn that takes half; where that is too
+    small to tell anything, the test set stays closed. The result says either.
 
     What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid; for
     longer texts as many tokens more as they are longer. Tokens and money vary, so a part more is kept of them, and the
@@ -96,10 +97,6 @@ class Ending(Reserve):
     def drawn(self, best: int | None) -> int:
         """How many test examples there is room for in the end; None stands for no texts but the seed texts."""
         return self._every if self._cost is None else self._that_fit(best, self.free)
-
-    def release(self) -> None:
-        """Let the calls in the block have all of it."""
-        self.keep(Amount())
 
     def _that_fit(self, best: int | None, room: Amount) -> int:
         """So many test examples fit: all, or a part that is large enough to tell something, or none."""

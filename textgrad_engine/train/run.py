@@ -53,7 +53,7 @@ from textgrad_engine.train.telling import Audience
 if TYPE_CHECKING:
     from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["Examples", "Run"]
+__all__ = ["Examples", "Run", "size_of"]
 
 Examples = Sequence[dict[str, Any]]
 
@@ -177,7 +177,7 @@ class Run(abc.ABC):
                 searched = Controls(type(self.optimizer).__name__, used.total.calls + used.cached, used.total)
                 if self.test is not None:
                     self.test.end_training()
-                    drawn = self.ending.drawn(None if self.best == self.seed else _size(self.best))
+                    drawn = self.ending.drawn(None if self.best == self.seed else size_of(self.best))
                     if drawn or status == "finished":  # then it is tried: answers may be in the cache
                         self.evaluate_test(self.some_of(self.test.open(), drawn or len(self.test)))
                 if self.trainer.controls:
@@ -204,7 +204,7 @@ class Run(abc.ABC):
             BudgetExceeded: it does not allow to score the seed texts.
         """
         status: Status = "finished"
-        self.ending = Ending(_size(self.seed), len(self.seed), 0 if self.test is None else len(self.test))
+        self.ending = Ending(size_of(self.seed), len(self.seed), 0 if self.test is None else len(self.test))
         with self.ending:
             try:
                 self.train(used)
@@ -213,7 +213,14 @@ class Run(abc.ABC):
                     raise
                 status = "budget"
         wait_for(used)
-        self.complete()
+        self.ending.keep_for(size_of(self.best), 0)  # the test goes before the rest of the validation set
+        with self.ending:
+            try:
+                self.complete()
+            except BudgetExceeded:  # the races have decided; the test set tells what the texts are worth
+                if not self.ending.tests:
+                    raise
+                status = "budget"
         self.load(self.best)
         return status
 
@@ -238,7 +245,7 @@ class Run(abc.ABC):
 
     def keep_for_the_end(self) -> None:
         """Keep back what the end of the run takes with the best texts of now."""
-        self.ending.keep_for(_size(self.best), self.objective.missing(self.objective.texts_of(self.best)))
+        self.ending.keep_for(size_of(self.best), self.objective.missing(self.objective.texts_of(self.best)))
 
     def complete(self) -> None:
         """Score the best texts on all of the validation set, if they were not."""
@@ -328,7 +335,7 @@ class Run(abc.ABC):
             )
 
 
-def _size(texts: dict[str, str]) -> int:
+def size_of(texts: dict[str, str]) -> int:
     """How long texts are, in bytes."""
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
 

@@ -10,7 +10,7 @@ from textgrad_engine.data import ids_of
 from textgrad_engine.data.overlap import check_splits, describe, repeated
 from textgrad_engine.train.calling import inputs_of
 
-__all__ = ["clusters_of_equals", "warn_of_overlaps"]
+__all__ = ["clusters_of_equals", "equals", "warn_of_overlaps"]
 
 _MOST_DISTINCT = 0.9
 """Where fewer of the examples than this are different ones, equal ones are taken for a cluster."""
@@ -31,7 +31,8 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
 
     Returns:
         A sentence for each pair of sets that share some, and for the validation and the test set each if examples stand
-        there more than once; each is logged as a warning, too.
+        there more than once; each is logged as a warning, too. Where the training set itself validates and nothing
+        tests, one that says so.
 
     Example:
         >>> from textgrad_engine import nn
@@ -43,7 +44,7 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
     if not fields:
         return ()
     sizes = {"val": len(val), "test": 0 if test is None else len(test)}
-    sentences = describe(check_splits(train, val, test, fields=fields), sizes)
+    sentences = describe(check_splits(train, () if val is train else val, test, fields=fields), sizes)
     for name, rows in (("val", val), ("test", test or ())):
         firsts = repeated(rows, fields=fields)
         again = [(own, first) for own, first in zip(ids_of(rows), firsts) if own != first]
@@ -55,6 +56,11 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
             )
     for sentence in sentences:
         _log.warning("%s", sentence)
+    if val is train and test is None:  # on purpose, so it is told and no warning
+        sentences.append(
+            "the training examples validate, too, so a line that is right for them alone may be kept; only other "
+            "examples show it"
+        )
     return tuple(sentences)
 
 
@@ -76,9 +82,19 @@ def clusters_of_equals(program: Callable[..., Any], rows: Rows) -> tuple[str, ..
         >>> clusters_of_equals(program, [{"q": "1 + 1?"}, {"q": "2 + 2?"}])
         ()
     """
-    fields = _fields_of(program)
-    firsts = repeated(rows, fields=fields) if fields else ()
+    firsts = equals(program, rows) if _fields_of(program) else ()
     return firsts if 1 < len(set(firsts)) < _MOST_DISTINCT * len(rows) else ()
+
+
+def equals(program: Callable[..., Any], rows: Rows) -> tuple[str, ...]:
+    """For each example the first one that has the same inputs, or itself, by its id.
+
+    Args:
+        program: whose inputs are compared; one that names none tells nothing apart but the examples.
+        rows: the examples.
+    """
+    fields = _fields_of(program)
+    return repeated(rows, fields=fields) if fields else ids_of(rows)
 
 
 def _fields_of(program: Callable[..., Any]) -> list[str]:

@@ -1,0 +1,227 @@
+"""Cross-validation: every example tests once, none a prompt that it was used for, and nothing is claimed of nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn, optim
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.testing.simulated import SimulatedTask
+from textgrad_engine.train import Evaluation, Guards, Trainer, cross_validate
+from textgrad_engine.train.crossval import parts_of, pooled
+
+
+def rows(count: int, **fields: Callable[[int], Any]) -> list[dict[str, Any]]:
+    return [
+        {"id": f"r{n}", "q": f"question {n}?", "target": "yes", **{name: value(n) for name, value in fields.items()}}
+        for n in range(count)
+    ]
+
+
+def program() -> nn.Module:
+    return nn.ChatCompletion("{q}", system=nn.Parameter("Answer.", role="system prompt"))
+
+
+def names(some: Any) -> set[str]:
+    return {row["id"] for row in some}
+
+
+@pytest.fixture(scope="module")
+def task() -> SimulatedTask:
+    return simulated_task(rules=4, seed=1, train=50, val=1, test=100)
+
+
+def start_of(task: SimulatedTask) -> Callable[[], Any]:
+    def start() -> Any:
+        made = task.program()
+        return made, optim.TGD(made.parameters())
+
+    return start
+
+
+# who works with what
+
+
+@pytest.mark.parametrize("val", [0.0, 0.4])
+def test_each_example_tests_once_and_is_in_nothing_else_of_that_run(val: float) -> None:
+    """Else the score is of a prompt that has seen the example."""
+    examples = rows(23)
+    *folds, final = parts_of(program(), examples, folds=5, val=val, seed=3)
+    assert Counter(name for part in folds for name in names(part.test)) == Counter(names(examples))
+    for part in folds:
+        assert names(part.train) | names(part.val) | names(part.test) == names(examples)
+        assert not names(part.test) & (names(part.train) | names(part.val))
+        assert (part.val is part.train) == (val == 0)
+    assert final.test is None
+    assert names(final.train) | names(final.val) == names(examples)
+
+
+def test_clusters_and_copies_stay_in_one_fold() -> None:
+    """A question about a document that others were trained on is no new one; a copy is none either."""
+    for examples, clusters in (
+        (rows(24, page=lambda n: n // 4), "page"),
+        (rows(24, q=lambda n: f"question {n // 4}?"), None),
+    ):
+        for part in parts_of(program(), examples, folds=3, clusters=clusters)[:-1]:
+            tested = {int(name[1:]) // 4 for name in names(part.test)}
+            assert len(tested) == 2
+            assert len(part.test or ()) == 8
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"folds": 1}, "folds must be at least 2"),
+        ({"folds": 7}, "6 examples with inputs of their own cannot be dealt to 7 folds"),
+        ({"folds": 2, "val": 1.0}, "val is the share"),
+        ({"folds": 2, "val": 0.9}, "leaves none to train on"),
+        ({"trainer": Trainer(guards=Guards(never_break=["r1"]))}, "the trainer has guards"),
+    ],
+)
+def test_what_cannot_be_dealt_is_refused_before_anything_is_asked(given: dict[str, Any], message: str) -> None:
+    """By name, with the repair."""
+    with pytest.raises(ValueError, match=message):
+        cross_validate(lambda: (program(), optim.TGD(program().parameters())), nn.ExactMatch(), rows(6), **given)
+
+
+# what is said
+
+
+def test_a_gain_that_a_test_set_of_fifteen_cannot_show_is_shown_with_fifty(task: SimulatedTask) -> None:
+    """All of the examples count, in their order, and the final prompt is trained on all of them and tested on none."""
+    with tg.use_models(forward=task.model):
+        found = cross_validate(start_of(task), task.loss, task.train, trainer=Trainer(max_epochs=3))
+    assert found.comparison is not None
+    assert found.comparison.verdict == "better"
+    assert found.comparison.n == 50
+    assert found.seed is not None
+    assert found.seed.ids == tuple(row["id"] for row in task.train)
+    assert found.final is not None
+    assert found.final.best_test is None
+    assert task.progress(found.final.best) > 0.9
+    assert found.total.calls == sum(each.total.calls for each in found.runs)
+    assert "the final prompt is trained on all examples, and itself tested on none" in str(found)
+
+
+def test_nothing_is_claimed_where_nothing_is_to_be_had() -> None:
+    """On a flat task of 50 examples, of four tries none is called better or worse."""
+    for seed in range(4):
+        flat = simulated_task(rules=6, seed=seed, train=50, val=1, test=1, flat=True)
+        with tg.use_models(forward=flat.model):
+            found = cross_validate(start_of(flat), flat.loss, flat.train, final=False)
+        assert found.comparison is not None
+        assert found.comparison.verdict == "not shown"
+
+
+def test_the_interval_holds_the_mean_gain_of_the_folds_prompts() -> None:
+    """In 95% of 400 simulated ones, where each fold's prompt has a gain of its own, tested by ten examples."""
+    draw, held, wins = random.Random(5), 0, 0
+    examples = rows(50)
+    parts = parts_of(program(), examples, folds=5)
+    for _ in range(400):
+        gains = [draw.choice([-0.1, 0.0, 0.1, 0.2]) for _ in range(5)]
+        results: list[Any] = []
+        for part, gain in zip(parts, gains):
+            assert part.test is not None
+            ids = tuple(row["id"] for row in part.test)
+            old = tuple(float(draw.random() < 0.5) for _ in ids)
+            up, down = 0.15 + max(gain, 0) * 2, 0.15 - min(gain, 0) * 2
+            new = tuple(1 - a if draw.random() < (down if a else up) else a for a in old)
+            none = (None,) * len(ids)
+            evaluations = [Evaluation(ids, scores, none, {}) for scores in (old, new)]
+            results.append(SimpleNamespace(seed_test=evaluations[0], best_test=evaluations[1]))
+        found = pooled([*zip(parts, results)], [row["id"] for row in examples], (), 0.0).comparison
+        assert found is not None
+        held += found.interval[0] <= sum(gains) / 5 <= found.interval[1]
+        wins += found.verdict == "better" and sum(gains) <= 0
+    assert held / 400 >= 0.93
+    assert wins / 400 <= 0.025
+
+
+def test_clusters_count_over_all_folds() -> None:
+    """Whoever names them gets an interval that knows them, of 10 documents in this case."""
+    flat = simulated_task(rules=4, seed=2, train=40, val=1, test=1)
+    examples = [{**row, "page": n // 4} for n, row in enumerate(flat.train)]
+    with tg.use_models(forward=flat.model):
+        found = cross_validate(start_of(flat), flat.loss, examples, trainer=Trainer(clusters="page"), final=False)
+    assert found.comparison is not None
+    assert found.comparison.clusters == 10
+
+
+# how it ends
+
+
+def test_a_budget_is_shared_out_so_that_every_fold_is_tested(task: SimulatedTask) -> None:
+    """The first run must not spend what the others need."""
+    with tg.use_models(forward=task.model), tg.budget(calls=900) as limit:
+        found = cross_validate(start_of(task), task.loss, task.train, trainer=Trainer(max_epochs=30))
+    assert found.status in ("budget", "finished")
+    assert limit.spent.calls <= 900
+    assert found.seed is not None
+    assert len(found.seed) == 50
+    assert len(found.runs) == 6
+    assert found.comparison is not None
+    assert found.comparison.verdict == "better"
+    assert max(each.total.calls for each in found.runs) < 200
+
+
+def test_a_budget_without_room_for_a_call_of_each_run_says_so(task: SimulatedTask) -> None:
+    """Nothing is claimed of what was not tested."""
+    with tg.use_models(forward=task.model), tg.budget(calls=3):
+        found = cross_validate(start_of(task), task.loss, task.train)
+    assert found.status == "budget"
+    assert found.comparison is None
+    assert found.total.calls <= 3
+
+
+def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTask, tmp_path: Path) -> None:
+    """One folder for each run; a run that ended in the third fold goes on there."""
+    asked: list[Request] = []
+
+    def model(most: int) -> FunctionModel:
+        async def answer(request: Request) -> Any:
+            if len(asked) >= most:
+                raise KeyError("the machine is gone")
+            asked.append(request)
+            return await task.model.complete(request)
+
+        return FunctionModel(answer, name="one")
+
+    def found(most: int, run_dir: Path, **settings: Any) -> Any:
+        asked.clear()
+        with tg.use_models(forward=model(most)):
+            return cross_validate(start_of(task), task.loss, task.train, trainer=Trainer(run_dir=run_dir, **settings))
+
+    whole = found(10**9, tmp_path / "whole")
+    every = len(asked)
+    assert sorted(each.name for each in (tmp_path / "whole").iterdir()) == [
+        "final", "fold-1", "fold-2", "fold-3", "fold-4", "fold-5",
+    ]  # fmt: skip
+    with pytest.raises(KeyError):
+        found(every // 2, tmp_path / "cut")
+    again = found(10**9, tmp_path / "cut", resume=True)
+    assert len(asked) <= every - every // 2 + 1
+    assert str(again) == str(whole)
+    assert again.final.best == whole.final.best
+    found(0, tmp_path / "cut", resume=True)
+    assert not asked
+    with pytest.raises(RunError, match="there is something in this folder"):
+        found(10**9, tmp_path / "cut")
+
+
+def test_it_can_be_awaited(task: SimulatedTask) -> None:
+    """Where an event loop runs already."""
+    with tg.use_models(forward=task.model):
+        found = asyncio.run(tg.across_validate(start_of(task), task.loss, task.train[:12], folds=2, final=False))
+    assert len(found.folds) == 2

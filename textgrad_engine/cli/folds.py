@@ -1,0 +1,173 @@
+"""``train --folds``: every example tests once, and a prompt is trained on all of them.
+
+The folder of such a run holds ``folds.json``, and a run folder for each fold and for the final run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import textwrap
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from textgrad_engine import report
+from textgrad_engine.cli import build, runs
+from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.output import WRONG, colors, complain, say, width, write, write_json
+from textgrad_engine.cli.progress import progress_for
+from textgrad_engine.cli.running import CODES, Job
+from textgrad_engine.data import Dataset, ids_of
+from textgrad_engine.errors import ConfigError, RunError
+from textgrad_engine.llm.cache import Cache
+from textgrad_engine.report.words import cost, plural
+from textgrad_engine.store import FORMAT, FinishedRun, RunFolder, read_run, typed, write_atomically
+from textgrad_engine.store.records import dumps
+from textgrad_engine.train import CrossValidation, TrainResult
+from textgrad_engine.train.crossval import Part, fit_parts, parts_of, pooled
+from textgrad_engine.train.evaluator import clusters_of
+from textgrad_engine.train.splits import clusters_of_equals
+from textgrad_engine.train.statistics import minimum_detectable_effect
+
+__all__ = ["carry_out_folds", "end_folds", "folds_in", "parts_for", "read_folds"]
+
+_FILE = "folds.json"
+
+
+def folds_in(path: Path) -> int | None:
+    """Of how many folds the cross-validation in a folder is; None where there is none.
+
+    Raises:
+        RunError: the file that says so was damaged.
+    """
+    return _kept(path)["folds"] if (path / _FILE).is_file() else None
+
+
+def read_folds(path: Path) -> CrossValidation:
+    """The cross-validation in a folder, as far as its runs have a result.
+
+    Raises:
+        RunError: a file is missing or damaged.
+    """
+    kept = _kept(path)
+    names = [*(f"fold-{number + 1}" for number in range(kept["folds"])), "final"]
+    done = [
+        (Part(name, (), (), None if name == "final" else ()), result)
+        for name in names
+        if (path / name / "events.jsonl").is_file() and (result := read_run(path / name).result) is not None
+    ]
+    return pooled(done, kept["ids"], kept["clusters"], sum(result.seconds for _, result in done))
+
+
+def _kept(path: Path) -> dict[str, Any]:
+    """What is known of a cross-validation besides its runs.
+
+    Raises:
+        RunError: the file was damaged.
+    """
+    try:
+        kept = json.loads((path / _FILE).read_bytes())
+        return {"folds": int(kept["folds"]), "ids": list(kept["ids"]), "clusters": list(kept["clusters"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path / _FILE}: was damaged ({error}); restore it") from None
+
+
+def parts_for(config: Config, job: Job, folds: int) -> tuple[Dataset, list[Part]]:
+    """All examples of a config's files together, and what each run works with.
+
+    Raises:
+        ConfigError: they cannot be dealt to so many folds, or the config has guards.
+    """
+    if config.guards.never_break or config.guards.floors:
+        config.fail("[guards] are about validation examples, and every fold has others; take them out", "guards")
+    every = Dataset([*job.train, *(() if job.val is job.train else job.val), *(job.test or ())])
+    try:
+        return every, parts_of(job.program, every, folds=folds, seed=config.seed, clusters=config.data.clusters)
+    except ValueError as error:
+        raise ConfigError(f"--folds {folds}: {error}") from None
+
+
+def carry_out_folds(
+    config: Config, job: Job, path: Path, way: runs.Way, *, folds: int, name: str, cache: Cache | None, quiet: bool
+) -> CrossValidation:
+    """Train and test fold by fold, then train on all examples; what is in the folder already is not paid for again.
+
+    Args:
+        config: of the run.
+        job: what it works with.
+        path: where it is written down.
+        way: how it was begun.
+        folds: how many.
+        name: what it is called.
+        cache: where answers are kept, if anywhere.
+        quiet: show nothing.
+    """
+    every, parts = parts_for(config, job, folds)
+    names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
+    path.mkdir(parents=True, exist_ok=True)
+    kept = {"format": FORMAT, "folds": folds, "ids": ids_of(every), "clusters": names}
+    write_atomically(path / _FILE, dumps(kept, indent=2) + b"\n")
+    say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
+    if config.metric.kind == "exact_match":
+        least = minimum_detectable_effect(len(set(names)) or len(every), discordance=0.2)
+        units = f"{plural(len(every), 'example')}{f' in {len(set(names))} clusters' if names else ''} together"
+        seen = f"{units} show a true difference of {least:.2g} 4 times in 5, where a fifth of the answers change."
+        say("\n".join(textwrap.wrap(seen, 80)), quiet)
+    logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
+    began = time.monotonic()
+
+    def fit(part: Part) -> TrainResult:
+        say("\nall examples" if part.test is None else f"\n{part.name.replace('-', ' ')} of {folds}", quiet)
+        program = build.make_program(config)
+        optimizer = build.make_optimizer(config, program, part.train, feedback=way.feedback)
+        folder = _folder_of(config, path / part.name, part, way)
+        with progress_for(quiet) as progress:
+            trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
+            return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
+
+    with build.surroundings(config, job.models, cache=cache):
+        done = fit_parts(parts, fit)
+    return pooled(done, ids_of(every), names, time.monotonic() - began)
+
+
+def _folder_of(config: Config, path: Path, part: Part, way: runs.Way) -> Any:
+    """The run folder of a part: a new one, one that goes on, or one that is finished."""
+    splits = {"train": part.train, "val": part.val, "test": part.test}
+    described = runs.describe(
+        config, path, {key: None if rows is None else Dataset(rows) for key, rows in splits.items()}, way
+    )
+    if (path / "events.jsonl").is_file():
+        found = read_run(path)
+        if (found.config or {}).get("digests") != described["digests"]:
+            raise RunError(f"{path}: this run had other examples; put data and config back as they were")
+        if found.result is not None and found.result.status == "finished":
+            return FinishedRun(found)
+        return RunFolder(path, config=described, resume=True)
+    return RunFolder(path, config=described)
+
+
+def end_folds(found: CrossValidation, path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
+    """Print a result, and end the command with its exit code.
+
+    Raises:
+        typer.Exit: always.
+    """
+    if as_json:
+        write_json({"run": str(path), **report.folds_as_json(found)})
+    elif quiet:
+        total = found.total
+        write(f"{path}: {report.folds_in_a_line(found)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
+    else:
+        write("\n" + report.render_folds(found, title=str(path), width=width(), color=colors()))
+        complain(report.folds_in_a_line(found))
+        if found.final is not None:
+            complain(f"The final prompt is in {runs.best_files(path / 'final', found.final.best)}")
+    if found.status != "finished":
+        larger = ", with a larger --budget, --budget-calls or --budget-tokens" if found.status == "budget" else ""
+        say(f"`textgrad-engine resume {typed(path)}` goes on with it{larger}.", quiet or as_json)
+    if any(each.shortage for each in found.runs):
+        raise typer.Exit(WRONG)
+    raise typer.Exit(CODES[found.status])

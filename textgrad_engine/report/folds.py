@@ -1,0 +1,106 @@
+"""A cross-validation for people and for machines: each fold, the verdict of all, and what it is about."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
+from textgrad_engine.report.printing import indented, printed, styled
+from textgrad_engine.report.view import measured, said
+from textgrad_engine.report.words import cost, count, duration, plural, score
+from textgrad_engine.train import CrossValidation, TrainResult
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["folds_as_json", "folds_in_a_line", "render_folds"]
+
+
+def render_folds(found: CrossValidation, *, title: str = "", width: int = 80, color: bool = False) -> str:
+    """The report as text.
+
+    Args:
+        found: the cross-validation.
+        title: what it is about, such as its folder.
+        width: columns.
+        color: with the terminal's codes for colors.
+    """
+    ended = {"finished": "", "interrupted": "; interrupted", "budget": "; the budget was spent"}[found.status]
+    head = f"{plural(len(found.folds), 'fold')} of {plural(found.examples, 'example')}{ended}"
+    parts: list[RenderableType] = [styled(f"{title}: {head}" if title else head.capitalize(), "bold"), ""]
+    parts.append(styled(f"  {'':11}{'tested on':<12}{'seed prompt':<23}best prompt"))
+    parts += [styled(_row(f"fold {number}", each)) for number, each in enumerate(found.folds, 1)]
+    if found.seed is not None and found.best is not None:
+        every = f"  {'all':11}{len(found.seed):<12}{measured(found.seed):<23}{measured(found.best)}"
+        parts.append(styled(every, "bold"))
+    if found.comparison is not None:
+        parts.append(styled(f"  {'verdict':11}{said(found.comparison)} on all folds", "bold"))
+    parts.append("")
+    parts += [indented(note, 2, "dim") for note in _notes(found)]
+    total = found.total
+    used = f"{plural(total.calls, 'call')}, {count(total.total_tokens)} tokens, {cost(total.dollars)}"
+    parts += ["", styled(f"  used {used}, {duration(found.seconds)}"), ""]
+    return printed(parts, width, color)
+
+
+def _row(name: str, each: TrainResult) -> str:
+    if each.seed_test is None or each.best_test is None:
+        return f"  {name:11}not tested"
+    means = f"{score(each.seed_test.mean):<23}{score(each.best_test.mean)}"
+    return f"  {name:11}{len(each.best_test):<12}{means}{'' if each.best != each.seed else '   (the seed prompt)'}"
+
+
+def _notes(found: CrossValidation) -> list[str]:
+    notes = []
+    if found.comparison is not None and found.comparison.remark:
+        remark = found.comparison.remark
+        notes.append(f"{remark[:1].upper()}{remark[1:]}.")
+    tested = 0 if found.seed is None else len(found.seed)
+    if tested:
+        notes.append(
+            "Each example was tested once, with a prompt that was trained without it. The verdict is about the mean of "
+            "these prompts. With other examples of the task the gain may differ by more than the interval says."
+        )
+    if tested < found.examples:
+        notes.append(f"{found.examples - tested} of {plural(found.examples, 'example')} were not tested.")
+    notes += [f"Fold {number}: {each.untested}." for number, each in enumerate(found.folds, 1) if each.untested]
+    shortage = next((each.shortage for each in found.runs if each.shortage), "")
+    if shortage:
+        notes.append(f"Each run may use an equal part of what is left of the budget: {shortage}.")
+    if found.final is not None:
+        notes.append("The final prompt is trained on all examples, and itself tested on none.")
+    return notes
+
+
+def folds_in_a_line(found: CrossValidation) -> str:
+    """The same in one line."""
+    parts = [] if found.status == "finished" else [{"interrupted": "interrupted"}.get(found.status, "budget spent")]
+    if found.seed is None or found.best is None or found.comparison is None:
+        return "; ".join([*parts, "no fold was tested"])
+    parts.append(f"tested {score(found.seed.mean)} -> {score(found.best.mean)}")
+    parts.append(f"{found.comparison.verdict} over {plural(len(found.folds), 'fold')}")
+    return "; ".join([*parts, f"({score(found.comparison.difference, True)})"]).replace("; (", " (")
+
+
+def folds_as_json(found: CrossValidation) -> dict[str, Any]:
+    """The same as plain JSON values."""
+    return {
+        "status": found.status,
+        "examples": found.examples,
+        "verdict": None if found.comparison is None else found.comparison.verdict,
+        "comparison": None if found.comparison is None else finite(asdict(found.comparison)),
+        "tested": {"seed": evaluation_as_json(found.seed), "best": evaluation_as_json(found.best)},
+        "folds": [
+            {
+                "status": each.status,
+                "seed": evaluation_as_json(each.seed_test),
+                "best": evaluation_as_json(each.best_test),
+                "texts": each.best,
+            }
+            for each in found.folds
+        ],
+        "final": None if found.final is None else {"status": found.final.status, "texts": found.final.best},
+        "total": usage_as_json(found.total),
+        "seconds": round(found.seconds, 3),
+    }
