@@ -60,8 +60,10 @@ class ChatCompletion(OneVariable):
         super().__init__()
         for name, text in (("user", user), ("system", "" if system is None else system)):
             if not isinstance(text, str | Variable):
-                got = f"{type(text).__name__} {text!r:.60}"
-                raise TypeError(f"ChatCompletion: {name} is a text with {{slots}} or a Variable, got {got}")
+                raise TypeError(
+                    f"ChatCompletion: {name} is a text with {{slots}} or a Variable, "
+                    f"got {type(text).__name__} {text!r:.60}"
+                )
         self.system = system
         self.user = user
         described, functions = tools_of(tools, max_turns, "ChatCompletion")
