@@ -2,6 +2,7 @@ import os
 import re
 import signal
 import string
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from textgrad_engine import templates
+from textgrad_engine import nn, ops, templates
+from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import TemplateError
+from textgrad_engine.testing import ScriptedModel
 
 NAMES = sorted(path.stem for path in (Path(__file__).parent.parent / "prompts").glob("*.md"))
 HEADER = "---\nname: metric\npurpose: a test\nversion: 1\nslots: {slots}\n---\n"
@@ -336,3 +339,21 @@ def test_the_digest_changes_with_the_words(written):
     one = written(HEADER.format(slots="") + "# User\none").digest
     assert re.fullmatch(f"[{string.hexdigits}]{{12}}", one)
     assert one != templates.load("metric").digest
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason='t"…" is new in Python 3.14')
+def test_a_template_string_is_refused_wherever_it_would_be_sent_as_python_shows_it():
+    unfilled = eval('t"Sort {kind} tickets"', {"kind": "late"})
+    model = ScriptedModel([])
+    for use in (
+        lambda: nn.ChatCompletion("{ticket}", model=model)(ticket=unfilled),
+        lambda: ops.join(["Hello. ", unfilled]),
+        lambda: ops.format("{text}", text=unfilled),
+        lambda: ops.format(unfilled),
+        lambda: nn.ExactMatch()(Variable("late"), unfilled),
+    ):
+        with pytest.raises(TypeError, match=r'a template string \(t"…"\) is no text: .* Write f"…"'):
+            _ = use().data
+    with pytest.raises(TypeError, match="a Variable holds a string"):
+        nn.Parameter(unfilled)
+    assert model.requests == []

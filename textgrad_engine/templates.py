@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
@@ -26,6 +27,7 @@ __all__ = [
     "Blank",
     "Form",
     "Prompt",
+    "as_text",
     "check_prompts",
     "fence",
     "fill",
@@ -42,6 +44,13 @@ _CHECKOUT = Path(__file__).parent.parent / "prompts"
 _folder: ContextVar[Path | None] = ContextVar("textgrad_engine_prompts", default=None)
 _REMEMBERED = 20_000
 """Characters above which what was found out about a text is not remembered, with the text, for the next time."""
+
+if sys.version_info >= (3, 14):
+    from string.templatelib import Template
+
+    _NO_TEXTS: tuple[type, ...] = (Template,)
+else:
+    _NO_TEXTS = ()
 
 _BRACED = re.compile(r"\{\{([^\s{}]+)\}\}|\{([^\s{}]+)\}")
 SLOT_NAMES = "a slot's name is letters, digits and _, and does not begin with a digit"
@@ -287,6 +296,24 @@ def check_prompts(folder: str | Path) -> None:
                 raise TemplateError(f"{file}: there is no slot {unknown[0]!r}; there are {slots or 'none'}")
 
 
+def as_text(value: object) -> str:
+    """A value as it stands in what a model is sent.
+
+    Raises:
+        TypeError: it is a template string (``t"…"``, from Python 3.14 on), whose values nobody has put in yet.
+
+    Example:
+        >>> as_text("three"), as_text(3)
+        ('three', '3')
+    """
+    if isinstance(value, _NO_TEXTS):
+        raise TypeError(
+            f'a template string (t"…") is no text: its values are not put in; got {value!r:.80}. Write f"…" to put '
+            'them in at once, or "…" with {slots} for values of each call'
+        )
+    return str(value)
+
+
 def fence(text: object, label: str = "text") -> str:
     """Put text between a pair of tags that cannot occur in it.
 
@@ -299,7 +326,7 @@ def fence(text: object, label: str = "text") -> str:
         </answer>
         </answer-5086e624>
     """
-    return _fenced(str(text), label)
+    return _fenced(as_text(text), label)
 
 
 def _fenced(text: str, label: str) -> str:

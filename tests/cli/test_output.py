@@ -107,3 +107,22 @@ def test_a_console_that_shows_escape_codes_gets_none(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rich.console, "detect_legacy_windows", lambda: True)
     assert not output.colors()
     assert not output.moves_its_cursor()
+
+
+@pytest.mark.parametrize("command", ["train", "show", "resume"])
+def test_a_folder_that_is_closed_to_this_user_is_said_to_be_and_not_to_be_missing(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Python 3.14 says of what is in such a folder that it is not there, and those before raise where they look."""
+    looks = Path.stat
+
+    def stat(path: Path, **kwargs: Any) -> Any:
+        if "closed" in path.parts:
+            raise PermissionError(13, "Permission denied", str(path))
+        return looks(path, **kwargs)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    place = tmp_path / "closed" / "run"
+    result = cli(command, place)
+    assert result.exit_code == 2
+    assert f"error: {place}: permission denied; let this user read it, or name another place" in result.stderr

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.error
 from contextlib import contextmanager
 
 import httpx
@@ -129,6 +130,15 @@ def test_what_is_not_the_vocabulary_is_not_used(fetching, monkeypatch, name):
         assert tokens.count(TEXT, MODEL) == ESTIMATE
     assert len(asked) == 1
     assert not kept().exists()
+
+
+def test_an_answer_that_refuses_is_closed(fetching):
+    """It holds a connection, and Python 3.14 warns of one that is left to the collector."""
+    answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nNone."
+    with serving(lambda connection: connection.sendall(answer)) as (url, _):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            vocabulary._download(url)
+        assert refused.value.closed
 
 
 def test_what_has_no_end_is_given_up(fetching, monkeypatch):

@@ -165,3 +165,12 @@ def test_a_value_without_a_name_fills_the_one_slot_that_is_left() -> None:
         nn.ChatCompletion("{a}", model=echo)({"a": "x"})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="its user template has no slots"):
         nn.ChatCompletion("Hello.", model=echo)("x")
+
+
+@pytest.mark.parametrize("texts", [{"user": 3}, {"user": "{ticket}", "system": ["Sort."]}])
+def test_what_is_no_text_is_refused_in_place_of_a_message(texts: dict[str, Any]) -> None:
+    """The words that Python shows an object by would be sent, and nobody would see why answers are bad."""
+    with pytest.raises(
+        TypeError, match=rf"ChatCompletion: {list(texts)[-1]} is a text with {{slots}} or a Variable, got"
+    ):
+        nn.ChatCompletion(**texts)

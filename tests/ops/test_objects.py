@@ -61,13 +61,15 @@ def test_a_call_leaves_few_objects(count):
     assert [answer.data for answer in answers] == ["answer"] * CALLS
     # The answer and the call that gives it, what that gave; the node, a weak reference to it, the context; what is
     # saved, and the stand-in for the answer in it.
-    assert count() <= 8.5
+    forward = count()
+    assert forward <= 8.5
     at_the_end = []
     prompt.register_hook(lambda feedback: at_the_end.append(count()))
     tg.backward(answers, ["wrong"] * CALLS)
     # The feedback that it begins with, the visit of the node; what the critic said, its source, what that names, and
-    # the entry for it at the prompt. The call is gone, and what it gave.
-    assert at_the_end[0] <= 4.5
+    # the entry for it at the prompt. The call is gone, and what it gave. (From which pass on a tuple is counted differs
+    # between versions of Python.)
+    assert forward + at_the_end[0] <= 13
     # The pass is over: visit and entry are gone; context, saved values, stand-in, weak reference.
     assert count() <= -5.5
     assert len(prompt.grad) == CALLS

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.callables import signature_of
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _note_style(cls: type[Function], ctx: Context, args: tuple[Any, ...], error:
 
     def fits(*given: Any) -> bool:
         try:
-            inspect.signature(cls.forward).bind(*given)
+            signature_of(cls.forward).bind(*given)
         except TypeError:
             return False
         return True

@@ -11,6 +11,7 @@ from textgrad_engine.autograd.bottom import run_at_bottom
 from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.callables import signature_of
 from textgrad_engine.errors import AutogradError
 
 __all__ = ["Function", "generates_vmap_rule"]
@@ -221,7 +222,7 @@ class Function:
 
     @classmethod
     def _positional(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        signature = inspect.signature(cls.forward)
+        signature = signature_of(cls.forward)
         bound = signature.bind(*((None,) if cls._style.takes_ctx else ()), *args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import PrivateAttr, ValidationError
 
+from textgrad_engine.callables import signature_of
 from textgrad_engine.cli import user_code
 from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, OwnSettings, TGDSettings, settings_for
 from textgrad_engine.cli.settings import (
@@ -130,7 +131,7 @@ class Config(Section):
             self.fail(f"[metric] function = {self.metric.function!r} cannot be called: {found!r}", "metric", "function")
         function: Callable[..., Any] = found
         try:
-            signature = inspect.signature(function)
+            signature = signature_of(function)
         except ValueError:  # what is written in C may not tell what it takes
             return function
         try:
@@ -187,7 +188,7 @@ class Config(Section):
         if not callable(forward):
             self.fail(f"[program] class = {self.program.class_!r} has no method forward; add one", "program", "class")
         kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        named = [each for each in list(inspect.signature(forward).parameters.values())[1:] if each.kind in kinds]
+        named = [each for each in list(signature_of(forward).parameters.values())[1:] if each.kind in kinds]
         return (
             tuple(each.name for each in named if each.default is each.empty),
             tuple(each.name for each in named if each.default is not each.empty),

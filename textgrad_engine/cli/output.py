@@ -99,6 +99,9 @@ def checking() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, TextgradError) or line_of_user(error):
             raise CommandFailed(error, WRONG) from error
+        if isinstance(error, PermissionError) and error.filename is not None:
+            denied = RunError(f"{error.filename}: permission denied; let this user read it, or name another place")
+            raise CommandFailed(denied, WRONG) from error
         raise
 
 

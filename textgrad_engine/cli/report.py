@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -66,6 +67,8 @@ def _place(out: Path) -> Path:
             raise RunError(f"{out}: this is a folder; name a file in it, such as {out / 'report.html'}")
         if not out.resolve().parent.is_dir():
             raise RunError(f"{out}: there is no folder {out.parent}; make it, or name another place")
+        with contextlib.suppress(FileNotFoundError):
+            out.stat()  # what is wrong with a name, which `exists` does not tell on Python 3.14
         if out.exists() and not (out.is_file() and is_page(out)):
             raise RunError(f"{out}: this is there already and no report, so it is left as it is; name another file")
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import itertools
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 from textgrad_engine.data.dataset import Dataset, suggest
 from textgrad_engine.errors import DataError
 
-__all__ = ["load", "missing_file", "read_text"]
+__all__ = ["check_reach", "load", "missing_file", "read_text"]
 
 _Row = tuple[dict[str, Any], int]
 
@@ -69,8 +70,25 @@ def load(path: str | Path) -> Dataset:
     return Dataset([row for row, _ in rows], path=path, lines=[line for _, line in rows])
 
 
+def check_reach(path: Path) -> None:
+    """Raise what keeps this user from looking at a path, so that nobody is told that there is nothing.
+
+    On Python 3.14 `Path.is_file` and its like say no there, as of what is missing.
+
+    Raises:
+        PermissionError: a folder on the way is closed to this user.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        path.stat()
+
+
 def missing_file(path: Path) -> str:
-    """The message about a path that is no file, with the near names of its folder."""
+    """The message about a path that is no file, with the near names of its folder.
+
+    Raises:
+        PermissionError: a folder on the way is closed to this user.
+    """
+    check_reach(path)
     if path.is_dir():
         files = sorted(file.name for file in path.iterdir() if file.suffix.lower() in _READERS)
         return f"{path}: this is a folder; name a file in it" + (f": {', '.join(files[:10])}" if files else "")

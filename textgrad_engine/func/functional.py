@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.callables import signature_of
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import kind_of
 
@@ -103,7 +104,7 @@ def _as_torch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any,
 def _takes(module: _Replaceable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a module's forward takes arguments of this number and these names."""
     try:
-        inspect.signature(getattr(module, "forward", module)).bind(*args, **kwargs)
+        signature_of(getattr(module, "forward", module)).bind(*args, **kwargs)
     except TypeError:
         return False
     return True

@@ -21,6 +21,7 @@ import os
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -220,7 +221,12 @@ def _download(url: str) -> bytes:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({} if local else None))
     until = time.monotonic() + _LONGEST
     content = bytearray()
-    with opener.open(url, timeout=_STALLED) as response:
+    try:
+        response = opener.open(url, timeout=_STALLED)
+    except urllib.error.HTTPError as error:
+        error.close()  # it is the response, too, and holds the connection
+        raise
+    with response:
         while part := response.read1(1 << 16):
             content += part
             if len(content) > _LARGEST:

@@ -34,8 +34,8 @@ class ChatCompletion(OneVariable):
         config: sampling settings (temperature, max_tokens, …).
 
     Raises:
-        TypeError: a call names a slot that neither template has, leaves one out, or gives None for one; or values come
-            without a name, and it is not plain which slots they are for.
+        TypeError: `user` or `system` is no text. A call names a slot that neither template has, leaves one out, or
+            gives None for one; or values come without a name, and it is not plain which slots they are for.
         ValueError: a call gives a number that is none (NaN).
 
     Example:
@@ -59,6 +59,12 @@ class ChatCompletion(OneVariable):
         **config: Any,
     ) -> None:
         super().__init__()
+        for name, text in (("user", user), ("system", "" if system is None else system)):
+            if not isinstance(text, str | Variable):
+                raise TypeError(
+                    f"ChatCompletion: {name} is a text with {{slots}} or a Variable, "
+                    f"got {type(text).__name__} {text!r:.60}"
+                )
         self.system = system
         self.user = user
         described, functions = tools_of(tools, max_turns, "ChatCompletion")

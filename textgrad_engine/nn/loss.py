@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.callables import signature_of
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator, exact_match_evaluator
@@ -38,7 +38,7 @@ def takes_target(function: Callable[..., Any]) -> bool:
 
 def _arguments_of(function: Callable[..., Any]) -> list[str]:
     try:
-        return list(inspect.signature(function).parameters)
+        return list(signature_of(function).parameters)
     except (TypeError, ValueError):  # a callable that does not say how it is called
         return []
 

@@ -170,7 +170,7 @@ def written(value: Any) -> str:
     """
     if isinstance(value, bool | dict | list) or value is None:
         return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
+    return templates.as_text(value)
 
 
 class _ExactMatch(Evaluator):

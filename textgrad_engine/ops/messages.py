@@ -226,7 +226,8 @@ class Plan:
     def _filled_with(self, data: Sequence[Any]) -> dict[str, str]:
         filled = {}
         for name, index in self.inputs:
-            filled[name] = str(data[index])
+            value = data[index]
+            filled[name] = value if type(value) is str else templates.as_text(value)
         return filled
 
     def _content(self, parts: tuple[Any, ...], data: Sequence[Any], filled: dict[str, str]) -> Any:
@@ -246,7 +247,7 @@ class Plan:
 
 
 def _filled(text: Any, values: dict[str, str]) -> str:
-    text = text if type(text) is str else str(text)
+    text = text if type(text) is str else templates.as_text(text)
     return templates.fill(text, values) if values and "{" in text else text
 
 

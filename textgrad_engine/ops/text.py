@@ -90,7 +90,7 @@ class _Sum(Entrywise):
 
 def _total(values: list[Any]) -> Any:
     if any(isinstance(value, str) for value in values):
-        return "\n".join(map(str, values))
+        return "\n".join(map(templates.as_text, values))
     total: Any = 0
     for value in values:
         total = total + value
@@ -200,7 +200,7 @@ _SEPARATOR = "each separator"
 
 
 def _joined(texts: list[Any]) -> str:
-    separator, *parts = map(str, texts)
+    separator, *parts = map(templates.as_text, texts)
     return separator.join(parts)
 
 
@@ -289,10 +289,10 @@ class _Format(Entrywise):
 
 
 def _filled(template: Any, slots: dict[str, Any]) -> str:
-    text = str(template)
+    text = templates.as_text(template)
     if missing := [name for name in slots if name not in templates.slots_of(text)]:
         raise ValueError(f"format: the template has no {{{missing[0]}}}; it has {list(templates.slots_of(text))}")
-    return templates.fill(text, {name: str(value) for name, value in slots.items()})
+    return templates.fill(text, {name: templates.as_text(value) for name, value in slots.items()})
 
 
 def format(template: Value, /, **slots: Value) -> Variable:  # noqa: A001  str's name

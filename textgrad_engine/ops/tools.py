@@ -22,7 +22,6 @@ import functools
 import inspect
 import json
 import logging
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from pydantic_core import to_json
 
 from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
+from textgrad_engine.callables import signature_of, types_of_arguments
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
@@ -265,8 +265,8 @@ def _form_of(function: Callable[..., Any]) -> _Form:
     """
     name = function.__name__
     try:
-        types = typing.get_type_hints(function, include_extras=True)
-        parameters = inspect.signature(function).parameters.items()
+        types = types_of_arguments(function)
+        parameters = signature_of(function).parameters.items()
     except (NameError, SyntaxError) as error:
         raise TypeError(f"the tool {name!r} has a type that is not known where it is defined: {error}") from error
     except (TypeError, ValueError) as error:  # a builtin, an object that can be called

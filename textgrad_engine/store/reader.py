@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from textgrad_engine.data.load import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.files import read_lines, typed
@@ -152,8 +153,10 @@ def read_run(path: str | Path) -> Run:
 
     Raises:
         RunError: there is no such folder, it is no run folder, or a file in it is missing or damaged.
+        PermissionError: a folder on the way is closed to this user.
     """
     path = Path(path)
+    check_reach(path)
     if not path.is_dir():
         raise RunError(f"{path}: there is no such run folder{_others(path)}")
     if not (path / "events.jsonl").is_file():

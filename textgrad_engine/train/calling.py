@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
+from textgrad_engine.callables import signature_of
 from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.data.dataset import as_columns, listed
 from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
@@ -143,7 +144,7 @@ def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
         (['ticket'], ['customer'])
     """
     program = _called_first(program)
-    parameters = inspect.signature(getattr(program, "forward", program)).parameters.values()
+    parameters = signature_of(getattr(program, "forward", program)).parameters.values()
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     required = [p.name for p in named if p.default is p.empty]
     optional = [p.name for p in named if p.default is not p.empty]
@@ -156,7 +157,7 @@ def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
 def _slots_of(program: Callable[..., Any]) -> dict[str, bool]:
     """The slots that a program takes as keywords of any name, and whether it needs each."""
     program = _called_first(program)
-    parameters = inspect.signature(getattr(program, "forward", program)).parameters.values()
+    parameters = signature_of(getattr(program, "forward", program)).parameters.values()
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         return {}
     optional = dict.fromkeys(getattr(program, "optional_slots", ()), False)
@@ -248,7 +249,7 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
             needs a target.
     """
     forward = getattr(loss, "forward", None)
-    parameters = [] if forward is None else list(inspect.signature(forward).parameters.values())
+    parameters = [] if forward is None else list(signature_of(forward).parameters.values())
     second = parameters[1:2] if forward is not None and takes_target(forward) else []
     needed = target != "target" or any(each.default is inspect.Parameter.empty for each in second)
     if isinstance(loss, Metric):
@@ -375,7 +376,7 @@ def not_to_be_had(error: Exception) -> tuple[Variable, Variable]:
 def _needs_two(function: Callable[..., Any]) -> bool:
     """Whether a function cannot be called with a prediction alone, and the fields where it names ``inputs``."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = signature_of(function).parameters.values()
     except ValueError:  # some builtins do not say
         return False
     kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.callables import signature_of
 from textgrad_engine.data import DataLoader, examples_of, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.nn import Module, TextLoss
@@ -144,7 +144,7 @@ class Trainer:
         self.callbacks = _checked(callbacks)
 
     def __repr__(self) -> str:
-        usual = {name: setting.default for name, setting in inspect.signature(Trainer).parameters.items()}
+        usual = {name: setting.default for name, setting in signature_of(Trainer).parameters.items()}
         settings = [(name, getattr(self, name), default) for name, default in usual.items()]
         given = [f"{name}={value!r}" for name, value, default in settings if value != default]
         return f"{type(self).__name__}({', '.join(given)})"

@@ -1,0 +1,131 @@
+import __future__
+
+import functools
+import sys
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn, ops, optim
+from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.callables import signature_of, types_of_arguments
+from textgrad_engine.func import functional_call
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train.estimate import estimate
+
+ROWS = [{"ticket": f"ticket {number}", "target": "billing"} for number in range(4)]
+
+SOURCE = """
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from somewhere_else import Score, Ticket
+
+class Triage(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.chat = nn.ChatCompletion(system=nn.Parameter("Sort.", role="prompt of the sorter"), user="{ticket}")
+
+    def forward(self, ticket: Ticket, note: Ticket | None = None) -> Score:
+        return self.chat(ticket=ticket)
+
+class Loss(nn.Module):
+    def forward(self, prediction: Ticket, target: Score) -> Score:
+        return nn.ExactMatch()(prediction, target)
+
+def metric(prediction: Ticket, target: Score, inputs: dict[str, Ticket]) -> Score:
+    return prediction == target and bool(inputs["ticket"])
+
+class Loud(Function):
+    @staticmethod
+    def forward(ctx: Ticket, text: Ticket, mark: Ticket = "!") -> Score:
+        return Variable(text.data + mark)
+
+    @staticmethod
+    def backward(ctx: Ticket, grad_out: Ticket) -> Score:
+        return grad_out
+
+def find(number: int, most: "int" = 3) -> Score:
+    '''Finds tickets.'''
+    return f"ticket {number}"
+
+def find_alike(ticket: Ticket) -> str:
+    '''Finds tickets like one.'''
+"""
+
+
+def written(source: str = SOURCE) -> dict[str, Any]:
+    """Code of a user's with annotations that are only for type checkers, as it is written in this version of Python."""
+    flags = 0 if sys.version_info >= (3, 14) else __future__.annotations.compiler_flag
+    names: dict[str, Any] = {"nn": nn, "Function": Function, "Variable": Variable, "__name__": "code_of_a_user"}
+    exec(compile(source, "<code of a user>", "exec", flags=flags, dont_inherit=True), names)
+    return names
+
+
+@pytest.fixture
+def models():
+    says = FunctionModel(lambda request: "billing")
+    with tg.use_models(forward=says, backward=says, optimizer=says):
+        yield
+
+
+# Whoever annotates for type checkers alone may train, evaluate and estimate a program, and use every kind of function.
+
+
+@pytest.mark.parametrize("loss", ["Loss", "metric"])
+def test_a_program_is_trained_whose_annotations_nobody_can_evaluate(loss, models):
+    code = written()
+    program, scored = code["Triage"](), code[loss]
+    scored = scored() if loss == "Loss" else nn.Metric(scored, purpose="right")
+    trainer = tg.Trainer(max_epochs=1, batch_size=2)
+    assert tg.evaluate(program, ROWS, scored).mean == 1
+    assert estimate(trainer, program, scored, optim.TGD(program.parameters()), ROWS, ROWS, ROWS).calls
+    assert trainer.fit(program, scored, optim.TGD(program.parameters()), ROWS, ROWS, ROWS).best == {
+        "chat.system": "Sort."
+    }
+
+
+def test_a_function_is_applied_by_name_and_functional_call_counts_arguments(models):
+    code = written()
+    assert code["Loud"].apply(Variable("hello"), mark="?").data == "hello?"
+    assert functional_call(code["Triage"](), {"chat.system": "Other."}, ("no signal",)).data == "billing"
+
+
+def test_a_function_that_is_called_wrongly_says_so_and_not_that_an_annotation_is_unknown():
+    with pytest.raises(TypeError, match="positional argument"):
+        written()["Loud"].apply(Variable("hello"), "!", "too much")
+
+
+def test_what_a_tool_returns_need_not_be_known_and_what_it_takes_does():
+    code = written()
+    (described,), _ = ops.tools.tools_of([code["find"]], 5, "here")
+    assert {name: kind["type"] for name, kind in described["function"]["parameters"]["properties"].items()} == {
+        "number": "integer",
+        "most": "integer",
+    }
+    with pytest.raises(TypeError, match=r"'find_alike' has a type that is not known where it is defined: .*Ticket"):
+        ops.tools.tools_of([code["find_alike"]], 5, "here")
+
+
+# The two readers.
+
+
+def test_the_types_of_arguments_are_those_of_methods_and_of_wrapped_functions_too():
+    class Shelf:
+        def find(self, text: str, most: "int" = 3) -> "Nothing":  # noqa: F821
+            """Finds."""
+
+    @functools.wraps(Shelf.find)
+    def wrapped(*args, **kwargs):
+        return Shelf.find(*args, **kwargs)
+
+    expected = {"text": str, "most": int}
+    assert types_of_arguments(Shelf.find) == types_of_arguments(Shelf().find) == types_of_arguments(wrapped) == expected
+
+
+def test_how_a_function_is_called_is_told_of_what_is_no_def_too():
+    assert list(signature_of(functools.partial(written()["metric"], "p")).parameters) == ["target", "inputs"]
+    assert list(signature_of(written()["Triage"]().forward).parameters) == ["ticket", "note"]
+    with pytest.raises(TypeError):
+        signature_of("no function")

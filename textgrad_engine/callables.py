@@ -1,0 +1,61 @@
+"""What functions say about their arguments: how they are called, and of what types these are.
+
+NOTE [Annotations]
+    An annotation need not be anything that can be evaluated: its name may be imported for type checkers alone. Until
+    Python 3.13 such a one stands there as a text; from 3.14 on any is evaluated when somebody asks for it, and
+    `inspect.signature` asks. So how a function of a user's is called is read here, without evaluating anything. Types
+    are evaluated of the arguments of tools alone, as a model is told of these, and not of what a tool returns.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import typing
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+__all__ = ["signature_of", "types_of_arguments"]
+
+_signature: Callable[..., inspect.Signature] = inspect.signature
+_annotations: Callable[..., dict[str, Any]] = inspect.get_annotations
+
+if sys.version_info >= (3, 14):
+    from annotationlib import Format, get_annotations
+
+    _signature = functools.partial(inspect.signature, annotation_format=Format.STRING)
+    _annotations = functools.partial(get_annotations, format=Format.FORWARDREF)
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """How a function is called; what its annotations name need not be there.
+
+    Raises:
+        TypeError: it cannot be called.
+        ValueError: it does not say how it is called, as some that are written in C.
+
+    Example:
+        >>> list(signature_of(lambda prediction, target: 1).parameters)
+        ['prediction', 'target']
+    """
+    return _signature(function)
+
+
+def types_of_arguments(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of a function's arguments by their names, of those that have one.
+
+    Raises:
+        NameError: what an annotation names is not there.
+        SyntaxError: an annotation is a text that is no type.
+        TypeError: it cannot be called, or an annotation is no type.
+
+    Example:
+        >>> def find(text: str, most: "int" = 3) -> "Unknown": ...
+        >>> types_of_arguments(find)
+        {'text': <class 'str'>, 'most': <class 'int'>}
+    """
+    told = {name: kind for name, kind in _annotations(function).items() if name != "return"}
+    parts = {"__annotations__": told, "__type_params__": getattr(function, "__type_params__", ())}
+    return typing.get_type_hints(SimpleNamespace(**parts, __wrapped__=function), include_extras=True)
