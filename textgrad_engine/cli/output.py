@@ -10,10 +10,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
+from textgrad_engine.cli.streams import unprintable
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
@@ -35,7 +36,7 @@ __all__ = [
     "command",
     "complain",
     "epilog",
-    "open_streams",
+    "epilog_of_reading",
     "say",
     "version",
     "width",
@@ -55,22 +56,34 @@ _TERMINATED = 143
 
 
 def epilog(
+    failed: str = "an error while running",
     spent: str = "the result so far was printed",
     interrupted: str = "the result so far was printed, unless Ctrl-C was pressed twice",
     also: str = "",
 ) -> str:
-    """What the help of a command says of its exit codes.
+    """What the help says of exit codes, where models are asked.
 
     Args:
+        failed: what exit code 1 means.
         spent: what there is when the budget was spent.
         interrupted: what there is after Ctrl-C.
         also: codes that only this command has.
     """
     return (
-        "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data, or a budget "
+        f"Exit codes: 0 all went well; 1 {failed}; 2 wrong usage, config or data, or a budget "
         f"without room for one call (nothing was paid for); 3 the budget was spent ({spent}); {also}130 interrupted "
         f"({interrupted}); 143 the same, by SIGTERM."
     )
+
+
+def epilog_of_reading(failed: str = "an error while running", wrong: str = "wrong usage, or no run folder") -> str:
+    """What the help says of exit codes, where no model is asked.
+
+    Args:
+        failed: what exit code 1 means.
+        wrong: what exit code 2 means.
+    """
+    return f"Exit codes: 0 all went well; 1 {failed}; 2 {wrong}; 130 interrupted; 143 the same, by SIGTERM."
 
 
 STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
@@ -159,48 +172,6 @@ def _end(error: Exception, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def open_streams() -> None:
-    """Open what the shell has closed of the three standard streams, and keep stderr from ending what is paid for.
-
-    A file that is opened where one of them was closed would get what is written to that stream. A closed stdout stays
-    None, so that `write` can say so.
-    """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
-    stream: Any = _Stderr(_nowhere() if sys.stderr is None else sys.stderr)
-    sys.stderr = stream
-
-
-class _Stderr:
-    """Stderr until it cannot be written, as who reads it has gone or the disk is full; nothing is said from then on."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        try:
-            return self._stream.write(text)
-        except OSError:
-            self._stream = _nowhere()
-            return len(text)
-
-    def flush(self) -> None:
-        try:
-            self._stream.flush()
-        except OSError:
-            self._stream = _nowhere()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")
-
-
 def complain(message: str) -> None:
     """Write a line for people to stderr."""
     sys.stderr.write(message.rstrip("\n") + "\n")
@@ -263,7 +234,7 @@ def _stdout() -> Iterator[Any]:
     except BrokenPipeError:  # whoever reads has read enough
         raise
     except OSError as error:
-        raise RunError(f"the result cannot be printed: {(error.strerror or str(error)).lower()}") from error
+        raise RunError(unprintable(error)) from error
 
 
 def version() -> str:
