@@ -76,3 +76,27 @@ def test_controls_are_estimated() -> None:
     assert with_them["forward"]["low"] == without["forward"]["low"] + 2 * 87
     before = sum(found["high"] for found in without.values())
     assert with_them["forward"]["high"] == without["forward"]["high"] + 2 * (before + 87 + 113)
+
+
+@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+def test_a_program_that_cannot_read_a_placeholder_says_what_to_do(small, optimizer: str) -> None:
+    """Its own error says nothing of the answer that nobody gave."""
+    text = (TICKETS / "config.toml").read_text(encoding="utf-8")
+    program = text[text.index("[program]") : text.index("[data]")]
+    folder = small((program, '[program]\nclass = "strict:Strict"\n\n'))
+    (folder / "strict.py").write_text(
+        "import json\n"
+        "from textgrad_engine import nn\n"
+        "class Strict(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.chat = nn.ChatCompletion('{ticket}', system=nn.Parameter('Sort.', role='system prompt'))\n"
+        "    def forward(self, ticket):\n"
+        "        return json.loads(self.chat(ticket=ticket).data)['queue']\n",
+        encoding="utf-8",
+    )
+    done = CliRunner().invoke(app, ["estimate", str(folder), "--optimizer", optimizer])
+    assert done.exit_code == 2
+    assert "strict.py:8, in forward: JSONDecodeError" in done.stderr
+    assert "puts '?' in the place of an answer" in done.stderr
+    assert "have the code give '' for such an answer" in done.stderr

@@ -52,12 +52,12 @@ def estimate(
         trained = build.make_optimizer(found, program, train_set)
         guards = build.make_guards(found, val_set)
         models = build.make_models(found, model, needs_key=False)
-    trainer = build.make_trainer(found, guards, controls=controls)
-    lowest = (found.metric.scale or (0.0, 1.0))[0]
-    with build.prompts_of(found):
-        result = estimated(
-            trainer, program, metric, trained, train_set, val_set, test_set, models=models, lowest_score=lowest
-        )
+        trainer = build.make_trainer(found, guards, controls=controls)
+        lowest = (found.metric.scale or (0.0, 1.0))[0]
+        with build.prompts_of(found):
+            result = estimated(
+                trainer, program, metric, trained, train_set, val_set, test_set, models=models, lowest_score=lowest
+            )
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
     seconds = seconds_at(found.models, result)
     if as_json:

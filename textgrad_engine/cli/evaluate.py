@@ -44,6 +44,7 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.report.view import lost, size
 from textgrad_engine.report.words import cost, count, duration, interval, plural, score
+from textgrad_engine.slots import composed
 from textgrad_engine.store import Run, append_evaluation, read_run
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.evaluator import attempt, scale_of
@@ -107,7 +108,7 @@ def evaluate(
         config = runs.changed(runs.config_of(found, texts), model=model, base_url=base_url, limits=limits)
         path, dataset = _dataset(config, data)
         if clusters is not None:
-            dataset.require(clusters)
+            dataset.require(clusters := composed(clusters))
         elif config.data.clusters in dataset.columns:
             clusters = config.data.clusters
         program = build.make_program(config)
