@@ -8,7 +8,8 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import data, nn, ops, slots
-from textgrad_engine.cli.config import load_config, read_data
+from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.errors import DataError
 from textgrad_engine.testing import FunctionModel
 

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import load_config, read_data
+from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, Json, ModelName, OptimizerName
 from textgrad_engine.cli.output import OK, checking, command, write, write_json
 from textgrad_engine.cli.settings import Models

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import runs
+from textgrad_engine.cli import run_data, runs
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
 from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
@@ -58,7 +58,7 @@ def resume(
             over = f"{run} is finished, so there is nothing to resume; {how}"
             say(over, quiet or as_json)
             if as_json:
-                shown = report.as_json(found.result, runs.openings(found))
+                shown = report.as_json(found.result, run_data.openings(found))
                 write_json({"run": str(run), **shown})
             raise typer.Exit(OK)
         config = runs.config_of(found, found.seed)
@@ -71,7 +71,7 @@ def resume(
         config = config.with_overrides(base_url=base_url, limits=limits)
         way = runs.Way.of(found)
         job = checked(config, feedback=way.feedback, run=found, budget=budget)
-        runs.check_splits(found, config, job.splits)
+        run_data.check_splits(found, config, job.splits)
         answers = open_cache(None) if (way.cache if cache is None else cache) else None
     with saying_what_is_left(run):
         with checking():
