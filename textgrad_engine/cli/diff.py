@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import run_data
+from textgrad_engine.cli import completion, run_data
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import (
     at_terminal,
@@ -32,7 +32,10 @@ def diff(
     other: Annotated[
         Path | None,
         typer.Argument(
-            metavar="RUN_B", help="Another run folder, which is compared with the first.", show_default=False
+            metavar="RUN_B",
+            help="Another run folder, which is compared with the first.",
+            show_default=False,
+            autocompletion=completion.run_folders,
         ),
     ] = None,
     as_json: Json = False,

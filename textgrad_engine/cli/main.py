@@ -19,7 +19,6 @@ app = typer.Typer(
     epilog=epilog(also="4 the score is below eval --at-least; "),
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -67,4 +66,4 @@ def _options(
 def main() -> None:
     """Run the command that the arguments name."""
     open_streams()
-    sys.exit(ending(app))
+    sys.exit(ending(lambda: app(prog_name=app.info.name)))  # completion goes by the name, also with ``python -m``

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import run_data, runs, way_on
+from textgrad_engine.cli import completion, run_data, runs, way_on
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
 from textgrad_engine.errors import RunError
@@ -41,7 +41,13 @@ def show(
         ),
     ] = None,
     parameter: Annotated[
-        str | None, typer.Option("--parameter", metavar="NAME", help="Which text, where several were trained.")
+        str | None,
+        typer.Option(
+            "--parameter",
+            metavar="NAME",
+            help="Which text, where several were trained.",
+            autocompletion=completion.parameters,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
