@@ -112,7 +112,9 @@ UseCache = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and one line at the end.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else there.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else there, also of an error.")
+]
 
 
 def limits_of(dollars: float | None, calls: int | None, tokens: int | None) -> Budget:

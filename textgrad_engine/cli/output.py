@@ -9,8 +9,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
@@ -41,6 +42,7 @@ __all__ = [
     "version",
     "width",
     "write",
+    "write_error",
     "write_exactly",
     "write_json",
 ]
@@ -117,11 +119,16 @@ def checking() -> Iterator[None]:
 def command(function: Callable[P, R]) -> Callable[P, R]:
     """A command whose errors are said in plain words, also those that code of the user's raises.
 
-    TEXTGRAD_DEBUG=1 shows where they came from.
+    TEXTGRAD_DEBUG=1 shows where they came from. With ``as_json`` there is one JSON document on stdout, also where the
+    command ends with an error.
     """
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _one_document() if kwargs.get("as_json") else contextlib.nullcontext():
+            return _run(*args, **kwargs)
+
+    def _run(*args: P.args, **kwargs: P.kwargs) -> R:
         heard = Heard()
         try:
             with finishing_on_interrupt(_answer, terminate=True) as heard, path_restored():
@@ -133,8 +140,10 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
         except TextgradError as error:
             _end(error, _code_of(error))
         except KeyboardInterrupt as error:
-            complain("; ".join(["interrupted", *getattr(error, "__notes__", ())]))
-            raise typer.Exit(_after(heard, INTERRUPTED)) from None
+            notes, code = getattr(error, "__notes__", ()), _after(heard, INTERRUPTED)
+            complain("; ".join(["interrupted", *notes]))
+            write_error("interrupted", code, notes)
+            raise typer.Exit(code) from None
         except Exception as error:
             if not line_of_user(error):  # an exit, or a mistake of ours, which nobody finds without the traceback
                 raise
@@ -164,12 +173,51 @@ def _end(error: Exception, code: int) -> NoReturn:
     if os.environ.get("TEXTGRAD_DEBUG", "") not in ("", "0"):
         raise error
     own = not isinstance(error, TextgradError)
-    complain(f"error: {line_of_user(error)}: {type(error).__name__}: {error}" if own else f"error: {error}")
-    for note in getattr(error, "__notes__", ()):
-        complain(f"  {note.split(', asked for at ')[0]}")  # the line of code that asked is ours, not the user's
+    said = f"{line_of_user(error)}: {type(error).__name__}: {error}" if own else str(error)
+    # The line of code that asked is ours, not the user's.
+    notes = [note.split(", asked for at ")[0] for note in getattr(error, "__notes__", ())]
+    complain(f"error: {said}")
+    for note in notes:
+        complain(f"  {note}")
     if own:
         complain("  with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown")
+    write_error(said, code, notes)
     raise typer.Exit(code)
+
+
+class _Document:
+    """Where the one JSON document of a command goes, and whether it was written."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream, self.written = stream, False
+
+
+_document: ContextVar[_Document | None] = ContextVar("textgrad_engine_document", default=None)
+
+
+@contextlib.contextmanager
+def _one_document() -> Iterator[None]:
+    """Inside the block only `write_json` gets to stdout; what else is printed, by the user's code, goes to stderr."""
+    token = _document.set(_Document(sys.stdout))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _document.reset(token)
+
+
+def write_error(message: str, code: int, notes: Iterable[str] = ()) -> None:
+    """Write an error for machines, where a command with ``--json`` ends with it and has written nothing yet.
+
+    Args:
+        message: what was wrong.
+        code: the exit code.
+        notes: what else is to be known.
+    """
+    document = _document.get()
+    if document is not None and not document.written:
+        with contextlib.suppress(RunError):  # stdout cannot be written, which may be what was wrong
+            write_json({"error": message, "notes": list(notes), "exit_code": code})
 
 
 def complain(message: str) -> None:
@@ -205,11 +253,15 @@ def write_json(value: Any) -> None:
         RunError: stdout is closed, or what it was redirected to is full.
     """
     text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    document = _document.get()
+    stream = sys.stdout if document is None else document.stream
+    encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         escaped = codecs.lookup(encoding).name != "utf-8" or not text.encode("utf-8")
     except UnicodeEncodeError:  # half a character, which only an escape can say
         escaped = True
+    if document is not None:
+        document.written = True
     write(json.dumps(value, indent=2, default=str) if escaped else text)
 
 
@@ -227,10 +279,12 @@ def write_exactly(text: str) -> None:
 
 @contextlib.contextmanager
 def _stdout() -> Iterator[Any]:
-    if sys.stdout is None:
+    document = _document.get()
+    stream = sys.stdout if document is None else document.stream
+    if stream is None:
         raise RunError("the result cannot be printed: stdout is closed")
     try:
-        yield sys.stdout
+        yield stream
     except BrokenPipeError:  # whoever reads has read enough
         raise
     except OSError as error:

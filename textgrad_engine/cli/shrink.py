@@ -32,6 +32,7 @@ from textgrad_engine.cli.output import (
     complain,
     width,
     write,
+    write_error,
     write_json,
 )
 from textgrad_engine.cli.progress import score_bar
@@ -115,7 +116,8 @@ def shrink(
                 on_score=on_score,
             )
         except (Stopped, CallCancelled):
-            complain("interrupted: the prompt was not shrunk, and nothing was written")
+            complain(message := "interrupted: the prompt was not shrunk, and nothing was written")
+            write_error(message, INTERRUPTED)
             raise typer.Exit(INTERRUPTED) from None
     about = _document(result, round(time.monotonic() - began, 3))
     try:
