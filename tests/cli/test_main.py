@@ -56,6 +56,16 @@ def test_no_help_is_cut_off_at_80_columns(cli: Any, command: str, monkeypatch: p
     assert "…" not in cli(command, "--help").output
 
 
+def test_in_a_narrow_terminal_help_has_no_panels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would cut words off, and names of options."""
+    monkeypatch.setenv("COLUMNS", "40")
+    done = python(tmp_path, "-m", "textgrad_engine", "show", "--help")
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.split("\n"))) <= 40
+    assert "--parameter NAME" in done.stdout
+    assert "…" not in done.stdout
+
+
 def test_version(cli: Any) -> None:
     """The version of the package."""
     assert cli("--version").output == f"textgrad-engine {textgrad_engine.__version__}\n"

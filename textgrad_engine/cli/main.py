@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import diff, estimate, evaluate, report, resume, show, shrink, train
-from textgrad_engine.cli.output import epilog, epilog_of_reading, version
+from textgrad_engine.cli.output import epilog, epilog_of_reading, version, width
 from textgrad_engine.cli.streams import ending, open_streams
 
 __all__ = ["app", "main"]
@@ -48,6 +48,10 @@ app.command(
 )(shrink.shrink)
 
 
+_PANELS = 60
+"""Columns below which help is not put into panels, which would leave no room for words."""
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"textgrad-engine {version()}")
@@ -66,4 +70,8 @@ def _options(
 def main() -> None:
     """Run the command that the arguments name."""
     open_streams()
-    sys.exit(ending(lambda: app(prog_name=app.info.name)))  # completion goes by the name, also with ``python -m``
+    narrow = width() if width() < _PANELS else None
+    if narrow:
+        app.rich_markup_mode = None
+    # Completion goes by the name, also with ``python -m``.
+    sys.exit(ending(lambda: app(prog_name=app.info.name, terminal_width=narrow)))

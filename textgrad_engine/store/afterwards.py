@@ -50,7 +50,8 @@ def check_shrunk(folder: Path) -> None:
         if new:
             (folder / "shrunk").rmdir()
     except OSError as error:
-        raise unwritable(error, folder) from error
+        # A file that was made only to see whether it can be tells nobody anything by its name.
+        raise unwritable(OSError(error.errno, error.strerror), folder) from error
 
 
 def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any]) -> Path:
