@@ -12,6 +12,7 @@ The offline model says what it was shown.
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,4 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except tg.errors.TextgradError as error:  # such as a key that is missing
+        sys.exit(f"error: {error}")

@@ -13,6 +13,7 @@ arrives at the criteria, and nothing about real models.
 import argparse
 import itertools
 import re
+import sys
 from collections.abc import Sequence
 
 import textgrad_engine as tg
@@ -100,4 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except tg.errors.TextgradError as error:  # such as a key that is missing
+        sys.exit(f"error: {error}")

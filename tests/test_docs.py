@@ -51,7 +51,8 @@ def test_a_page_that_does_not_hold_is_found(page: str, what: str, reader: Reader
 
 def test_every_test_that_a_page_names_exists() -> None:
     """A promise names the test that protects it; a renamed test must not leave the page lying."""
-    named = {name for page in PAGES for name in re.findall(r"`(?:[\w/]+::)?(test_\w+)`", page.read_text())}
+    pages = [page.read_text() for page in PAGES if page.name != "json.md"]  # what is in backticks there are keys
+    named = {name for page in pages for name in re.findall(r"`(?:[\w/]+::)?(test_\w+)`", page)}
     sources = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
     defined = {name for source in sources for name in re.findall(r"def (test_\w+)\(", source)}
     assert named

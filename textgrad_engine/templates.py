@@ -14,13 +14,14 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
+from textgrad_engine.slots import SLOT_NAMES, fill, not_slots, slots_of
 
 __all__ = [
     "SLOT_NAMES",
@@ -51,10 +52,6 @@ if sys.version_info >= (3, 14):
     _NO_TEXTS: tuple[type, ...] = (Template,)
 else:
     _NO_TEXTS = ()
-
-_BRACED = re.compile(r"\{\{([^\s{}]+)\}\}|\{([^\s{}]+)\}")
-SLOT_NAMES = "a slot's name is letters, digits and _, and does not begin with a digit"
-"""What a message says of a name in braces that is no slot."""
 
 
 @dataclass(frozen=True, eq=False)  # a file is read once, and one object is looked up faster than its words
@@ -366,75 +363,6 @@ def _nonce(label: str, content: str) -> str:
     while nonce in content:
         nonce = hashlib.sha256(nonce.encode()).hexdigest()[:8]
     return nonce
-
-
-def slots_of(template: str) -> tuple[str, ...]:
-    """The names of the ``{slot}`` placeholders of a user's template, in order, each once.
-
-    Example:
-        >>> slots_of('Answer {question} as {"json": 1}, not as {{question}}.'), slots_of("{質問}に答えて。")
-        (('question',), ('質問',))
-    """
-    if "{" not in template:
-        return ()
-    return _slots_of(template) if len(template) <= _REMEMBERED else _slots_of.__wrapped__(template)
-
-
-@functools.lru_cache(maxsize=1024)
-def _slots_of(template: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(match[2] for match in _slots_in(template) if match[2]))
-
-
-def _slots_in(template: str) -> Iterator[re.Match[str]]:
-    """What stands in one or two pairs of braces and can be the name of a slot: what can be that of an argument."""
-    return (match for match in _BRACED.finditer(template) if (match[1] or match[2]).isidentifier())
-
-
-def not_slots(template: str, names: Iterable[str]) -> list[str]:
-    """Those of the names that stand in braces in a user's template and yet are text there, as no slot can be called so.
-
-    Example:
-        >>> not_slots("From {e-mail}: {text}, not {{e mail}}", ["text", "e-mail", "e mail"])
-        ['e-mail']
-    """
-    return [
-        name
-        for name in names
-        if name.strip() and not name.isidentifier() and re.search(rf"(?<!\{{)\{{{re.escape(name)}\}}(?!\}})", template)
-    ]
-
-
-def fill(template: str, values: dict[str, str]) -> str:
-    """Fill the ``{slot}`` placeholders of a user's template in one pass.
-
-    Only names in `values` are slots; every other brace is text, so JSON in a template needs no escaping. ``{{name}}``
-    stands for the literal ``{name}``.
-
-    Example:
-        >>> fill('{"id": 1} {who}', {"who": "{who}"})
-        '{"id": 1} {who}'
-    """
-    if "{" not in template:
-        return template
-    pieces, slots = (_fillable if len(template) <= _REMEMBERED else _fillable.__wrapped__)(template)
-    filled = pieces.copy()
-    for at, name, doubled in slots:
-        if name in values:
-            filled[at] = f"{{{name}}}" if doubled else values[name]
-    return "".join(filled)
-
-
-@functools.lru_cache(maxsize=256)  # a program fills the same template for every example
-def _fillable(template: str) -> tuple[list[str], list[tuple[int, str, bool]]]:
-    """A template in pieces; and for each slot its place among them, its name, and whether it has two braces."""
-    pieces: list[str] = []
-    slots: list[tuple[int, str, bool]] = []
-    end = 0
-    for match in _slots_in(template):
-        pieces += [template[end : match.start()], match[0]]
-        slots.append((len(pieces) - 1, match[1] or match[2], match[1] is not None))
-        end = match.end()
-    return [*pieces, template[end:]], slots
 
 
 def _read(path: Path) -> Prompt:

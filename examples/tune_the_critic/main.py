@@ -14,6 +14,7 @@ rules say; that it improves shows that feedback on feedback arrives where it sho
 import argparse
 import json
 import re
+import sys
 from collections.abc import Sequence
 
 import textgrad_engine as tg
@@ -122,4 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except tg.errors.TextgradError as error:  # such as a key that is missing
+        sys.exit(f"error: {error}")

@@ -21,6 +21,13 @@ def test_a_config_that_is_none_exits_2(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["estimate", str(tmp_path / "nowhere")]).exit_code == 2
 
 
+def test_a_latency_without_end_is_refused() -> None:
+    """JSON has no word for what would come of it."""
+    done = CliRunner().invoke(app, ["estimate", str(TICKETS), "--optimizer", "PatchSearch", "--latency", "inf"])
+    assert done.exit_code == 2
+    assert "--latency inf: name a number of seconds" in done.stderr
+
+
 def test_a_price_range_needs_no_key(monkeypatch) -> None:
     """One wants to know the price before one has an account."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -37,6 +44,16 @@ def test_the_table_fits_a_terminal() -> None:
     assert done.exit_code == 0, done.output
     assert "At most 12 steps on simulated/tickets" in done.stdout
     assert max(map(len, done.stdout.split("\n"))) <= 80
+
+
+def test_in_a_narrow_terminal_the_parts_stand_below_each_other(monkeypatch) -> None:
+    """Lines that wrap make no table."""
+    monkeypatch.setenv("COLUMNS", "40")
+    done = CliRunner().invoke(app, ["estimate", str(TICKETS)])
+    assert done.exit_code == 0, done.output
+    assert "forward\n  calls " in done.stdout
+    table = done.stdout.partition("\ncost")[0]
+    assert max(map(len, table.split("\n"))) <= 40
 
 
 def test_limits_per_minute_say_how_long_it_takes_at_least(small) -> None:
@@ -76,3 +93,26 @@ def test_controls_are_estimated() -> None:
     assert with_them["forward"]["low"] == without["forward"]["low"] + 2 * 87
     before = sum(found["high"] for found in without.values())
     assert with_them["forward"]["high"] == without["forward"]["high"] + 2 * (before + 87 + 113)
+
+
+@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+def test_a_program_that_cannot_read_a_placeholder_says_what_to_do(small, optimizer: str) -> None:
+    """Its own error says nothing of the answer that nobody gave."""
+    text = (TICKETS / "config.toml").read_text(encoding="utf-8")
+    program = text[text.index("[program]") : text.index("[data]")]
+    folder = small((program, '[program]\nclass = "strict:Strict"\n\n'))
+    (folder / "strict.py").write_text(
+        "from textgrad_engine import nn\n"
+        "class Strict(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.chat = nn.ChatCompletion('{ticket}', system=nn.Parameter('Sort.', role='system prompt'))\n"
+        "    def forward(self, ticket):\n"
+        "        return int(self.chat(ticket=ticket).data)\n",
+        encoding="utf-8",
+    )
+    done = CliRunner().invoke(app, ["estimate", str(folder), "--optimizer", optimizer])
+    assert done.exit_code == 2
+    assert "strict.py:7, in forward: ValueError" in done.stderr
+    assert "puts '?' in the place of an answer" in done.stderr
+    assert "have the code give '' for such an answer" in done.stderr

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine.cli import evaluate
+from textgrad_engine.cli import evaluate, evaluation_words
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import write_shrunk
@@ -94,8 +94,8 @@ def test_a_score_that_is_the_least_but_for_rounding_is_enough() -> None:
     """The mean of three times 0.7 is 0.6999999999999998 for a computer."""
     same = Evaluation(("a", "b", "c"), (0.7, 0.7, 0.7), ("", "", ""), {})
     assert same.mean < 0.7
-    assert not evaluate._short_of(same, 0.7)
-    assert evaluate._short_of(same, 0.7001)
+    assert not evaluation_words.short_of(same, 0.7)
+    assert evaluation_words.short_of(same, 0.7001)
 
 
 def test_answers_that_are_missing_do_not_help_to_reach_the_least_score(cli: Any, run: Path) -> None:

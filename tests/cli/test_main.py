@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def test_alone_it_prints_its_help(cli: Any) -> None:
         assert word in result.output
 
 
-@pytest.mark.parametrize("command", [(), ("train",), ("eval",), ("show",), ("diff",), ("report",)])
+@pytest.mark.parametrize("command", [(), ("train",), ("resume",), ("eval",), ("shrink",)])
 def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> None:
     """Scripts rely on them."""
     result = cli(*command, "--help")
@@ -38,11 +39,31 @@ def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> 
     assert ("; 4 the score is below" in said) == (command in {(), ("eval",)})
 
 
+@pytest.mark.parametrize("command", ["estimate", "show", "diff", "report"])
+def test_a_command_that_asks_no_model_names_no_budget(cli: Any, command: str) -> None:
+    """There is no exit code for what cannot be, nor a result so far."""
+    said = " ".join(cli(command, "--help").output.split())
+    assert "Exit codes: 0 all went well; 1 an error while running" in said
+    assert "130 interrupted; 143 the same, by SIGTERM." in said
+    assert "budget was spent" not in said
+    assert "so far" not in said.partition("Exit codes:")[2]
+
+
 @pytest.mark.parametrize("command", ["train", "resume", "eval", "estimate", "show", "diff", "report", "shrink"])
 def test_no_help_is_cut_off_at_80_columns(cli: Any, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An address to copy is there as a whole."""
     monkeypatch.setenv("COLUMNS", "80")
     assert "…" not in cli(command, "--help").output
+
+
+def test_in_a_narrow_terminal_help_has_no_panels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would cut words off, and names of options."""
+    monkeypatch.setenv("COLUMNS", "40")
+    done = python(tmp_path, "-m", "textgrad_engine", "show", "--help")
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.split("\n"))) <= 40
+    assert "--parameter NAME" in done.stdout
+    assert "…" not in done.stdout
 
 
 def test_version(cli: Any) -> None:
@@ -55,6 +76,55 @@ def test_it_runs_as_a_module(tmp_path: Path) -> None:
     done = python(tmp_path, "-m", "textgrad_engine", "show", "nothing")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: nothing: there is no such run folder\n"
+
+
+_INTERRUPTED_AT = """
+import os, runpy, signal, sys
+
+class Interrupts:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+{before}
+sys.meta_path.insert(0, Interrupts)
+sys.argv = ["textgrad-engine", "--help"]
+{run}
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a process there cannot send itself Ctrl-C")
+@pytest.mark.parametrize("module", ["typer", "pydantic", "textgrad_engine.cli.shrink"])
+@pytest.mark.parametrize(
+    "run",
+    [
+        "runpy.run_module('textgrad_engine', run_name='__main__', alter_sys=True)",
+        "from textgrad_engine.__main__ import main; main()",
+    ],
+)
+def test_ctrl_c_while_packages_are_imported_is_one_line(tmp_path: Path, module: str, run: str) -> None:
+    """It is most of the first half second, in which nothing has been begun."""
+    done = python(tmp_path, "-c", _INTERRUPTED_AT.format(module=module, before="", run=run))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a process there cannot send itself Ctrl-C")
+def test_who_has_ctrl_c_ignored_is_not_interrupted(tmp_path: Path) -> None:
+    """As a shell does with what stands behind "nohup" or before "&"."""
+    code = _INTERRUPTED_AT.format(
+        module="typer",
+        before="signal.signal(signal.SIGINT, signal.SIG_IGN)",
+        run="from textgrad_engine.__main__ import main; main()",
+    )
+    done = python(tmp_path, "-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_console_script_is_what_hears_ctrl_c() -> None:
+    """The one that imports nothing before."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"textgrad-engine": "textgrad_engine.__main__:main"}
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")

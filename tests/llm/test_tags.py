@@ -7,8 +7,9 @@ from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import Message, Request, ResponseFormat, inwords
 from textgrad_engine.llm.tags import MOST_PARTS, Part, nonce_of, parts_of, texts_in
 from textgrad_engine.ops.feedback import _texts_for
-from textgrad_engine.ops.judges import _CRITICISM_FORM, _verdict_form
+from textgrad_engine.ops.judges import _verdict_form
 from textgrad_engine.ops.reduce import MERGE_SCHEMA
+from textgrad_engine.ops.text_loss import _CRITICISM_FORM
 from textgrad_engine.optim.patch import PATCH_SCHEMA, REWRITE_SCHEMA
 
 TEXT = {"type": "string"}

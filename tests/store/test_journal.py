@@ -159,6 +159,16 @@ def test_other_names_of_parameters_are_their_files_names(name: str) -> None:
     assert file_name(name) == name
 
 
+@pytest.mark.parametrize("name", ["step." * 60 + "system", "質" * 100, "a/b " * 60])
+def test_a_name_that_is_too_long_for_a_file_keeps_its_beginning(tmp_path: Path, name: str) -> None:
+    """File systems take 255 bytes, and no run should end for that; names that differ at their ends stay apart."""
+    names = [name + "1", name + "2"]
+    write_shrunk(tmp_path, {each: each for each in names}, {})
+    files = {file.name: file.read_text(encoding="utf-8") for file in (tmp_path / "shrunk").iterdir()}
+    assert sorted(files.values()) == sorted(names)
+    assert all(file[:8] == file_name(name[:8])[:8] for file in files)
+
+
 def test_parameters_that_differ_in_case_have_files_of_their_own(tmp_path: Path, fit: Any) -> None:
     """Where "Chat" and "chat" are one file, one of the two prompts would be lost."""
     names = ["Chat.system", "chat.system", "judge.system"]

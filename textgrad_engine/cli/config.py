@@ -19,6 +19,7 @@ from pydantic import PrivateAttr, ValidationError
 from textgrad_engine.callables import signature_of
 from textgrad_engine.cli import user_code
 from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, OwnSettings, TGDSettings, settings_for
+from textgrad_engine.cli.secrets_in import refuse_secrets
 from textgrad_engine.cli.settings import (
     Budget,
     Data,
@@ -32,16 +33,14 @@ from textgrad_engine.cli.settings import (
     keys_of,
 )
 from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, syntax_error
-from textgrad_engine.data.dataset import Dataset, suggest
-from textgrad_engine.data.load import load, missing_file, read_text
-from textgrad_engine.data.split import examples_in_both
+from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.load import missing_file, read_text
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.nn.loss import names_inputs, takes_target
-from textgrad_engine.templates import SLOT_NAMES, not_slots, slots_of
-from textgrad_engine.train.calling import no_text
+from textgrad_engine.templates import SLOT_NAMES, slots_of
 
-__all__ = ["Config", "check_columns", "load_config", "read_data"]
+__all__ = ["Config", "load_config"]
 
 
 class Config(Section):
@@ -68,7 +67,7 @@ class Config(Section):
             ConfigError: a value is missing, unknown, of the wrong type, or does not go with the others.
         """
         lines = dict(lines or {})
-        _refuse_secrets(values, path, lines)
+        refuse_secrets(values, path, lines)
         try:
             config = cls.model_validate(dict(values))
         except ValidationError as error:
@@ -99,7 +98,11 @@ class Config(Section):
         Raises:
             ConfigError: always.
         """
-        raise ConfigError(place(self._path, line_of(self._lines, keys), self._lines) + message)
+        raise ConfigError(self.place_of(*keys) + message)
+
+    def place_of(self, *keys: str | int) -> str:
+        """The file and the line of one key, as messages begin."""
+        return place(self._path, line_of(self._lines, keys), self._lines)
 
     def system_text(self) -> str | None:
         """The seed prompt: ``system``, or what ``system_file`` holds without the line break at its end."""
@@ -172,14 +175,14 @@ class Config(Section):
 
     def input_columns(self) -> tuple[str, ...]:
         """The columns that the program wants: the slots of ``user``, or what the class's `forward` names."""
-        return self._columns()[0]
+        return self.columns()[0]
 
     @property
     def may_lack_target(self) -> bool:
         """Whether the metric can do without targets: a judge, unless the file says which column holds them."""
         return self.metric.kind == "judge" and self.data.target == "target"
 
-    def _columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The columns that the program wants, and those that it is given where the data has them."""
         if self.program.user is not None:
             wanted = slots_of(self.program.user)
@@ -261,7 +264,7 @@ class Config(Section):
 
 
 def load_config(path: str | Path) -> Config:
-    """Read and check a config file; the data is read by `read_data`.
+    """Read and check a config file; the data is read by `config_data.read_data`.
 
     Args:
         path: a ``.toml`` file, or a folder that holds a ``config.toml``.
@@ -294,124 +297,13 @@ def load_config(path: str | Path) -> Config:
     return Config.of(values, path, key_lines(text))
 
 
-def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
-    """Read the train, validation and test examples, and check that they can be used and do not overlap.
-
-    Where no file of validation examples is named, these are the training examples themselves.
-
-    Raises:
-        DataError: a file cannot be read, or a row lacks a column that the program or the metric needs.
-        ConfigError: an example of one split is also in another, or a prompt names a column that no slot can be called.
-    """
-    splits: dict[str, Dataset] = {}
-    for key in ("train", "val", "test"):
-        name = getattr(config.data, key)
-        if name is None:
-            continue
-        splits[key] = load(config.file(name))
-        _check_braces(config, splits[key])
-        check_columns(config, splits[key])
-        for earlier in list(splits)[:-1]:
-            found = examples_in_both(splits[earlier], splits[key], config.input_columns())
-            if found:
-                config.fail(
-                    f"[data] {key} and {earlier} overlap: {found[0]}"
-                    + (f", and {len(found) - 1} more" if len(found) > 1 else "")
-                    + "; keep each example in one split",
-                    "data",
-                    key,
-                )
-    return splits["train"], splits.get("val", splits["train"]), splits.get("test")
-
-
-def check_columns(config: Config, dataset: Dataset) -> None:
-    """Check that every row has the columns that the program and the metric need.
-
-    Raises:
-        DataError: a row lacks one, or has what is no text for a slot, or a target that exact match cannot compare; the
-            message names the data's file and line, and the config's line that needs it.
-    """
-    required, optional = config._columns()
-    slots = config.program.user is not None
-    wanted = [(name, "program", "user" if slots else "class") for name in required]
-    target = config.data.target
-    if not config.may_lack_target or target in dataset.columns:
-        wanted.append((target, "data", "target"))
-    if config.data.clusters is not None:
-        wanted.append((config.data.clusters, "data", "clusters"))
-    for column, section, key in wanted:
-        try:
-            dataset.require(column)
-        except DataError as error:
-            raise DataError(f"{error} ({_asked_by(config, section, key)})") from None
-    for column in (*required, *optional) if slots else ():
-        for index, row in enumerate(dataset):
-            if why := no_text(row.get(column)):
-                key = "user" if column in required else config.program.system_key
-                raise DataError(
-                    f"{dataset.where(index)}: column {column!r} holds {why} ({_asked_by(config, 'program', key)})"
-                )
-    if config.metric.kind == "exact_match":
-        _check_texts(config, dataset)
-
-
-def _check_texts(config: Config, dataset: Dataset) -> None:
-    """Refuse targets that exact match cannot compare, as there are many ways to write them."""
-    column = config.data.target
-    for index, row in enumerate(dataset):
-        if isinstance(row[column], dict | list):
-            kind = "a list" if isinstance(row[column], list) else "an object"
-            raise DataError(
-                f"{dataset.where(index)}: column {column!r} is {kind} in this row, and exact match compares texts: "
-                f"write it as text, or give a [metric] function of your own ({_asked_by(config, 'data', 'target')})"
-            )
-
-
-def _asked_by(config: Config, section: str, key: str) -> str:
-    """The config's line that needs a column, in words."""
-    return f"{place(config.path, line_of(config._lines, (section, key)), config._lines)}[{section}] {key} asks for it"
-
-
-def _check_braces(config: Config, dataset: Dataset) -> None:
-    """Refuse a prompt with a column in braces that the model would be shown as it stands."""
-    for name, text in (("user", config.program.user), (config.program.system_key, config.system_text())):
-        if found := not_slots(text or "", dataset.columns):
-            config.fail(
-                f"[program] {name} has {{{found[0]}}}, and the column {found[0]!r} of {dataset.path} cannot fill it: "
-                f"{SLOT_NAMES}; rename the column, there and in the data",
-                "program",
-                name,
-            )
-
-
-def _refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Keys = ()) -> None:
-    items: Any = (
-        values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
-    )
-    for key, value in items:
-        here = (*keys, key)
-        looks = isinstance(value, str) and re.fullmatch(r"sk-[\w-]{16,}", value.strip())
-        if looks or (isinstance(key, str) and _is_secret(key)):
-            dotted = ".".join(map(str, here))
-            raise ConfigError(
-                f"{place(path, line_of(lines, here), lines)}{dotted}: a key does not belong in a config file, "
-                "which gets shared; take it out, and set the environment variable OPENAI_API_KEY"
-            )
-        _refuse_secrets(value, path, lines, here)
-
-
-def _is_secret(name: str) -> bool:
-    plain = re.sub(r"[^a-z]", "", name.lower())
-    return plain.endswith(("apikey", "password", "secret", "accesstoken", "authtoken")) or plain == "authorization"
-
-
 def _check_program(config: Config) -> None:
     program = config.program
     texts = [key for key in ("system", "system_file", "user") if getattr(program, key) is not None]
     if program.class_ is not None:
         if texts:
             config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
-        required, optional = config._columns()
+        required, optional = config.columns()
         target = config.data.target
         if target in required or (target in optional and not config.may_lack_target):
             config.fail(
@@ -435,7 +327,7 @@ def _check_program(config: Config) -> None:
             "program",
             "user",
         )
-    required, optional = config._columns()
+    required, optional = config.columns()
     target = config.data.target
     if target in (*required, *optional):
         key = "user" if target in required else program.system_key

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import runs
+from textgrad_engine.cli import completion, run_data
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import (
     at_terminal,
@@ -32,7 +32,10 @@ def diff(
     other: Annotated[
         Path | None,
         typer.Argument(
-            metavar="RUN_B", help="Another run folder, which is compared with the first.", show_default=False
+            metavar="RUN_B",
+            help="Another run folder, which is compared with the first.",
+            show_default=False,
+            autocompletion=completion.run_folders,
         ),
     ] = None,
     as_json: Json = False,
@@ -54,7 +57,7 @@ def diff(
                 complain(f"note: {each.path}: {note}")
         texts = report.changes_of(found[0])
         if len(found) == 2:
-            beside = report.beside_of(found[0], found[1], (runs.openings(found[0]), runs.openings(found[1])))
+            beside = report.beside_of(found[0], found[1], (run_data.openings(found[0]), run_data.openings(found[1])))
     if len(found) == 2:
         if as_json:
             write_json(report.beside_as_json(beside))

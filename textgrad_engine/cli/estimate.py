@@ -5,22 +5,27 @@ from __future__ import annotations
 import dataclasses
 import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import typer
 
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import load_config, read_data
+from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, Json, ModelName, OptimizerName
-from textgrad_engine.cli.output import OK, checking, command, write, write_json
+from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.settings import Models
+from textgrad_engine.errors import ConfigError
 from textgrad_engine.report.words import duration, money, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimated import Estimate, Range, scaled
 
 __all__ = ["estimate", "seconds_at"]
+
+_TABLE = 70
+"""Columns that the table takes."""
 
 
 @command
@@ -47,18 +52,20 @@ def estimate(
     takes, if an answer takes so long and the endpoint takes all requests at once.
     """
     with checking():
+        if not math.isfinite(latency):
+            raise ConfigError(f"--latency {latency}: name a number of seconds")
         found = load_config(config).with_overrides(model=model, base_url=base_url, optimizer=optimizer)
         train_set, val_set, test_set = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)
         trained = build.make_optimizer(found, program, train_set)
         guards = build.make_guards(found, val_set)
         models = build.make_models(found, model, needs_key=False)
-    trainer = build.make_trainer(found, guards, controls=controls)
-    lowest = (found.metric.scale or (0.0, 1.0))[0]
-    with build.prompts_of(found):
-        result = estimated(
-            trainer, program, metric, trained, train_set, val_set, test_set, models=models, lowest_score=lowest
-        )
+        trainer = build.make_trainer(found, guards, controls=controls)
+        lowest = (found.metric.scale or (0.0, 1.0))[0]
+        with build.prompts_of(found):
+            result = estimated(
+                trainer, program, metric, trained, train_set, val_set, test_set, models=models, lowest_score=lowest
+            )
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
     seconds = seconds_at(found.models, result)
     if as_json:
@@ -68,8 +75,10 @@ def estimate(
             shown["seconds_waited"] = dataclasses.asdict(scaled(result.waits, latency))
         write_json(shown)
     else:
-        seen = textwrap.wrap(foreseen(found, metric, test_set), 80)
-        write("\n".join([_table(result, names, seconds, latency), *([""] if seen else []), *seen]))
+        columns = min(width(), 80)
+        seen = textwrap.wrap(foreseen(found, metric, test_set), columns)
+        table = _table(result, names, seconds, latency, columns)
+        write("\n".join([table, *([""] if seen else []), *seen]))
     raise typer.Exit(OK)
 
 
@@ -93,18 +102,17 @@ def seconds_at(models: Models, result: Estimate) -> Range | None:
     return Range(*ends)
 
 
-def _table(result: Estimate, names: list[str], seconds: Range | None, latency: float) -> str:
+def _table(result: Estimate, names: list[str], seconds: Range | None, latency: float, columns: int) -> str:
     lines = [f"At most {plural(result.steps, 'step')} on {', '.join(names)}"]
     if result.assumed:
-        lines += textwrap.wrap(f"(if {result.assumed})", 80)
-    lines += ["", f"{'':12}{'calls':>18}{'input tokens':>20}{'output tokens':>20}"]
+        lines += textwrap.wrap(f"(if {result.assumed})", columns)
     parts = [result.calls, result.input_tokens, result.output_tokens]
     sums = [sum(part.values(), Range(0, 0, 0)) for part in parts]
-    lines += [_line(purpose, [part[purpose] for part in parts]) for purpose in sorted(result.calls)]
-    lines.append(_line("all", sums))
+    rows = [(purpose, [_ends(part[purpose]) for part in parts]) for purpose in sorted(result.calls)]
+    rows.append(("all", [_ends(found) for found in sums]))
     if all(found.usual is not None for found in sums):
-        shown = [short(round(found.usual or 0)) for found in sums]
-        lines.append(f"{'usually':12}{shown[0]:>18}{shown[1]:>20}{shown[2]:>20}")
+        rows.append(("usually", [short(round(found.usual or 0)) for found in sums]))
+    lines += ["", *_rows(rows, columns)]
     cost = "unknown: a model has no known price" if result.dollars is None else _told(result.dollars, money)
     lines += ["", f"cost        {cost}", f"            (reasoning tokens come on top; tokens: {result.counted})"]
     if result.waits is not None:
@@ -123,6 +131,17 @@ def _told(found: Range, word: Callable[[float], str]) -> str:
     return f"{word(found.low)} to {word(found.high)}{usual}"
 
 
-def _line(name: str, ranges: list[Range]) -> str:
-    shown = [f"{short(round(found.low))} to {short(round(found.high))}" for found in ranges]
-    return f"{name:12}{shown[0]:>18}{shown[1]:>20}{shown[2]:>20}"
+def _ends(found: Range) -> str:
+    return f"{short(round(found.low))} to {short(round(found.high))}"
+
+
+def _rows(rows: list[tuple[str, list[str]]], columns: int) -> Iterator[str]:
+    """A table with a row for each name, or where there is no room for it, its parts below the name."""
+    names = ("calls", "input tokens", "output tokens")
+    if columns >= _TABLE:
+        for name, shown in [("", list(names)), *rows]:
+            yield f"{name:12}{shown[0]:>18}{shown[1]:>20}{shown[2]:>20}"
+        return
+    for name, shown in rows:
+        yield name
+        yield from [f"  {part:15}{value:>20}" for part, value in zip(names, shown)]

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import build, runs
+from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import WRONG, colors, complain, say, width, write, write_json
 from textgrad_engine.cli.progress import progress_for
@@ -164,7 +164,7 @@ def end_folds(found: CrossValidation, path: Path, *, quiet: bool, as_json: bool)
         write("\n" + report.render_folds(found, title=str(path), width=width(), color=colors()))
         complain(report.folds_in_a_line(found))
         if found.final is not None:
-            complain(f"The final prompt is in {runs.best_files(path / 'final', found.final.best)}")
+            complain(f"The final prompt is in {way_on.best_files(path / 'final', found.final.best)}")
     if found.status != "finished":
         larger = ", with a larger --budget, --budget-calls or --budget-tokens" if found.status == "budget" else ""
         say(f"`textgrad-engine resume {typed(path)}` goes on with it{larger}.", quiet or as_json)

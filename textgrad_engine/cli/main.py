@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from textgrad_engine.cli import diff, estimate, evaluate, report, resume, show, shrink, train
-from textgrad_engine.cli.output import epilog, open_streams, version
+from textgrad_engine.cli.output import epilog, epilog_of_reading, version, width
+from textgrad_engine.cli.streams import ending, open_streams
 
 __all__ = ["app", "main"]
 
@@ -17,7 +19,6 @@ app = typer.Typer(
     epilog=epilog(also="4 the score is below eval --at-least; "),
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -26,22 +27,29 @@ app.command("resume", epilog=epilog())(resume.resume)
 app.command(
     "eval",
     epilog=epilog(
-        "the score of what was answered was printed",
-        "the score of what was answered was printed, unless Ctrl-C was pressed twice",
-        "4 the score is below --at-least; ",
+        spent="the score of what was answered was printed",
+        interrupted="the score of what was answered was printed, unless Ctrl-C was pressed twice",
+        also="4 the score is below --at-least; ",
     ),
 )(evaluate.evaluate)
-app.command("estimate", epilog=epilog())(estimate.estimate)
-app.command("show", epilog=epilog())(show.show)
-app.command("diff", epilog=epilog())(diff.diff)
-app.command("report", epilog=epilog())(report.report)
+app.command("estimate", epilog=epilog_of_reading(wrong="wrong usage, config or data"))(estimate.estimate)
+app.command(
+    "show", epilog=epilog_of_reading(failed="an error while running, or the run has no result: what is known is shown")
+)(show.show)
+app.command("diff", epilog=epilog_of_reading())(diff.diff)
+app.command("report", epilog=epilog_of_reading())(report.report)
 app.command(
     "shrink",
     epilog=epilog(
-        "what was found until then was printed and written; nothing was if the whole prompt could not be validated",
-        "nothing was written",
+        spent="what was found until then was printed and written; "
+        "nothing was if the whole prompt could not be validated",
+        interrupted="nothing was written",
     ),
 )(shrink.shrink)
+
+
+_PANELS = 60
+"""Columns below which help is not put into panels, which would leave no room for words."""
 
 
 def _version(wanted: bool) -> None:
@@ -62,4 +70,8 @@ def _options(
 def main() -> None:
     """Run the command that the arguments name."""
     open_streams()
-    app()
+    narrow = width() if width() < _PANELS else None
+    if narrow:
+        app.rich_markup_mode = None
+    # Completion goes by the name, also with ``python -m``.
+    sys.exit(ending(lambda: app(prog_name=app.info.name, terminal_width=narrow)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import ConfigDict, Discriminator, Field, PrivateAttr, Tag, ValidationInfo, field_validator
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.callables import signature_of
 from textgrad_engine.cli.parts import Schedule, Transforms, transforms_of
 from textgrad_engine.cli.settings import Contracts, OfPrompt, Section
 from textgrad_engine.cli.user_code import is_spec
@@ -273,13 +273,13 @@ class OwnSettings(BaseSettings):
             if given:
                 raise TypeError(f"{key} is for the library's own optimizers; what yours must keep is said in its code")
         try:
-            inspect.signature(factory).bind([], **self._settings(factory, 0))
+            signature_of(factory).bind([], **self._settings(factory, 0))
         except ValueError:  # what is written in C may not tell what it takes
             pass
         except TypeError as error:
             raise TypeError(
                 f"that is called with the parameters and what else [optimizer] says, and takes "
-                f"{inspect.signature(factory)}: {error}"
+                f"{signature_of(factory)}: {error}"
             ) from None
         self._factory = factory
 
@@ -299,7 +299,7 @@ class OwnSettings(BaseSettings):
     def _settings(self, factory: Callable[..., Any], seed: int) -> dict[str, Any]:
         """The keys of the file, and the seed of the run where it is taken."""
         try:
-            takes = inspect.signature(factory).parameters
+            takes = signature_of(factory).parameters
         except ValueError:
             takes = {}  # type: ignore[assignment]
         return {**({"seed": seed} if "seed" in takes else {}), **self.given()}

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from textgrad_engine.cli import completion
 from textgrad_engine.cli.optimizers import NAMES
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.errors import ConfigError
@@ -31,7 +32,13 @@ __all__ = [
 ]
 
 ConfigPath = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="A folder that holds config.toml, or a .toml file.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="CONFIG",
+        help="A folder that holds config.toml, or a .toml file.",
+        show_default=False,
+        autocompletion=completion.configs,
+    ),
 ]
 Controls = Annotated[
     bool,
@@ -42,7 +49,13 @@ Controls = Annotated[
     ),
 ]
 RunPath = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder that train wrote, e.g. runs/tickets-1.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="A run folder that train wrote, e.g. runs/tickets-1.",
+        show_default=False,
+        autocompletion=completion.run_folders,
+    ),
 ]
 ModelName = Annotated[
     str | None,
@@ -58,6 +71,7 @@ OptimizerName = Annotated[
         "--optimizer",
         metavar="NAME",
         help=f"Use this optimizer instead of the config's, with its own defaults: {', '.join(NAMES)}, or module:name.",
+        autocompletion=completion.optimizers,
     ),
 ]
 BaseUrl = Annotated[
@@ -98,7 +112,9 @@ UseCache = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and one line at the end.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else there.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else there, also of an error.")
+]
 
 
 def limits_of(dollars: float | None, calls: int | None, tokens: int | None) -> Budget:

@@ -9,11 +9,13 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
+from textgrad_engine.cli.streams import unprintable
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.report.printing import JOINERS, harmless
@@ -36,11 +38,12 @@ __all__ = [
     "command",
     "complain",
     "epilog",
-    "open_streams",
+    "epilog_of_reading",
     "say",
     "version",
     "width",
     "write",
+    "write_error",
     "write_exactly",
     "write_json",
 ]
@@ -56,22 +59,34 @@ _TERMINATED = 143
 
 
 def epilog(
+    failed: str = "an error while running",
     spent: str = "the result so far was printed",
     interrupted: str = "the result so far was printed, unless Ctrl-C was pressed twice",
     also: str = "",
 ) -> str:
-    """What the help of a command says of its exit codes.
+    """What the help says of exit codes, where models are asked.
 
     Args:
+        failed: what exit code 1 means.
         spent: what there is when the budget was spent.
         interrupted: what there is after Ctrl-C.
         also: codes that only this command has.
     """
     return (
-        "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data, or a budget "
+        f"Exit codes: 0 all went well; 1 {failed}; 2 wrong usage, config or data, or a budget "
         f"without room for one call (nothing was paid for); 3 the budget was spent ({spent}); {also}130 interrupted "
         f"({interrupted}); 143 the same, by SIGTERM."
     )
+
+
+def epilog_of_reading(failed: str = "an error while running", wrong: str = "wrong usage, or no run folder") -> str:
+    """What the help says of exit codes, where no model is asked.
+
+    Args:
+        failed: what exit code 1 means.
+        wrong: what exit code 2 means.
+    """
+    return f"Exit codes: 0 all went well; 1 {failed}; 2 {wrong}; 130 interrupted; 143 the same, by SIGTERM."
 
 
 STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
@@ -108,11 +123,16 @@ def checking() -> Iterator[None]:
 def command(function: Callable[P, R]) -> Callable[P, R]:
     """A command whose errors are said in plain words, also those that code of the user's raises.
 
-    TEXTGRAD_DEBUG=1 shows where they came from.
+    TEXTGRAD_DEBUG=1 shows where they came from. With ``as_json`` there is one JSON document on stdout, also where the
+    command ends with an error.
     """
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _one_document() if kwargs.get("as_json") else contextlib.nullcontext():
+            return _run(*args, **kwargs)
+
+    def _run(*args: P.args, **kwargs: P.kwargs) -> R:
         heard = Heard()
         try:
             with finishing_on_interrupt(_answer, terminate=True) as heard, path_restored():
@@ -124,8 +144,10 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
         except TextgradError as error:
             _end(error, _code_of(error))
         except KeyboardInterrupt as error:
-            complain("; ".join(["interrupted", *getattr(error, "__notes__", ())]))
-            raise typer.Exit(_after(heard, INTERRUPTED)) from None
+            notes, code = getattr(error, "__notes__", ()), _after(heard, INTERRUPTED)
+            complain("; ".join(["interrupted", *notes]))
+            write_error("interrupted", code, notes)
+            raise typer.Exit(code) from None
         except Exception as error:
             if not line_of_user(error):  # an exit, or a mistake of ours, which nobody finds without the traceback
                 raise
@@ -155,54 +177,51 @@ def _end(error: Exception, code: int) -> NoReturn:
     if os.environ.get("TEXTGRAD_DEBUG", "") not in ("", "0"):
         raise error
     own = not isinstance(error, TextgradError)
-    complain(f"error: {line_of_user(error)}: {type(error).__name__}: {error}" if own else f"error: {error}")
-    for note in getattr(error, "__notes__", ()):
-        complain(f"  {note.split(', asked for at ')[0]}")  # the line of code that asked is ours, not the user's
+    said = f"{line_of_user(error)}: {type(error).__name__}: {error}" if own else str(error)
+    # The line of code that asked is ours, not the user's.
+    notes = [note.split(", asked for at ")[0] for note in getattr(error, "__notes__", ())]
+    complain(f"error: {said}")
+    for note in notes:
+        complain(f"  {note}")
     if own:
         complain("  with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown")
+    write_error(said, code, notes)
     raise typer.Exit(code)
 
 
-def open_streams() -> None:
-    """Open what the shell has closed of the three standard streams, and keep stderr from ending what is paid for.
+class _Document:
+    """Where the one JSON document of a command goes, and whether it was written."""
 
-    A file that is opened where one of them was closed would get what is written to that stream. A closed stdout stays
-    None, so that `write` can say so.
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream, self.written = stream, False
+
+
+_document: ContextVar[_Document | None] = ContextVar("textgrad_engine_document", default=None)
+
+
+@contextlib.contextmanager
+def _one_document() -> Iterator[None]:
+    """Inside the block only `write_json` gets to stdout; what else is printed, by the user's code, goes to stderr."""
+    token = _document.set(_Document(sys.stdout))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _document.reset(token)
+
+
+def write_error(message: str, code: int, notes: Iterable[str] = ()) -> None:
+    """Write an error for machines, where a command with ``--json`` ends with it and has written nothing yet.
+
+    Args:
+        message: what was wrong.
+        code: the exit code.
+        notes: what else is to be known.
     """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
-    stream: Any = _Stderr(_nowhere() if sys.stderr is None else sys.stderr)
-    sys.stderr = stream
-
-
-class _Stderr:
-    """Stderr until it cannot be written, as who reads it has gone or the disk is full; nothing is said from then on."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        try:
-            return self._stream.write(text)
-        except OSError:
-            self._stream = _nowhere()
-            return len(text)
-
-    def flush(self) -> None:
-        try:
-            self._stream.flush()
-        except OSError:
-            self._stream = _nowhere()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")
+    document = _document.get()
+    if document is not None and not document.written:
+        with contextlib.suppress(RunError):  # stdout cannot be written, which may be what was wrong
+            write_json({"error": message, "notes": list(notes), "exit_code": code})
 
 
 def complain(message: str) -> None:
@@ -239,9 +258,13 @@ def write_json(value: Any) -> None:
     Raises:
         RunError: stdout is closed, or what it was redirected to is full.
     """
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    document = _document.get()
+    stream = sys.stdout if document is None else document.stream
+    encoding = getattr(stream, "encoding", None) or "utf-8"
     plain = codecs.lookup(encoding).name != "utf-8"
     text = json.dumps(value, ensure_ascii=plain, indent=2, default=str)
+    if document is not None:
+        document.written = True
     write("".join([c if c == "\n" or c.isprintable() or c in JOINERS else json.dumps(c)[1:-1] for c in text]))
 
 
@@ -259,14 +282,16 @@ def write_exactly(text: str) -> None:
 
 @contextlib.contextmanager
 def _stdout() -> Iterator[Any]:
-    if sys.stdout is None:
+    document = _document.get()
+    stream = sys.stdout if document is None else document.stream
+    if stream is None:
         raise RunError("the result cannot be printed: stdout is closed")
     try:
-        yield sys.stdout
+        yield stream
     except BrokenPipeError:  # whoever reads has read enough
         raise
     except OSError as error:
-        raise RunError(f"the result cannot be printed: {(error.strerror or str(error)).lower()}") from error
+        raise RunError(unprintable(error)) from error
 
 
 def version() -> str:

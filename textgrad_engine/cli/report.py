@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import runs
+from textgrad_engine.cli import run_data, runs
 from textgrad_engine.cli.options import RunPath
 from textgrad_engine.cli.output import checking, command, complain, write_exactly
 from textgrad_engine.errors import RunError
@@ -45,7 +45,7 @@ def report(
             complain(f"note: {note}")
         place = None if out == Path("-") else _place(out or found.path / "report.html")
         remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
-        page = page_of(found, runs.openings(found), remark)
+        page = page_of(found, run_data.openings(found), remark)
     if place is None:
         write_exactly(page)
         return

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import runs
+from textgrad_engine.cli import run_data, runs
 from textgrad_engine.cli.folds import carry_out_folds, end_folds, folds_in, parts_for
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
 from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write_json
@@ -61,7 +61,7 @@ def resume(
             say(over, quiet or as_json)
             if as_json:
                 tools = report.tools_of(found.tools())
-                shown = report.as_json(found.result, runs.openings(found), before=found.looks_before, tools=tools)
+                shown = report.as_json(found.result, run_data.openings(found), before=found.looks_before, tools=tools)
                 write_json({"run": str(run), **shown})
             raise typer.Exit(OK)
         config = runs.config_of(found, found.seed)
@@ -76,7 +76,7 @@ def resume(
         job = checked(config, feedback=way.feedback, run=found, budget=budget)
         answers = open_cache(None) if (way.cache if cache is None else cache) else None
         if folds is None:
-            runs.check_splits(found, config, job.splits)
+            run_data.check_splits(found, config, job.splits)
         else:
             parts_for(config, job, folds)
     if folds is not None:

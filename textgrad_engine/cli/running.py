@@ -14,8 +14,9 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.autograd import Variable
-from textgrad_engine.cli import build, runs
-from textgrad_engine.cli.config import Config, read_data
+from textgrad_engine.cli import build, runs, way_on
+from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
@@ -31,6 +32,7 @@ from textgrad_engine.cli.output import (
     write_json,
 )
 from textgrad_engine.cli.progress import progress_for
+from textgrad_engine.cli.resumed import Resumed
 from textgrad_engine.data import Dataset
 from textgrad_engine.llm import Model
 from textgrad_engine.llm.cache import Cache
@@ -156,7 +158,7 @@ def end(
     Raises:
         typer.Exit: always.
     """
-    path, resumed = folder.path, None if folder.earlier is None else runs.Resumed.of(folder.earlier)
+    path, resumed = folder.path, None if folder.earlier is None else Resumed.of(folder.earlier)
     tools = report.tools_of(read_run(path).tools()) if (path / "tools.jsonl").is_file() else []
     if as_json:
         also: dict[str, Any] = {} if resumed is None else {"resumed": resumed.as_json()}
@@ -170,13 +172,13 @@ def end(
             result, title=str(path), remark=remark, before=before, tools=tools, width=width(), color=colors()
         )
         write("\n" + table)
-        complain(f"\n{report.one_line(result)}\nThe best prompt is in {runs.best_files(path, result.best)}")
+        complain(f"\n{report.one_line(result)}\nThe best prompt is in {way_on.best_files(path, result.best)}")
     if resumed is not None:
         as_before = [f"The run in {path} is as it was before."]
         say("\n".join(as_before if result.shortage else resumed.in_words(result, path)), quiet or as_json)
     if result.status != "finished" and not result.shortage:
         run = read_run(path)
-        say("\n".join([*(f"note: {note}" for note in run.notes), runs.goes_on(run)]), quiet or as_json)
+        say("\n".join([*(f"note: {note}" for note in run.notes), way_on.goes_on(run)]), quiet or as_json)
     raise typer.Exit(WRONG if result.shortage else CODES[result.status])
 
 
@@ -188,9 +190,9 @@ def saying_what_is_left(path: Path) -> Iterator[None]:
     except CommandFailed:
         raise
     except Exception as error:
-        if runs.begun(path):
-            error.add_note(runs.left_in(path))
+        if way_on.begun(path):
+            error.add_note(way_on.left_in(path))
         raise
     except KeyboardInterrupt as error:
-        error.add_note(runs.left_in(path))
+        error.add_note(way_on.left_in(path))
         raise

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePath
 from typing import Any, Self
@@ -15,58 +13,30 @@ from pydantic import ValidationError
 from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import version
+from textgrad_engine.cli.run_data import SPLITS, digest_of, looks_at, row_digests
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.answers import Answer
-from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.nn import Module
-from textgrad_engine.report.words import count, money, plural
-from textgrad_engine.store import Run, read_run, typed
-from textgrad_engine.store.records import dumps
-from textgrad_engine.store.resume import Earlier
-from textgrad_engine.train import TrainResult
+from textgrad_engine.report.words import plural
+from textgrad_engine.store import Run
 
 __all__ = [
     "CONTROL",
-    "EVALUATION_ENDED",
-    "EVALUATION_STARTED",
-    "Resumed",
-    "SPLITS",
     "Way",
-    "begun",
-    "best_files",
     "changed",
-    "check_splits",
     "claim",
     "config_of",
     "describe",
-    "digest_of",
-    "goes_on",
-    "how_it_ended",
-    "left_in",
     "load_texts",
-    "looks_at",
     "name_in",
     "name_of",
-    "openings",
-    "opens_test",
-    "rows_of_splits",
-    "split_of",
     "summary",
     "with_limits",
 ]
 
-EVALUATION_STARTED, EVALUATION_ENDED = "EvaluationStarted", "EvaluationEnded"
-"""The two lines that an evaluation has in ``evals.jsonl``; of one that was killed there is only the first."""
 
 CONTROL = "a control: the optimizer got no feedback"
-
-_LIMITS = {"dollars": "--budget DOLLARS", "calls": "--budget-calls N", "tokens": "--budget-tokens N"}
-"""The options for the limits of [budget]."""
-
-SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
 
 @dataclass(frozen=True)
@@ -88,57 +58,6 @@ class Way:
         """How a run was begun; one of before that was kept, in the usual way."""
         kept = run.config or {}
         return cls(**{each.name: bool(kept.get(each.name, each.default)) for each in fields(cls)})
-
-
-@dataclass(frozen=True)
-class Resumed:
-    """What a run that was resumed made of what had been paid for before.
-
-    Attributes:
-        played_back: so many calls were answered by it.
-        usage: what these had used.
-        not_asked_again: so many recorded calls were not asked for again.
-        lost: what these had used.
-    """
-
-    played_back: int
-    usage: Usage
-    not_asked_again: int
-    lost: Usage
-
-    @classmethod
-    def of(cls, earlier: Earlier) -> Self:
-        """What it made of it so far."""
-        played, left = earlier.player.played, earlier.player.left
-        return cls(len(played), _used(played), len(left), _used(left))
-
-    def as_json(self) -> dict[str, Any]:
-        """The same for machines."""
-        return {
-            "played_back": {"calls": self.played_back, "usage": self.usage.model_dump()},
-            "not_asked_again": {"calls": self.not_asked_again, "usage": self.lost.model_dump()},
-        }
-
-    def in_words(self, result: TrainResult, path: Path) -> list[str]:
-        """The same for people, a line each."""
-        every, before = plural(result.total.calls, "call"), count(self.usage.calls)
-        lines = [f"Of {every}, {before} had been paid for before{_for(self.usage)}."]
-        if self.not_asked_again and result.status == "finished":
-            lines.append(
-                f"{plural(self.not_asked_again, 'recorded call')} did not come up again{_for(self.lost)}, as something "
-                f"has changed; what was answered stays in {path / 'answers-*.jsonl'}."
-            )
-        return lines
-
-
-def _for(usage: Usage) -> str:
-    """What was paid, in brackets, where it is known and something."""
-    return f" ({money(usage.dollars)})" if usage.dollars else ""
-
-
-def _used(answers: Iterable[Answer]) -> Usage:
-    used = (usage_of(each.outcome) if isinstance(each.outcome, Exception) else each.outcome.usage for each in answers)
-    return sum(filter(None, used), Usage())
 
 
 def name_of(config: Config) -> str:
@@ -187,7 +106,7 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
         **asdict(way),
         "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},
         "looks_before": looks_at(splits.get("test"), path),
-        "rows": {name: " ".join(_digests(rows)) for name, rows in splits.items() if rows is not None},
+        "rows": {name: " ".join(row_digests(rows)) for name, rows in splits.items() if rows is not None},
         "config": _portable(config.model_dump(mode="json", by_alias=True)),
     }
 
@@ -255,32 +174,6 @@ def changed(config: Config, *, model: str | None, base_url: str | None, limits: 
     return config.model_copy(update={"models": models, "budget": limits})
 
 
-def digest_of(dataset: Dataset) -> str:
-    """Sixteen hexadecimal digits that tell datasets apart by their examples, wherever they are kept."""
-    content = b"\n".join(dumps(row) for row in dataset)
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-def check_splits(run: Run, config: Config, splits: Mapping[str, Dataset | None]) -> None:
-    """Check that data is what a run had.
-
-    Args:
-        run: the run.
-        config: names the files.
-        splits: what they hold now, by split; those that are left out are not looked at.
-
-    Raises:
-        RunError: it was changed.
-    """
-    known: Mapping[str, str] = (run.config or {}).get("digests", {})
-    for name, rows in splits.items():
-        if rows is not None and digest_of(rows) != known.get(name):
-            file = config.file(getattr(config.data, name) or config.data.train)
-            raise RunError(
-                f"{file}: these are not the {SPLITS[name]} examples that {run.path} had; put them back as they were"
-            )
-
-
 def load_texts(program: Module, texts: Mapping[str, str], path: Path) -> None:
     """Put texts of the run in a folder into a program.
 
@@ -296,149 +189,6 @@ def load_texts(program: Module, texts: Mapping[str, str], path: Path) -> None:
                     f"{', '.join(parameters) or 'no parameters'}; it was changed since, so put it back as it was"
                 )
             parameters[name].data = text
-
-
-def split_of(run: Run, dataset: Dataset) -> str | None:
-    """Which of the run's splits a dataset is: "train", "val", "test", or None."""
-    known: Mapping[str, str] = (run.config or {}).get("digests", {})
-    digest = digest_of(dataset)
-    return next((name for name, its in known.items() if its == digest), None)
-
-
-def rows_of_splits(run: Run, dataset: Dataset) -> dict[str, int]:
-    """How many rows of a dataset are of which of the run's splits, of those of which there are any.
-
-    What is one of the splits as a whole counts as that one only. Runs of before that was kept know whole splits only.
-    """
-    if (split := split_of(run, dataset)) is not None:
-        return {split: len(dataset)}
-    asked = _digests(dataset)
-    kept: Mapping[str, str] = (run.config or {}).get("rows", {})
-    known = {name: set(digests.split()) for name, digests in kept.items()}
-    counts = {name: sum(digest in digests for digest in asked) for name, digests in known.items()}
-    return {name: number for name, number in counts.items() if number}
-
-
-def _digests(dataset: Dataset) -> list[str]:
-    """Of each row what tells it apart by its content, whatever its id and the order of its columns in a file."""
-    contents = [{name: row[name] for name in sorted(row) if name != "id"} for row in dataset]
-    return [hashlib.sha256(dumps(content)).hexdigest()[:12] for content in contents]
-
-
-def openings(run: Run) -> int:
-    """How often the run's test split was looked at: by the run itself, and by evaluations since, ended or not."""
-    events = (*run.earlier, *run.events)
-    own = any(event.get("event") == "PhaseStarted" and event.get("phase") == "test" for event in events)
-    return max(int(own), 0 if run.result is None else run.result.openings) + sum(
-        1 for entry in run.evals if opens_test(entry) and entry.get("event") != EVALUATION_ENDED
-    )
-
-
-def looks_at(test: Dataset | None, path: Path) -> int:
-    """How often test examples were opened so far by other runs that lie beside a run's folder, evaluations included.
-
-    A run whose test split has at least half of these examples has opened them, whatever its files are called. What
-    cannot be read is left out.
-
-    Args:
-        test: the examples.
-        path: the run folder, in the folder of the others.
-    """
-    if test is None or not path.absolute().parent.is_dir():
-        return 0
-    own, looks = set(_digests(test)), 0
-    for other in path.absolute().parent.iterdir():
-        if other.name == path.name or not (other / "config.json").is_file():
-            continue
-        try:
-            found = read_run(other)
-        except RunError:
-            continue
-        theirs = (found.config or {}).get("rows", {}).get("test", "").split()
-        if 2 * len(own.intersection(theirs)) >= len(own):
-            looks += openings(found)
-    return looks
-
-
-def opens_test(entry: Mapping[str, Any]) -> bool:
-    """Whether an evaluation, as ``evals.jsonl`` has it, was on the test split or on a row of it."""
-    return entry.get("split") == "test" or "test" in entry.get("rows", {})
-
-
-def best_files(path: Path, best: Mapping[str, str]) -> str:
-    """Where the best texts are, in words."""
-    return str(path / "best_prompt.txt") if len(best) == 1 else str(path / "best")
-
-
-def begun(path: Path) -> bool:
-    """Whether the run in a folder has come to where models are asked."""
-    return (path / "seed").is_dir()
-
-
-def left_in(path: Path) -> str:
-    """What a run that was ended at once has left in its folder, in words."""
-    if (path / "result.json").is_file():
-        return f"all of the run is in {path}, and `show {typed(path)}` prints the result"
-    if not (path / "events.jsonl").is_file():
-        return f"nothing was asked, and there is no run in {path}"
-    try:
-        run = read_run(path)
-    except RunError as error:  # whatever it is that cannot be read now
-        return f"what was paid for until then is in {path}, and cannot be read now: {error}"
-    if not _answered(run):
-        return f"nothing was answered; {_way_on(run)}"
-    return (
-        f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
-        f"`show {typed(path)}` prints what is known, and {_way_on(run)}"
-    )
-
-
-def goes_on(run: Run) -> str:
-    """What goes on with a run that has not come to its end, in a sentence."""
-    raising: list[str] = []
-    if run.config is not None and run.result is not None and run.result.status == "budget":
-        raising = _raising(run.config["config"]["budget"], run.result.total)
-    if not raising:
-        return f"{_way_on(run)}."
-    nearest, *others = raising
-    also = f" Where it is another limit that has no room: {', '.join(others)}." if others else ""
-    return f"`textgrad-engine resume {typed(run.path)} {nearest}` goes on with a larger budget.{also}"
-
-
-def _way_on(run: Run) -> str:
-    """The command that goes on with a run, and what it does."""
-    what = "goes on with it" if _answered(run) else "begins it, as nothing is on record yet"
-    if run.config is None:
-        return f"tg.Trainer(run_dir=..., resume=True) {what}"
-    return f"`textgrad-engine resume {typed(run.path)}` {what}"
-
-
-def _raising(limits: Mapping[str, float | None], used: Usage) -> list[str]:
-    """The options for the limits that a run had, that of which most was used first."""
-    spent = {"dollars": used.dollars or 0.0, "calls": used.calls, "tokens": used.total_tokens}
-    own = {name: limit for name in _LIMITS if (limit := limits.get(name)) is not None}
-    shares = {name: spent[name] / limit if limit else math.inf for name, limit in own.items()}
-    return [_LIMITS[name] for name in sorted(shares, key=lambda name: -shares[name])]
-
-
-def _answered(run: Run) -> bool:
-    """Whether a run has paid for anything, or found it in the cache; what cannot be read was."""
-    try:
-        return any("text" in entry or _tokens(entry) for entry in run.completions())
-    except RunError:
-        return True
-
-
-def _tokens(entry: Mapping[str, Any]) -> int:
-    """What a call without a finished answer was charged for all the same."""
-    return int(entry.get("usage", {}).get("output_tokens", 0))
-
-
-def how_it_ended(run: Run) -> str:
-    """What became of a run that has no result, in words."""
-    if run.locked:
-        return "still goes on"
-    return "ended with an error" if run.error else "was killed"
 
 
 def summary(config: Config, train: Dataset, val: Dataset, test: Dataset | None) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag
 
 from textgrad_engine.data.dataset import suggest
+from textgrad_engine.slots import composed
 
 __all__ = [
     "Budget",
@@ -32,6 +33,9 @@ class Section(BaseModel):
     """A table: frozen, and strict about names and types."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+_Column = Annotated[str, AfterValidator(composed)]
 
 
 class Program(Section):
@@ -57,8 +61,8 @@ class Data(Section):
     train: str
     val: str | None = None
     test: str | None = None
-    target: str = "target"
-    clusters: str | None = None
+    target: _Column = "target"
+    clusters: _Column | None = None
 
 
 class Metric(Section):
@@ -174,7 +178,7 @@ class Guards(Section):
     """Validation examples that no new text may break, and the least mean score of slices: field, value, floor."""
 
     never_break: list[str] = []
-    floors: dict[str, dict[str, float]] = {}
+    floors: dict[_Column, dict[str, float]] = {}
 
 
 class Budget(Section):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import runs
+from textgrad_engine.cli import completion, run_data, runs, way_on
 from textgrad_engine.cli.folds import folds_in, read_folds
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
@@ -42,7 +42,13 @@ def show(
         ),
     ] = None,
     parameter: Annotated[
-        str | None, typer.Option("--parameter", metavar="NAME", help="Which text, where several were trained.")
+        str | None,
+        typer.Option(
+            "--parameter",
+            metavar="NAME",
+            help="Which text, where several were trained.",
+            autocompletion=completion.parameters,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -65,9 +71,8 @@ def show(
         if line is not None or step is not None:
             if found.result is None:
                 what = "a line" if step is None else "a step"
-                raise RunError(
-                    f"{run} has no result, as the run {runs.how_it_ended(found)}; only finished runs can explain {what}"
-                )
+                ended = way_on.how_it_ended(found)
+                raise RunError(f"{run} has no result, as the run {ended}; only finished runs can explain {what}")
             body, shown = _explained(found.result, line, step, parameter)
             if as_json:
                 write_json(body)
@@ -80,16 +85,16 @@ def show(
         if as_json:
             write_json({"run": str(run), "status": None, "error": found.error or None, "best": found.best})
         else:
-            remark = "" if found.locked else runs.goes_on(found)
+            remark = "" if found.locked else way_on.goes_on(found)
             write(report.render_unfinished(found, remark=remark, width=width(), color=colors()))
         raise typer.Exit(FAILED)
     if as_json:
         tools = report.tools_of(found.tools())
-        document = report.as_json(found.result, runs.openings(found), before=found.looks_before, tools=tools)
+        document = report.as_json(found.result, run_data.openings(found), before=found.looks_before, tools=tools)
         write_json({"run": str(run), **document})
     else:
         remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
-        openings = runs.openings(found)
+        openings = run_data.openings(found)
         shown = report.render(
             found.result,
             title=str(run),
@@ -102,7 +107,7 @@ def show(
         )
         write("\n" + shown)
         if found.result.status != "finished" and not found.locked:
-            complain(runs.goes_on(found))
+            complain(way_on.goes_on(found))
 
 
 def _explained(

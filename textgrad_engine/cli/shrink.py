@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from textgrad_engine.cli import build, runs
-from textgrad_engine.cli.config import Config, check_columns
+from textgrad_engine.cli import build, run_data, runs, way_on
+from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.config_data import check_columns
 from textgrad_engine.cli.contracts import make_contracts
 from textgrad_engine.cli.options import (
     BaseUrl,
@@ -31,6 +32,7 @@ from textgrad_engine.cli.output import (
     complain,
     width,
     write,
+    write_error,
     write_json,
 )
 from textgrad_engine.cli.progress import score_bar
@@ -76,7 +78,7 @@ def shrink(
         found = read_run(run)
         if found.result is None:
             raise RunError(
-                f"{run} has no result, as the run {runs.how_it_ended(found)}; only finished runs can be shrunk"
+                f"{run} has no result, as the run {way_on.how_it_ended(found)}; only finished runs can be shrunk"
             )
         config = runs.config_of(found, found.best)
         said = limits_of(budget, budget_calls, budget_tokens).model_dump(exclude_none=True)
@@ -114,7 +116,8 @@ def shrink(
                 on_score=on_score,
             )
         except (Stopped, CallCancelled):
-            complain("interrupted: the prompt was not shrunk, and nothing was written")
+            complain(message := "interrupted: the prompt was not shrunk, and nothing was written")
+            write_error(message, INTERRUPTED)
             raise typer.Exit(INTERRUPTED) from None
     about = _document(result, round(time.monotonic() - began, 3))
     try:
@@ -143,7 +146,7 @@ def _validation(config: Config, run: Run) -> Dataset:
     """
     dataset = load(config.file(config.data.val or config.data.train))
     check_columns(config, dataset)
-    runs.check_splits(run, config, {"val": dataset})
+    run_data.check_splits(run, config, {"val": dataset})
     return dataset
 
 

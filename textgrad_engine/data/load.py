@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from textgrad_engine.data.dataset import Dataset, suggest
 from textgrad_engine.errors import DataError
+from textgrad_engine.slots import by_composed_name, composed
 
 __all__ = ["check_reach", "load", "missing_file", "read_text"]
 
@@ -40,7 +41,8 @@ def load(path: str | Path) -> Dataset:
 
     Files are UTF-8, with or without a byte order mark. Blank lines are skipped. Every value of a CSV file is a
     string, and a row of nothing but empty fields is a blank line; where its header has no comma between names, its
-    columns are separated by semicolons or tabs, as spreadsheets write them in many countries.
+    columns are separated by semicolons or tabs, as spreadsheets write them in many countries. Names of columns are
+    composed (Unicode's NFC), so that a slot that looks the same is the same.
 
     Args:
         path: the file.
@@ -266,7 +268,7 @@ def _first_row(raw: bytes) -> tuple[int, str]:
 
 
 def _header(path: Path, line: int, fields: list[str]) -> list[str]:
-    names = [field.strip() for field in fields]
+    names = [composed(field.strip()) for field in fields]
     for position, name in enumerate(names, 1):
         if not name:
             raise DataError(f"{path}:{line}: column {position} of the header has no name; name it, or take it out")
@@ -294,7 +296,10 @@ def _object(path: Path, line: int, row: Any, source: str) -> dict[str, Any]:
             f"{path}:{line}: {place} is half of a surrogate pair, which is no character; "
             "repair the text where it was cut, or take the row out"
         )
-    return row
+    try:
+        return by_composed_name(row)
+    except ValueError as error:
+        raise DataError(f"{path}:{line}: {error}; take one out") from None
 
 
 def _surrogate(value: Any, place: str) -> str:

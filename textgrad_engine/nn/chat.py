@@ -13,6 +13,7 @@ from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.chat_completion import complete, config_from
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 from textgrad_engine.ops.tools import tools_of
+from textgrad_engine.slots import by_composed_name
 
 __all__ = ["ChatCompletion"]
 
@@ -91,7 +92,7 @@ class ChatCompletion(OneVariable):
 
     def forward(self, /, *unnamed: Variable | str | list[Any], **values: Variable | str | list[Any]) -> Variable:
         """Fill the slots and ask; lists, and Variables with lists, are batches (see `ops.chat_completion`)."""
-        slots = self.slots
+        slots, values = self.slots, by_composed_name(values)
         if unnamed:
             values[self._only_left(slots, unnamed, values)] = unnamed[0]
         system, user, names = self.system, self.user, tuple(values)

@@ -10,8 +10,10 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import signature_of
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
-from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator, exact_match_evaluator
-from textgrad_engine.ops.judges import judge_settings, judged_by, text_loss
+from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator
+from textgrad_engine.ops.exact_match import exact_match_evaluator
+from textgrad_engine.ops.judges import judge_settings, judged_by
+from textgrad_engine.ops.text_loss import text_loss
 
 __all__ = ["ExactMatch", "Judge", "Metric", "TextLoss", "names_inputs", "takes_target"]
 

@@ -25,6 +25,7 @@ from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.slots import as_plain, is_nan, unfit
 from textgrad_engine.ops.tools import shown, tools_of
 from textgrad_engine.ops.what_if import what_if
+from textgrad_engine.slots import by_composed_name
 
 __all__ = [
     "SHARED",
@@ -281,7 +282,7 @@ def chat_completion(
         strict=True,
         tools=functions,
     )
-    plan, values = plan_of(messages, inputs or {})
+    plan, values = plan_of(messages, by_composed_name(dict(inputs or {})))
     return complete(settings, plan, values, "chat_completion")
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from textgrad_engine.autograd.gradcheck import CRITIC_MARK, FEEDBACK_MARK, VALUE_MARK, WHOLE_MARK, whole_marks
+from textgrad_engine.autograd.gradcheck_marks import CRITIC_MARK, FEEDBACK_MARK, VALUE_MARK, WHOLE_MARK, whole_marks
 from textgrad_engine.autograd.rehearsal import ENTRY_MARK, OBSERVE
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion

@@ -12,8 +12,6 @@ import dataclasses
 import json
 import math
 import operator
-import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -30,13 +28,18 @@ __all__ = [
     "Evaluator",
     "Reduction",
     "all_succeed",
+    "check_scale",
+    "count_of",
     "deterministic_evaluator",
-    "exact_match_evaluator",
+    "entries_of",
+    "evaluated_again",
     "feedback_of",
     "is_success",
+    "one_batch",
     "reduced",
     "refuse_several_outputs",
     "roles_of",
+    "scored",
     "written",
 ]
 
@@ -68,7 +71,7 @@ class Evaluator(Function):
         return (feedback_of(score, explanation, grad_outs), *[None] * (ctx.count - 1))
 
 
-def _evaluated_again(evaluator: type[Evaluator], ctx: Any, edits: Sequence[Variable | None]) -> tuple[Variable, ...]:
+def evaluated_again(evaluator: type[Evaluator], ctx: Any, edits: Sequence[Variable | None]) -> tuple[Variable, ...]:
     """What would change in score and explanation: a model makes the described edits, and the evaluator is run again.
 
     The score of a text that is only described cannot be known; so the change is that of one text which fits the
@@ -107,13 +110,13 @@ def _same(text: Any) -> Any:
     return text
 
 
-def _count(prediction: Any) -> int | None:
+def count_of(prediction: Any) -> int | None:
     """How many entries a batch of predictions has, None for a single one."""
     data = data_of(prediction)
     return len(data) if isinstance(data, list) else None
 
 
-def _entries(value: Any, count: int | None) -> list[Any]:
+def entries_of(value: Any, count: int | None) -> list[Any]:
     """A value as the entries of a batch."""
     data = data_of(value)
     if count is None:
@@ -125,7 +128,7 @@ def _entries(value: Any, count: int | None) -> list[Any]:
     return [data] * count
 
 
-def _one_batch(prediction: Any) -> Any:
+def one_batch(prediction: Any) -> Any:
     """A list with Variables in it as one Variable, so that feedback on the batch reaches its entries."""
     refuse_several_outputs(prediction)
     if isinstance(prediction, list) and any(isinstance(entry, Variable) for entry in prediction):
@@ -173,74 +176,8 @@ def written(value: Any) -> str:
     return templates.as_text(value)
 
 
-class _ExactMatch(Evaluator):
-    deferrable = True
-
-    @staticmethod
-    def forward(prediction: Variable, target: Any, reduction: Reduction) -> Any:
-        count = _count(prediction)
-        values = list(zip(_entries(prediction, count), _entries(target, count)))
-        for got, wanted in values:
-            if not isinstance(got, list):  # of an entry that is itself a batch
-                _refuse_no_text(wanted)
-        pairs = [(written(got), written(wanted)) for got, wanted in values]
-        scores = [int(got.strip() == wanted.strip() or _reads_alike(got, wanted)) for got, wanted in pairs]
-        prompt = templates.load("exact_match")
-        texts = [
-            "" if s else prompt.render(prediction=p, target=t, unseen=_unseen(p, t)) for s, (p, t) in zip(scores, pairs)
-        ]
-        return _scored(prediction, scores, texts, count, reduction)
-
-    @staticmethod
-    def jvp(ctx: Any, *edits: Variable | None) -> Any:
-        return _evaluated_again(_ExactMatch, ctx, edits)
-
-
-_UNSEEN = r"[\s\u061c\u200b\u200e\u200f\u2060\ufeff]"
-# A run within a text is begun once and never given back: an answer may be spaces without end.
-_AT_ENDS = re.compile(rf"\A{_UNSEEN}++|(?<!{_UNSEEN}){_UNSEEN}++\Z")
-
-
-def _reads_alike(got: str, wanted: str) -> bool:
-    """Whether two texts are one to Unicode, in which a letter with a sign may be written as one character or as two.
-
-    Marks at the ends that have no width, and that copying brings along, are put aside as white space is.
-    """
-    if got.isascii() and wanted.isascii():
-        return False
-    one, other = (_AT_ENDS.sub("", unicodedata.normalize("NFC", text)) for text in (got, wanted))
-    return one == other
-
-
-def _unseen(got: str, wanted: str) -> str:
-    """In which characters texts differ that look the same, in words; "" for those that do not."""
-
-    def visible(text: str) -> str:
-        return "".join(c for c in " ".join(text.split()) if unicodedata.category(c) != "Cf")
-
-    if (got.isascii() and wanted.isascii()) or visible(got) != visible(wanted):
-        return ""
-    odd = [sorted({c for c in text if not c.isprintable()} - {"\n"}) for text in (wanted, got)]
-    names = [", ".join(f"U+{ord(c):04X}" for c in each) or "none" for each in odd]
-    return f"{names[0]} in what is expected, {names[1]} in the answer" if names[0] != names[1] else ""
-
-
-def _refuse_no_text(target: Any) -> None:
-    """Refuse a target that is no text: there are many ways to write it, all as right.
-
-    Raises:
-        TypeError: it is one; the example is named, where that is known.
-    """
-    if isinstance(target, dict | list | tuple | set | frozenset | bytes | None):
-        name = EXAMPLE.get()
-        raise TypeError(
-            f"exact match compares texts, and the target{f' of example {name!r}' if name else ''} is "
-            f"{'None' if target is None else f'a {type(target).__name__}'}: {target!r:.80}. Write it as text, or "
-            "use a metric of your own that compares such values (nn.Metric; in a config file [metric] function)"
-        )
-
-
-def _scored(prediction: Any, scores: list[Any], texts: list[str], count: int | None, reduction: Reduction) -> Any:
+def scored(prediction: Any, scores: list[Any], texts: list[str], count: int | None, reduction: Reduction) -> Any:
+    """Score and explanation of a prediction, made of those of its entries; `count` is None where it is no batch."""
     roles = roles_of(prediction)
     score = scores[0] if count is None else reduced(scores, reduction)
     return Variable(score, role=roles[0]), Variable(texts[0] if count is None else texts, role=roles[1])
@@ -278,41 +215,6 @@ def _plain_number(value: Any) -> int | float | None:
     return None
 
 
-def exact_match_evaluator(
-    prediction: Variable, target: Any, reduction_fn: Reduction = sum
-) -> tuple[Variable, Variable]:
-    """Score 1 where prediction and target are the same text (white space at the ends aside), else 0.
-
-    Letters with signs are the same however they are encoded, and marks without width at the ends do not count.
-
-    A number is compared as Python writes it (3 as "3", 3.0 as "3.0" and so not as "3"), a truth value as JSON does
-    ("true", "false"), and that is what the explanation expects.
-
-    Args:
-        prediction: a text, or a batch of texts: a Variable whose data is a list, or a list of Variables.
-        target: the expected text, number or truth value, or one for each entry of the batch.
-        reduction_fn: makes one score of a batch's scores; None gives the list of them.
-
-    Returns:
-        (score, explanation): the explanation is "" (or a list with "") for what is right.
-
-    Raises:
-        TypeError: the prediction is several outputs; or the target is None; or it is a dict, or for one prediction a
-            list, which can be written in many ways. Where these are known, at once, else where the score is read.
-
-    Example:
-        >>> score, explanation = exact_match_evaluator(Variable("billing"), "billing")
-        >>> score.data, explanation.data
-        (1, '')
-    """
-    if target is None:
-        raise TypeError("exact match needs a target, got None: does the example have a field for it?")
-    if isinstance(target, dict):
-        _refuse_no_text(target)
-    score, explanation = _ExactMatch.apply(_one_batch(prediction), target, reduction_fn)
-    return score, explanation
-
-
 class _Deterministic(Evaluator):
     @staticmethod
     async def forward(
@@ -324,8 +226,8 @@ class _Deterministic(Evaluator):
         reduction: Reduction,
         scale: tuple[float, float] | None,
     ) -> Any:
-        count = _count(prediction)
-        pairs = list(zip(_entries(prediction, count), _entries(target, count)))
+        count = count_of(prediction)
+        pairs = list(zip(entries_of(prediction, count), entries_of(target, count)))
         arguments = [(got,) if target is None else (got, wanted) for got, wanted in pairs]
         calls = [_outcome(eval_fn, purpose, each, scale) for each in arguments]
         outcomes = await asyncio.gather(*map(dispatch.caught, calls))
@@ -353,11 +255,11 @@ class _Deterministic(Evaluator):
             )
             for fine, score, (got, wanted), remark in zip(good, scores, pairs, remarks)
         ]
-        return _scored(prediction, scores, texts, count, reduction)
+        return scored(prediction, scores, texts, count, reduction)
 
     @staticmethod
     def jvp(ctx: Any, *edits: Variable | None) -> Any:
-        return _evaluated_again(_Deterministic, ctx, edits)
+        return evaluated_again(_Deterministic, ctx, edits)
 
 
 def _in_digits(number: float, full: float | None = None) -> str:
@@ -497,7 +399,7 @@ def deterministic_evaluator(
         >>> score.data
         True
     """
-    prediction = _one_batch(prediction)
+    prediction = one_batch(prediction)
     check_scale(scale)
     score, explanation = _Deterministic.apply(
         prediction, target, eval_fn, eval_fn_purpose, success_fn, reduction_fn, scale

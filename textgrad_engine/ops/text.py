@@ -17,6 +17,7 @@ from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
 from textgrad_engine.ops.roles import joined_role
+from textgrad_engine.slots import by_composed_name
 
 __all__ = ["Add", "Scale", "add", "format", "join", "scale", "split", "sum"]
 
@@ -307,7 +308,7 @@ def format(template: Value, /, **slots: Value) -> Variable:  # noqa: A001  str's
         >>> format('Sort {x} as {"json": 1}', x=Variable("{x}")).data
         'Sort {x} as {"json": 1}'
     """
-    return sized(_Format.apply(template, dict(slots)), [template, *slots.values()])
+    return sized(_Format.apply(template, by_composed_name(slots)), [template, *slots.values()])
 
 
 def _numbered(values: Sequence[Any], edits: Sequence[Variable | None] | None) -> list[tuple[str, Any, Variable | None]]:

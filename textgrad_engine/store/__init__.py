@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from textgrad_engine.store.files import typed, write_atomically
+from textgrad_engine.store.afterwards import append_evaluation, check_shrunk, write_shrunk
+from textgrad_engine.store.files import file_name, typed, write_atomically
 from textgrad_engine.store.finished import FinishedRun
-from textgrad_engine.store.journal import RunFolder, append_evaluation, check_shrunk, file_name, write_shrunk
+from textgrad_engine.store.journal import RunFolder
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -14,7 +15,13 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.moving import move
 
-__all__ = ["read_lines", "typed", "write_atomically"]
+__all__ = ["file_name", "read_lines", "typed", "unwritable", "write_atomically"]
+
+_DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
+"""Names that are devices on Windows, whatever stands behind a dot."""
+
+_LONGEST = 180
+"""Bytes of a name; file systems take 255, and a draft's name and an ending come on top."""
 
 
 def typed(path: Path) -> str:
@@ -78,3 +85,38 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+
+
+def file_name(parameter: str, among: Iterable[str] = ()) -> str:
+    """The name of a parameter's file: its own, but for what a file's name cannot have everywhere.
+
+    Of one that is too long for a file the beginning is there, and a digest of all.
+
+    Args:
+        parameter: dotted name.
+        among: the names of all that have a file beside it. Where another one is the same but for case, which many file
+            systems do not tell apart, capitals are escaped, too.
+
+    Example:
+        >>> file_name("chat.system"), file_name("a/b"), file_name("aux.system")
+        ('chat.system', 'a%2Fb', '%61ux.system')
+        >>> file_name("Chat.system", ["Chat.system", "chat.system"])
+        '%43hat.system'
+    """
+    alike = any(other != parameter and other.casefold() == parameter.casefold() for other in among)
+    device = _DEVICE.match(parameter) is not None
+    name = "".join(
+        f"%{ord(char):02X}"
+        if not (char.isalnum() or char in "_.-") or (alike and char.isupper()) or (device and place == 0)
+        else char
+        for place, char in enumerate(parameter)
+    )
+    if len(name.encode()) <= _LONGEST:
+        return name
+    return f"{name.encode()[:_LONGEST].decode(errors='ignore')}~{hashlib.sha256(parameter.encode()).hexdigest()[:12]}"
+
+
+def unwritable(error: OSError, path: Path) -> RunError:
+    """The error about a run folder that cannot be written."""
+    reason = (error.strerror or str(error)).lower()
+    return RunError(f"{error.filename or path}: the run folder cannot be written: {reason}")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-import tempfile
 import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +18,7 @@ from textgrad_engine.llm.answers import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
-from textgrad_engine.store.files import typed, write_atomically
+from textgrad_engine.store.files import file_name, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import Reach, read_run
 from textgrad_engine.store.records import (
@@ -31,7 +29,6 @@ from textgrad_engine.store.records import (
     dumps,
     event_to_json,
     result_to_json,
-    timestamp,
     tool_to_json,
 )
 from textgrad_engine.store.resume import Earlier
@@ -50,11 +47,7 @@ from textgrad_engine.train.events import (
     ToolEnded,
 )
 
-__all__ = ["RunFolder", "append_evaluation", "check_shrunk", "file_name", "write_atomically", "write_shrunk"]
-
-
-_DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
-"""Names that are devices on Windows, whatever stands behind a dot."""
+__all__ = ["RunFolder"]
 
 
 class RunFolder:
@@ -123,7 +116,7 @@ class RunFolder:
         except OSError as error:
             begun = resume and (self._home / "events.jsonl").is_file()
             repair = "the run is as it was, so resume it when that is mended" if begun else "name another place"
-            raise RunError(f"{_unwritable(error, self.path)}; {repair}") from None
+            raise RunError(f"{unwritable(error, self.path)}; {repair}") from None
 
     def _begin(self, config: Mapping[str, Any] | None, resume: bool, anyway: bool) -> None:
         """Take the folder, and open the journal; that of before is put aside, or left as it is where that fails."""
@@ -186,7 +179,7 @@ class RunFolder:
             elif not isinstance(event, PhaseAdvanced):
                 self._on_other(event)
         except OSError as error:
-            raise _unwritable(error, self._home) from error
+            raise unwritable(error, self._home) from error
 
     def _on_call(self, event: CallEnded) -> None:
         error = event.record.error
@@ -378,100 +371,5 @@ def check_resumable(folder: Path) -> None:
         )
 
 
-def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
-    """Add a line to the run's ``evals.jsonl``.
-
-    Args:
-        folder: the run folder.
-        entry: that an evaluation was begun, on what, or what came of it, as plain JSON values.
-
-    Raises:
-        RunError: it cannot be written.
-    """
-    try:
-        with (folder / "evals.jsonl").open("ab", buffering=0) as file:
-            append_line(file.fileno(), dumps({**entry, "time": timestamp(time.time())}))
-    except OSError as error:
-        raise _unwritable(error, folder) from error
-
-
-def check_shrunk(folder: Path) -> None:
-    """Check that shortened texts can be written beside the best ones of a run; what is there stays as it is.
-
-    Args:
-        folder: the run folder.
-
-    Raises:
-        RunError: they cannot be written.
-    """
-    new = not (folder / "shrunk").exists()
-    try:
-        (folder / "shrunk").mkdir(exist_ok=True)
-        for place in (folder, folder / "shrunk"):
-            with tempfile.TemporaryFile(dir=place):
-                pass
-        if new:
-            (folder / "shrunk").rmdir()
-    except OSError as error:
-        raise _unwritable(error, folder) from error
-
-
-def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any]) -> Path:
-    """Write shortened texts beside the best ones of a run: ``shrunk/`` and ``shrink.json``, those of before replaced.
-
-    Args:
-        folder: the run folder.
-        texts: by dotted name; of a single one there is a ``shrunk_prompt.txt``, too.
-        about: what came of shrinking, as plain JSON values.
-
-    Returns:
-        Where the texts are: the file of a single one, else the folder.
-
-    Raises:
-        RunError: it cannot be written.
-    """
-    try:
-        (folder / "shrunk").mkdir(exist_ok=True)
-        for name, text in texts.items():
-            content = text.encode("utf-8", "backslashreplace")
-            write_atomically(folder / "shrunk" / f"{file_name(name, texts)}.txt", content)
-            if len(texts) == 1:
-                write_atomically(folder / "shrunk_prompt.txt", content)
-        body = {"format": FORMAT, **about, "time": timestamp(time.time())}
-        write_atomically(folder / "shrink.json", dumps(body, indent=1) + b"\n")
-    except OSError as error:
-        raise _unwritable(error, folder) from error
-    return folder / "shrunk_prompt.txt" if len(texts) == 1 else folder / "shrunk"
-
-
-def file_name(parameter: str, among: Iterable[str] = ()) -> str:
-    """The name of a parameter's file: its own, but for what a file's name cannot have everywhere.
-
-    Args:
-        parameter: dotted name.
-        among: the names of all that have a file beside it. Where another one is the same but for case, which many file
-            systems do not tell apart, capitals are escaped, too.
-
-    Example:
-        >>> file_name("chat.system"), file_name("a/b"), file_name("aux.system")
-        ('chat.system', 'a%2Fb', '%61ux.system')
-        >>> file_name("Chat.system", ["Chat.system", "chat.system"])
-        '%43hat.system'
-    """
-    alike = any(other != parameter and other.casefold() == parameter.casefold() for other in among)
-    device = _DEVICE.match(parameter) is not None
-    return "".join(
-        f"%{ord(char):02X}"
-        if not (char.isalnum() or char in "_.-") or (alike and char.isupper()) or (device and place == 0)
-        else char
-        for place, char in enumerate(parameter)
-    )
-
-
 def _in_use(path: Path) -> RunError:
     return RunError(f"{path}: a run folder must be new or empty, and this one holds files; name another one")
-
-
-def _unwritable(error: OSError, path: Path) -> RunError:
-    reason = (error.strerror or str(error)).lower()
-    return RunError(f"{error.filename or path}: the run folder cannot be written: {reason}")

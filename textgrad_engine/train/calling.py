@@ -21,6 +21,7 @@ from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.ops.slots import is_nan, unfit
+from textgrad_engine.slots import by_composed_name, composed
 from textgrad_engine.train.prediction import as_prediction, said_in
 
 __all__ = [
@@ -68,6 +69,7 @@ def inputs_and_target(
         ({'ticket': 'no signal'}, 'technical')
     """
     pick, target_of = fields_named_by(program), target_for(loss, target)
+    target = composed(target)
 
     def read(example: dict[str, Any], name: str) -> tuple[dict[str, Any], Any]:
         fields, wanted = pick(example, name), target_of(example, name)
@@ -100,6 +102,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     slots = _slots_of(program)
 
     def pick(example: dict[str, Any], name: str) -> dict[str, Any]:
+        example = _composed(example, name)
         for field in required:
             if example.get(field) is None:
                 raise DataError(lacking(example, name, field, ", which the program's forward names"))
@@ -110,6 +113,13 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         return {field: example[field] for field in given}
 
     return pick
+
+
+def _composed(example: dict[str, Any], name: str) -> dict[str, Any]:
+    try:
+        return by_composed_name(example)
+    except ValueError as error:
+        raise DataError(f"example {name!r}: {error}; take one out") from None
 
 
 def no_text(value: Any) -> str:
@@ -255,7 +265,10 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
     if isinstance(loss, Metric):
         needed = needed or _needs_two(loss.fn)
 
+    target = composed(target)
+
     def pick(example: dict[str, Any], name: str) -> Any:
+        example = _composed(example, name)
         found = example.get(target)
         if needed and is_nan(found):
             raise DataError(

@@ -19,7 +19,6 @@ from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
@@ -40,6 +39,7 @@ from textgrad_engine.train.estimated import (
     add_controls,
     dollars_of,
     mean_tokens,
+    rehearsing,
     scaled,
 )
 from textgrad_engine.train.proving import MOST_EDITS
@@ -261,7 +261,7 @@ def _rehearsal(
         for group in optimizer.param_groups:
             if "transforms" in group:
                 group["transforms"] = None  # what they ask is counted by `_merging`
-        with use_models(*[nobody.unchecked()] * 4), meter() as used:
+        with rehearsing(nobody), meter() as used:
             rehearsal.fit(program, loss, optimizer, list(examples_of(train))[:sample], list(examples_of(val))[:SAMPLE])
     finally:
         optimizer.load_state_dict(held)

@@ -16,7 +16,6 @@ from textgrad_engine.data import examples_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.searcher import Searcher
@@ -32,6 +31,7 @@ from textgrad_engine.train.estimated import (
     add_controls,
     dollars_of,
     mean_tokens,
+    rehearsing,
 )
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.trainer import Trainer
@@ -182,7 +182,7 @@ def _rehearsal(
 
     found: dict[str, Usage] = {}
     try:
-        with use_models(*[nobody.unchecked()] * 4):
+        with rehearsing(nobody):
             with meter() as used, ops.feedback_batch_size(1):
                 objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose

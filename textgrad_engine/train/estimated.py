@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.prices import price_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import Metered
 from textgrad_engine.ops.reduce import MERGE_SCHEMA
 from textgrad_engine.train.least import least
@@ -27,6 +30,7 @@ __all__ = [
     "add_controls",
     "dollars_of",
     "mean_tokens",
+    "rehearsing",
     "scaled",
 ]
 
@@ -127,6 +131,22 @@ class Placeholder:
             text = "?" if wanted is None else json.dumps(least(wanted.json_schema, filler, self._score))
         used = Usage(calls=1, input_tokens=tokens.count_request(request), output_tokens=1)
         return Completion(text=text, usage=used, model=self.name)
+
+
+@contextlib.contextmanager
+def rehearsing(nobody: Placeholder) -> Iterator[None]:
+    """Inside the block `nobody` is asked for everything; code that cannot read its answers is told what to do."""
+    try:
+        with use_models(*[nobody.unchecked()] * 4):
+            yield
+    except Exception as error:
+        if not isinstance(error, TextgradError):
+            error.add_note(
+                "an estimate asks nobody and puts '?' in the place of an answer, which code of yours could not read; a "
+                "model may answer so, too, and that would end the run: have the code give '' for such an answer, which "
+                "is wrong and gets feedback"
+            )
+        raise
 
 
 def add_controls(

@@ -1,0 +1,106 @@
+"""``--json``: one document on stdout whatever happens, and docs/json.md says what is in it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from textgrad_engine.cli import output
+from textgrad_engine.errors import RunError
+
+PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
+
+
+def explained(heading: str) -> set[str]:
+    """The keys that a section of the page names, and those of the parts that come again."""
+    sections = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")}
+    found = next(text for title, text in sections.items() if f"`{heading}" in title or heading == title)
+    return set(re.findall(r"`(\w+)`", found + sections["Parts that come again"]))
+
+
+@pytest.mark.parametrize(
+    ("heading", "args"),
+    [
+        ("train`", ("show", "RUN")),
+        ("show RUN --line N`", ("show", "RUN", "--line", "12")),
+        ("show RUN --line N`", ("show", "RUN", "--step", "2")),
+        ("diff RUN`", ("diff", "RUN")),
+        ("diff RUN`", ("diff", "RUN", "RUN")),
+        ("eval RUN`", ("eval", "RUN", "--data", str(TICKETS / "val.jsonl"), "--repeats", "2")),
+        ("eval RUN`", ("eval", "RUN", "--data", str(TICKETS / "val.jsonl"), "--budget-calls", "9")),
+        ("estimate CONFIG`", ("estimate", str(TICKETS), "--optimizer", "PatchSearch")),
+        ("shrink RUN`", ("shrink", "RUN", "--max-tries", "1", "--budget-calls", "200")),
+    ],
+)
+def test_the_page_says_what_is_in_it(cli: Any, trained: tuple[Path, Any], heading: str, args: tuple[str, ...]) -> None:
+    """A key that nobody explains is of no use to a script."""
+    result = cli(*[str(trained[0]) if arg == "RUN" else arg for arg in args], "--json")
+    assert set(json.loads(result.stdout)) <= explained(heading)
+
+
+def test_an_error_is_a_document_too(cli: Any, tmp_path: Path) -> None:
+    """A script that reads stdout learns why there is nothing else."""
+    for command in ("train", "resume", "eval", "estimate", "show", "diff", "shrink"):
+        result = cli(command, tmp_path / "nothing", "--json")
+        found = json.loads(result.stdout)
+        assert set(found) == {"error", "notes", "exit_code"} == explained("An error") & set(found)
+        assert (found["exit_code"], result.exit_code) == (2, 2)
+        assert result.stderr.startswith(f"error: {found['error']}")
+
+
+def test_what_code_of_the_users_prints_is_not_among_it(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Where it is imported, and where it runs."""
+    folder = small(('name = "exact_match"', 'function = "loud:score"\npurpose = "sameness"'), rows=4)
+    (folder / "loud.py").write_text(
+        "print('imported')\ndef score(prediction, target):\n    print('scored')\n    return prediction == target\n"
+    )
+    result = cli("train", folder, "--run-dir", tmp_path / "run", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["status"] == "finished"
+    assert {"imported", "scored"} <= set(result.stderr.split("\n"))
+
+
+def test_an_error_of_the_users_code_has_its_notes(cli: Any, small: Any, tmp_path: Path) -> None:
+    """What is left in the run folder is one of them."""
+    folder = small(('name = "exact_match"', 'function = "bad:score"\npurpose = "sameness"'), rows=4)
+    (folder / "bad.py").write_text("def score(prediction, target):\n    return {}['no']\n")
+    result = cli("train", folder, "--run-dir", tmp_path / "run", "--json")
+    found = json.loads(result.stdout)
+    assert (found["exit_code"], result.exit_code) == (1, 1)
+    assert "bad.py:2, in score: KeyError" in found["error"]
+    assert any("what was paid for until then is in" in note for note in found["notes"])
+
+
+def ended_by(error: BaseException, before: Any = None) -> tuple[int, str]:
+    """Exit code and stdout of a command that ends so, and has printed something before or nothing."""
+
+    @output.command
+    def run(*, as_json: bool) -> None:
+        if before is not None:
+            output.write_json(before)
+        raise error
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), pytest.raises(typer.Exit) as end:
+        run(as_json=True)
+    return end.value.exit_code, out.getvalue()
+
+
+def test_ctrl_c_is_a_document_too() -> None:
+    """As there is nothing else to be printed then."""
+    code, printed = ended_by(KeyboardInterrupt())
+    assert (code, json.loads(printed)) == (130, {"error": "interrupted", "notes": [], "exit_code": 130})
+
+
+def test_there_is_never_a_second_document() -> None:
+    """What fails after the result was printed is said on stderr alone."""
+    code, printed = ended_by(RunError("the disk is full"), before={"paid": "for"})
+    assert (code, json.loads(printed)) == (1, {"paid": "for"})

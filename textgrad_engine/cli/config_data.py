@@ -1,0 +1,103 @@
+"""The data that a config names: read, and checked against what its program and metric need."""
+
+from __future__ import annotations
+
+from textgrad_engine.cli.config import Config
+from textgrad_engine.data.dataset import Dataset
+from textgrad_engine.data.load import load
+from textgrad_engine.data.split import examples_in_both
+from textgrad_engine.errors import DataError
+from textgrad_engine.templates import SLOT_NAMES, not_slots
+from textgrad_engine.train.calling import no_text
+
+__all__ = ["check_columns", "read_data"]
+
+
+def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
+    """Read the train, validation and test examples, and check that they can be used and do not overlap.
+
+    Where no file of validation examples is named, these are the training examples themselves.
+
+    Raises:
+        DataError: a file cannot be read, or a row lacks a column that the program or the metric needs.
+        ConfigError: an example of one split is also in another, or a prompt names a column that no slot can be called.
+    """
+    splits: dict[str, Dataset] = {}
+    for key in ("train", "val", "test"):
+        name = getattr(config.data, key)
+        if name is None:
+            continue
+        splits[key] = load(config.file(name))
+        _check_braces(config, splits[key])
+        check_columns(config, splits[key])
+        for earlier in list(splits)[:-1]:
+            found = examples_in_both(splits[earlier], splits[key], config.input_columns())
+            if found:
+                config.fail(
+                    f"[data] {key} and {earlier} overlap: {found[0]}"
+                    + (f", and {len(found) - 1} more" if len(found) > 1 else "")
+                    + "; keep each example in one split",
+                    "data",
+                    key,
+                )
+    return splits["train"], splits.get("val", splits["train"]), splits.get("test")
+
+
+def check_columns(config: Config, dataset: Dataset) -> None:
+    """Check that every row has the columns that the program and the metric need.
+
+    Raises:
+        DataError: a row lacks one, or has what is no text for a slot, or a target that exact match cannot compare; the
+            message names the data's file and line, and the config's line that needs it.
+    """
+    required, optional = config.columns()
+    slots = config.program.user is not None
+    wanted = [(name, "program", "user" if slots else "class") for name in required]
+    target = config.data.target
+    if not config.may_lack_target or target in dataset.columns:
+        wanted.append((target, "data", "target"))
+    if config.data.clusters is not None:
+        wanted.append((config.data.clusters, "data", "clusters"))
+    for column, section, key in wanted:
+        try:
+            dataset.require(column)
+        except DataError as error:
+            raise DataError(f"{error} ({_asked_by(config, section, key)})") from None
+    for column in (*required, *optional) if slots else ():
+        for index, row in enumerate(dataset):
+            if why := no_text(row.get(column)):
+                key = "user" if column in required else config.program.system_key
+                raise DataError(
+                    f"{dataset.where(index)}: column {column!r} holds {why} ({_asked_by(config, 'program', key)})"
+                )
+    if config.metric.kind == "exact_match":
+        _check_texts(config, dataset)
+
+
+def _check_texts(config: Config, dataset: Dataset) -> None:
+    """Refuse targets that exact match cannot compare, as there are many ways to write them."""
+    column = config.data.target
+    for index, row in enumerate(dataset):
+        if isinstance(row[column], dict | list):
+            kind = "a list" if isinstance(row[column], list) else "an object"
+            raise DataError(
+                f"{dataset.where(index)}: column {column!r} is {kind} in this row, and exact match compares texts: "
+                f"write it as text, or give a [metric] function of your own ({_asked_by(config, 'data', 'target')})"
+            )
+
+
+def _asked_by(config: Config, section: str, key: str) -> str:
+    """The config's line that needs a column, in words."""
+    return f"{config.place_of(section, key)}[{section}] {key} asks for it"
+
+
+def _check_braces(config: Config, dataset: Dataset) -> None:
+    """Refuse a prompt with a column in braces that the model would be shown as it stands."""
+    for name, text in (("user", config.program.user), (config.program.system_key, config.system_text())):
+        if found := not_slots(text or "", dataset.columns):
+            config.fail(
+                f"[program] {name} has {{{found[0]}}}, and the column {found[0]!r} of {dataset.path} cannot fill it: "
+                f"{SLOT_NAMES}; rename the column, there and in the data",
+                "program",
+                name,
+            )

@@ -1,0 +1,185 @@
+"""An evaluation of a run's prompt: what is asked for, its checks, and how it is carried out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.cli import build, run_data, runs
+from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.config_data import check_columns
+from textgrad_engine.cli.options import (
+    limits_of,
+)
+from textgrad_engine.cli.progress import score_bar
+from textgrad_engine.data import Dataset, load
+from textgrad_engine.errors import BudgetExceeded, RunError
+from textgrad_engine.llm import Model
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.usage import meter
+from textgrad_engine.nn import Module
+from textgrad_engine.report.document import evaluation_as_json, usage_as_json
+from textgrad_engine.slots import composed
+from textgrad_engine.store import Run
+from textgrad_engine.train import Evaluation
+from textgrad_engine.train.evaluator import attempt, scale_of
+from textgrad_engine.train.interrupt import stopping_on_interrupt
+
+__all__ = ["Asked", "Done", "Task", "carried_out", "checked"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for; None for what the run's config says.
+
+    Attributes:
+        data: the file of the examples.
+        repeats: how often each is run.
+        clusters: the column that says which belong together.
+        at_least: the score below which the command fails.
+        model: does every role.
+        base_url: the endpoint of every role.
+        limits: dollars, calls, tokens.
+    """
+
+    data: Path | None
+    repeats: int
+    clusters: str | None
+    at_least: float | None
+    model: str | None
+    base_url: str | None
+    limits: tuple[float | None, int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is evaluated, on what; all of it was checked.
+
+    Attributes:
+        about: what ``evals.jsonl`` says of it beforehand.
+    """
+
+    run: Run
+    config: Config
+    program: Module
+    metric: Callable[..., Variable]
+    models: dict[str, Model]
+    dataset: Dataset
+    repeats: int
+    clusters: str | None
+    about: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of an evaluation.
+
+    Attributes:
+        evaluation: of what was answered; None where nothing was.
+        ended: the spent budget or the stop that ended it; None where all was asked.
+        entry: what ``evals.jsonl`` says of it.
+        used: by the models.
+        openings: how often the run's test split was looked at with it; None where it did not look at it.
+    """
+
+    evaluation: Evaluation | None
+    ended: Exception | None
+    entry: dict[str, Any]
+    used: Usage
+    openings: int | None
+
+
+def checked(run: Run, asked: Asked, prompt: str, texts: Mapping[str, str]) -> Task:
+    """Check all that can be checked before a model is asked.
+
+    Args:
+        run: the run.
+        asked: what the command line asks for.
+        prompt: what the texts are called: ``"best"``, ``"seed"`` or ``"shrunk"``.
+        texts: by dotted name.
+
+    Raises:
+        TextgradError: something cannot be used.
+    """
+    limits = limits_of(*asked.limits)
+    config = runs.changed(runs.config_of(run, texts), model=asked.model, base_url=asked.base_url, limits=limits)
+    path, dataset = _dataset(config, asked.data)
+    clusters = asked.clusters
+    if clusters is not None:
+        dataset.require(clusters := composed(clusters))
+    elif config.data.clusters in dataset.columns:
+        clusters = config.data.clusters
+    program = build.make_program(config)
+    runs.load_texts(program, texts, run.path)
+    metric = build.make_metric(config)
+    if asked.at_least is not None:
+        _check_least(asked.at_least, (0.0, 1.0) if config.metric.kind == "exact_match" else scale_of(metric))
+    models = build.make_models(config, asked.model)
+    build.check_prices(config, models, asked.limits[0])
+    with build.prompts_of(config):
+        pass
+    about = {
+        "data": config.data.test if asked.data is None else str(path),
+        "split": run_data.split_of(run, dataset),
+        "rows": run_data.rows_of_splits(run, dataset),
+        "digest": run_data.digest_of(dataset),
+        "prompt": prompt,
+        "models": config.models.roles(),
+        "seed": config.seed,
+    }
+    return Task(run, config, program, metric, models, dataset, asked.repeats, clusters, about)
+
+
+def _dataset(config: Config, data: Path | None) -> tuple[Path, Dataset]:
+    if data is None and config.data.test is None:
+        raise RunError("the run's config names no test split; name a file with --data FILE")
+    path = data if data is not None else config.file(config.data.test or "")
+    dataset = load(path)
+    check_columns(config, dataset)
+    return path, dataset
+
+
+def _check_least(least: float, scale: tuple[float, float] | None) -> None:
+    """Refuse a least score that no score can tell anything about.
+
+    Raises:
+        RunError: it is no number, or not among the scores that there can be.
+    """
+    low, high = scale or (-math.inf, math.inf)
+    if not math.isfinite(least) or not low <= least <= high:
+        raise RunError(f"--at-least {least:g}: give a score from {low:g} to {high:g}, as the run's metric has them")
+
+
+def carried_out(task: Task, *, quiet: bool) -> Done:
+    """Run the program on the examples, and show how it goes on."""
+    began = time.monotonic()
+    with (
+        build.surroundings(task.config, task.models),
+        meter() as used,
+        score_bar(len(task.dataset) * task.repeats, quiet) as on_score,
+        stopping_on_interrupt(),
+    ):
+        evaluation, ended = attempt(
+            task.program,
+            task.dataset,
+            task.metric,
+            target=task.config.data.target,
+            repeats=task.repeats,
+            clusters=task.clusters,
+            on_score=on_score,
+        )
+    spent = isinstance(ended, BudgetExceeded)
+    entry = {
+        **task.about,
+        "status": "finished" if ended is None else "budget" if spent else "interrupted",
+        **(evaluation_as_json(evaluation) or {}),
+        "usage": usage_as_json(used.total),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    openings = run_data.openings(task.run) + 1 if run_data.opens_test(entry) else None
+    return Done(evaluation, ended, entry, used.total, openings)

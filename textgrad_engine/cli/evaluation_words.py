@@ -1,0 +1,112 @@
+"""What an evaluation found, for people and for machines."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from textgrad_engine.cli import run_data
+from textgrad_engine.cli.evaluating import Done
+from textgrad_engine.cli.output import (
+    width,
+)
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.view import lost, size
+from textgrad_engine.report.words import cost, count, duration, interval, plural, score
+from textgrad_engine.store import Run
+from textgrad_engine.train import Evaluation
+from textgrad_engine.train.scores import ALIKE
+
+__all__ = ["as_document", "in_one_line", "in_words", "short_of"]
+
+
+def as_document(run: Run, done: Done) -> dict[str, Any]:
+    """What ``--json`` prints: the entry of ``evals.jsonl``, and what each example got."""
+    scores: list[dict[str, Any]] = []
+    if (evaluation := done.evaluation) is not None:
+        scores = [
+            {"id": name, "score": value, "prediction": said}
+            for name, value, said in zip(evaluation.ids, evaluation.scores, evaluation.predictions)
+        ]
+        for item, samples in zip(scores, evaluation.samples):
+            item["samples"] = samples
+    return {"run": str(run.path), **done.entry, "test_openings": done.openings, "scores": scores}
+
+
+def in_one_line(run: Run, done: Done, evaluation: Evaluation) -> str:
+    """What ``--quiet`` prints."""
+    return f"{run.path}: {done.entry['prompt']} prompt {_measured(evaluation)} on {done.entry['data']}"
+
+
+def in_words(run: Run, done: Done, evaluation: Evaluation) -> str:
+    """The score, with all that one must know to judge it."""
+    entry = done.entry
+    where = _shared(entry, run_data.SPLITS, "the run's") or "no split of the run"
+    lines = [
+        "",
+        f"{run.path}: {entry['prompt']} prompt on {entry['data']} ({where})",
+        "",
+        f"  score   {_measured(evaluation)}   {size(evaluation)}",
+        *_spread(evaluation),
+        f"  model   {', '.join(dict.fromkeys(entry['models'].values()))}",
+        f"  used    {_used(done.used)}, {duration(entry['seconds'])}",
+        *_remarks(entry, evaluation, done.openings),
+    ]
+    return "\n".join(lines)
+
+
+def _measured(evaluation: Evaluation) -> str:
+    return f"{score(evaluation.mean)} {interval(evaluation.interval)}"
+
+
+def short_of(evaluation: Evaluation, least: float) -> str:
+    """What is said of a score that is too low; "" of one that is not."""
+    lost = evaluation.unanswered
+    at_worst = evaluation.mean if not lost else -math.inf if evaluation.bounds is None else evaluation.bounds[0]
+    if at_worst >= least - ALIKE:
+        return ""
+    if math.isinf(at_worst):
+        return f"{plural(lost, 'answer')} missing, so the score may be below --at-least {least:g}"
+    counted = f", with the lowest score for {plural(lost, 'missing answer')}" if lost else ""
+    return f"the score {score(at_worst)} is below --at-least {least:g}{counted}"
+
+
+def _shared(entry: Mapping[str, Any], splits: Collection[str], whose: str) -> str:
+    """What the data has of some of the run's splits, in words; "" where it has nothing."""
+    if entry["split"] in splits:
+        return f"{whose} {run_data.SPLITS[entry['split']]} split"
+    rows = {name: number for name, number in entry["rows"].items() if name in splits}
+    return " and ".join(
+        [f"{plural(number, 'row')} of {whose} {run_data.SPLITS[name]} split" for name, number in rows.items()]
+    )
+
+
+def _used(used: Usage) -> str:
+    return f"{plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {cost(used.dollars)}"
+
+
+def _spread(evaluation: Evaluation) -> Iterator[str]:
+    """What repeats tell: whether more of them or more examples would make the score more certain."""
+    if (spread := evaluation.spread) is not None:
+        between, within = (math.sqrt(variance) for variance in spread)
+        yield f"  spread  {score(between)} from example to example, {score(within)} from sample to sample"
+
+
+def _remarks(entry: dict[str, Any], evaluation: Evaluation, openings: int | None) -> Iterator[str]:
+    """What a reader must know to judge the score."""
+    remarks = []
+    if evaluation.unanswered:
+        remarks.append(lost(evaluation))
+    if openings is not None:
+        times = "once so far" if openings == 1 else f"{openings} times so far, by the run and by eval"
+        remarks.append(
+            f"The test split was opened {times}. The more often one looks at it and then chooses, the more its score "
+            "flatters."
+        )
+    if entry["prompt"] != "seed" and (worked := _shared(entry, ("train", "val"), "its")):
+        remarks.append(f"The run worked with {worked}, so this score flatters the prompt.")
+    for remark in remarks:
+        yield ""
+        yield from textwrap.wrap(remark, min(width(), 100), initial_indent="  ", subsequent_indent="  ")

@@ -1,0 +1,128 @@
+"""Which data a run had, which of it other data holds, and how often its test split was looked at."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.cli.config import Config
+from textgrad_engine.data import Dataset
+from textgrad_engine.errors import RunError
+from textgrad_engine.store import Run, read_run
+from textgrad_engine.store.records import dumps
+
+__all__ = [
+    "EVALUATION_ENDED",
+    "EVALUATION_STARTED",
+    "SPLITS",
+    "check_splits",
+    "digest_of",
+    "openings",
+    "looks_at",
+    "opens_test",
+    "row_digests",
+    "rows_of_splits",
+    "split_of",
+]
+
+
+EVALUATION_STARTED, EVALUATION_ENDED = "EvaluationStarted", "EvaluationEnded"
+"""The two lines that an evaluation has in ``evals.jsonl``; of one that was killed there is only the first."""
+
+
+SPLITS = {"train": "training", "val": "validation", "test": "test"}
+
+
+def digest_of(dataset: Dataset) -> str:
+    """Sixteen hexadecimal digits that tell datasets apart by their examples, wherever they are kept."""
+    content = b"\n".join(dumps(row) for row in dataset)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def check_splits(run: Run, config: Config, splits: Mapping[str, Dataset | None]) -> None:
+    """Check that data is what a run had.
+
+    Args:
+        run: the run.
+        config: names the files.
+        splits: what they hold now, by split; those that are left out are not looked at.
+
+    Raises:
+        RunError: it was changed.
+    """
+    known: Mapping[str, str] = (run.config or {}).get("digests", {})
+    for name, rows in splits.items():
+        if rows is not None and digest_of(rows) != known.get(name):
+            file = config.file(getattr(config.data, name) or config.data.train)
+            raise RunError(
+                f"{file}: these are not the {SPLITS[name]} examples that {run.path} had; put them back as they were"
+            )
+
+
+def split_of(run: Run, dataset: Dataset) -> str | None:
+    """Which of the run's splits a dataset is: "train", "val", "test", or None."""
+    known: Mapping[str, str] = (run.config or {}).get("digests", {})
+    digest = digest_of(dataset)
+    return next((name for name, its in known.items() if its == digest), None)
+
+
+def rows_of_splits(run: Run, dataset: Dataset) -> dict[str, int]:
+    """How many rows of a dataset are of which of the run's splits, of those of which there are any.
+
+    What is one of the splits as a whole counts as that one only. Runs of before that was kept know whole splits only.
+    """
+    if (split := split_of(run, dataset)) is not None:
+        return {split: len(dataset)}
+    asked = row_digests(dataset)
+    kept: Mapping[str, str] = (run.config or {}).get("rows", {})
+    known = {name: set(digests.split()) for name, digests in kept.items()}
+    counts = {name: sum(digest in digests for digest in asked) for name, digests in known.items()}
+    return {name: number for name, number in counts.items() if number}
+
+
+def row_digests(dataset: Dataset) -> list[str]:
+    """Of each row what tells it apart by its content, whatever its id and the order of its columns in a file."""
+    contents = [{name: row[name] for name in sorted(row) if name != "id"} for row in dataset]
+    return [hashlib.sha256(dumps(content)).hexdigest()[:12] for content in contents]
+
+
+def openings(run: Run) -> int:
+    """How often the run's test split was looked at: by the run itself, and by evaluations since, ended or not."""
+    events = (*run.earlier, *run.events)
+    own = any(event.get("event") == "PhaseStarted" and event.get("phase") == "test" for event in events)
+    return max(int(own), 0 if run.result is None else run.result.openings) + sum(
+        1 for entry in run.evals if opens_test(entry) and entry.get("event") != EVALUATION_ENDED
+    )
+
+
+def looks_at(test: Dataset | None, path: Path) -> int:
+    """How often test examples were opened so far by other runs that lie beside a run's folder, evaluations included.
+
+    A run whose test split has at least half of these examples has opened them, whatever its files are called. What
+    cannot be read is left out.
+
+    Args:
+        test: the examples.
+        path: the run folder, in the folder of the others.
+    """
+    if test is None or not path.absolute().parent.is_dir():
+        return 0
+    own, looks = set(row_digests(test)), 0
+    for other in path.absolute().parent.iterdir():
+        if other.name == path.name or not (other / "config.json").is_file():
+            continue
+        try:
+            found = read_run(other)
+        except RunError:
+            continue
+        theirs = (found.config or {}).get("rows", {}).get("test", "").split()
+        if 2 * len(own.intersection(theirs)) >= len(own):
+            looks += openings(found)
+    return looks
+
+
+def opens_test(entry: Mapping[str, Any]) -> bool:
+    """Whether an evaluation, as ``evals.jsonl`` has it, was on the test split or on a row of it."""
+    return entry.get("split") == "test" or "test" in entry.get("rows", {})

@@ -1,0 +1,45 @@
+"""Keys and passwords have no place in a config file, which is shared and kept in run folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.cli.toml_lines import Keys, line_of, place
+from textgrad_engine.errors import ConfigError
+
+__all__ = ["refuse_secrets"]
+
+
+def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Keys = ()) -> None:
+    """Refuse a key, a password or a token among the values of a config, or of a table in it.
+
+    Args:
+        values: the values, or a part of them.
+        path: the file, for messages.
+        lines: the lines of its keys.
+        keys: what leads to the part.
+
+    Raises:
+        ConfigError: there is one; the message names its place, and not the secret.
+    """
+    items: Any = (
+        values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
+    )
+    for key, value in items:
+        here = (*keys, key)
+        looks = isinstance(value, str) and re.fullmatch(r"sk-[\w-]{16,}", value.strip())
+        if looks or (isinstance(key, str) and _is_secret(key)):
+            dotted = ".".join(map(str, here))
+            raise ConfigError(
+                f"{place(path, line_of(lines, here), lines)}{dotted}: a key does not belong in a config file, "
+                "which gets shared; take it out, and set the environment variable OPENAI_API_KEY"
+            )
+        refuse_secrets(value, path, lines, here)
+
+
+def _is_secret(name: str) -> bool:
+    plain = re.sub(r"[^a-z]", "", name.lower())
+    return plain.endswith(("apikey", "password", "secret", "accesstoken", "authtoken")) or plain == "authorization"

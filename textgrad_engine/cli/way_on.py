@@ -1,0 +1,94 @@
+"""What there is of a run that has not come to its end, and what goes on with it, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.store import Run, read_run, typed
+
+__all__ = ["begun", "best_files", "goes_on", "how_it_ended", "left_in"]
+
+
+_LIMITS = {"dollars": "--budget DOLLARS", "calls": "--budget-calls N", "tokens": "--budget-tokens N"}
+"""The options for the limits of [budget]."""
+
+
+def best_files(path: Path, best: Mapping[str, str]) -> str:
+    """Where the best texts are, in words."""
+    return str(path / "best_prompt.txt") if len(best) == 1 else str(path / "best")
+
+
+def begun(path: Path) -> bool:
+    """Whether the run in a folder has come to where models are asked."""
+    return (path / "seed").is_dir()
+
+
+def left_in(path: Path) -> str:
+    """What a run that was ended at once has left in its folder, in words."""
+    if (path / "result.json").is_file():
+        return f"all of the run is in {path}, and `show {typed(path)}` prints the result"
+    if not (path / "events.jsonl").is_file():
+        return f"nothing was asked, and there is no run in {path}"
+    try:
+        run = read_run(path)
+    except RunError as error:  # whatever it is that cannot be read now
+        return f"what was paid for until then is in {path}, and cannot be read now: {error}"
+    if not _answered(run):
+        return f"nothing was answered; {_way_on(run)}"
+    return (
+        f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
+        f"`show {typed(path)}` prints what is known, and {_way_on(run)}"
+    )
+
+
+def goes_on(run: Run) -> str:
+    """What goes on with a run that has not come to its end, in a sentence."""
+    raising: list[str] = []
+    if run.config is not None and run.result is not None and run.result.status == "budget":
+        raising = _raising(run.config["config"]["budget"], run.result.total)
+    if not raising:
+        return f"{_way_on(run)}."
+    nearest, *others = raising
+    also = f" Where it is another limit that has no room: {', '.join(others)}." if others else ""
+    return f"`textgrad-engine resume {typed(run.path)} {nearest}` goes on with a larger budget.{also}"
+
+
+def _way_on(run: Run) -> str:
+    """The command that goes on with a run, and what it does."""
+    what = "goes on with it" if _answered(run) else "begins it, as nothing is on record yet"
+    if run.config is None:
+        return f"tg.Trainer(run_dir=..., resume=True) {what}"
+    return f"`textgrad-engine resume {typed(run.path)}` {what}"
+
+
+def _raising(limits: Mapping[str, float | None], used: Usage) -> list[str]:
+    """The options for the limits that a run had, that of which most was used first."""
+    spent = {"dollars": used.dollars or 0.0, "calls": used.calls, "tokens": used.total_tokens}
+    own = {name: limit for name in _LIMITS if (limit := limits.get(name)) is not None}
+    shares = {name: spent[name] / limit if limit else math.inf for name, limit in own.items()}
+    return [_LIMITS[name] for name in sorted(shares, key=lambda name: -shares[name])]
+
+
+def _answered(run: Run) -> bool:
+    """Whether a run has paid for anything, or found it in the cache; what cannot be read was."""
+    try:
+        return any("text" in entry or _tokens(entry) for entry in run.completions())
+    except RunError:
+        return True
+
+
+def _tokens(entry: Mapping[str, Any]) -> int:
+    """What a call without a finished answer was charged for all the same."""
+    return int(entry.get("usage", {}).get("output_tokens", 0))
+
+
+def how_it_ended(run: Run) -> str:
+    """What became of a run that has no result, in words."""
+    if run.locked:
+        return "still goes on"
+    return "ended with an error" if run.error else "was killed"

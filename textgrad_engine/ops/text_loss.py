@@ -1,0 +1,100 @@
+"""The text loss: a criticism of a text, which is the feedback on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textgrad_engine import templates
+from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.llm.check import parsed
+from textgrad_engine.llm.model import Model
+from textgrad_engine.ops.chat_completion import ask
+from textgrad_engine.ops.entries import each_entry, stacked
+from textgrad_engine.ops.evaluators import (
+    feedback_of,
+    refuse_several_outputs,
+    roles_of,
+)
+from textgrad_engine.ops.feedback import object_schema
+from textgrad_engine.ops.messages import answer_form
+from textgrad_engine.ops.pass_on import Compute
+from textgrad_engine.ops.sizes import common_size
+
+__all__ = ["text_loss"]
+
+
+class _Criticism(Function):
+    """The criticism of a text loss; what is said goes to the prediction as it is."""
+
+    deferrable = True
+    starts_backward = True
+
+    @staticmethod
+    def forward(prediction: Variable, answer: Variable) -> Variable:
+        try:
+            body = parsed(answer.data)
+            text = "" if body.get("nothing_wrong") is True else body["criticism"].strip()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise MalformedResponse(f"the answer has no criticism: {answer.data!r:.200}") from error
+        return Variable(text, role=roles_of(prediction)[1])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def output_role(prediction: Variable, answer: Variable) -> str:
+        return roles_of(prediction)[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        return feedback_of(None, ctx.saved_variables[0], [grad_out]), None
+
+    @staticmethod
+    def jvp(ctx: Any, prediction: Variable | None, answer: Variable | None) -> Any:
+        return answer
+
+
+def text_loss(
+    prediction: Variable,
+    instructions: Variable | str,
+    *,
+    target: Variable | str | list[str] | None = None,
+    model: str | Model | None = None,
+) -> Variable:
+    """A model's criticism of a prediction; "" when it finds nothing to criticize. The prompt is
+    ``prompts/text_loss.md``.
+
+    Args:
+        prediction: the text to criticize; for a batch of texts the result is a batch, too.
+        instructions: what to look at.
+        target: a reference answer, if there is one; for a batch one for all, or one for each entry.
+        model: asks this model; None stands for the judge of `use_models`.
+
+    Raises:
+        TypeError: the prediction is several outputs.
+        ValueError: batches differ in size.
+    """
+    refuse_several_outputs(prediction)
+    names = ("prediction", "instructions", "target")
+
+    def one(values: list[Any]) -> Variable:
+        user = Compute.apply(_text_loss_prompt, dict(zip(names, values)), "request for criticism")
+        role = "answer of the judge"
+        answer = ask("text_loss", user, _CRITICISM_FORM, purpose="judge", role=role, model=model)
+        result: Variable = _Criticism.apply(values[0], answer)
+        return result
+
+    values = [prediction, instructions, target]
+    size = common_size([(f"the {name}", value) for name, value in zip(names, values)], "text_loss")
+    return one(values) if size is None else stacked(each_entry(size, values, one, "text_loss"))
+
+
+_CRITICISM_FORM = answer_form(
+    "criticism", object_schema({"nothing_wrong": {"type": "boolean"}, "criticism": {"type": "string"}})
+)
+
+
+def _text_loss_prompt(values: dict[str, Any]) -> str:
+    return templates.load("text_loss").render(**values)
