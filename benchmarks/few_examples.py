@@ -83,7 +83,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=100, help="how many tasks")
     parser.add_argument("--optimizer", default="TGD")
     options = parser.parse_args(arguments)
-    logging.getLogger("textgrad_engine").setLevel(logging.ERROR)
     print(f"{'cut':>10}{'gain':>6}{'found':>8}{'better':>8}{'worse':>7}{'held':>6}{'calls':>7}")
     for cut in options.cut:
         for gain in options.gain:
@@ -106,4 +105,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    logging.getLogger("textgrad_engine").setLevel(logging.ERROR)
     main()
