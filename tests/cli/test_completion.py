@@ -74,7 +74,12 @@ def test_what_a_shell_is_to_load_is_for_the_program_by_its_name(tmp_path: Path, 
     """Also where it was asked as a module, which no shell completes."""
     done = subprocess.run(
         [sys.executable, "-m", "textgrad_engine", "--show-completion", shell],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        # Else the shell that runs the tests is asked for, and there may be none.
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+        },
         cwd=tmp_path,
         capture_output=True,
         text=True,

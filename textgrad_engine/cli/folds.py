@@ -21,6 +21,7 @@ from textgrad_engine.cli.output import WRONG, colors, complain, say, width, writ
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.running import CODES, Job
 from textgrad_engine.data import Dataset, ids_of
+from textgrad_engine.data.load import check_reach
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.report.words import cost, plural
@@ -42,7 +43,9 @@ def folds_in(path: Path) -> int | None:
 
     Raises:
         RunError: the file that says so was damaged.
+        OSError: the folder cannot be looked into.
     """
+    check_reach(path)
     return _kept(path)["folds"] if (path / _FILE).is_file() else None
 
 
