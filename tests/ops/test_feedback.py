@@ -269,7 +269,8 @@ def test_the_example_of_an_answer_is_what_the_schema_wants() -> None:
 def test_the_example_of_an_answer_about_many_cases_names_the_first_and_the_last() -> None:
     """Where all look alike, what is between them need not be paid for."""
     (text,) = run(program(), FunctionModel(answering), [*"abcde"], size=5)
-    assert text.splitlines()[-1] == '{"case_1": {"system": "..."}, ..., "case_5": {"system": "..."}}'
+    first = "what to add to, change in or remove from `system`"
+    assert text.splitlines()[-1] == f'{{"case_1": {{"system": "{first}"}}, ..., "case_5": {{"system": "..."}}}}'
 
 
 def test_a_trained_template_is_shown_with_its_slots() -> None:

@@ -90,7 +90,7 @@ def test_old_messages_are_left_out_first_and_the_request_and_the_log_say_so(capl
 
 def test_of_much_feedback_the_worst_and_newest_is_shown() -> None:
     """Whole pieces, in their order; the number of the others is said."""
-    model = small(2200)
+    model = small(2260)
     pad = " word" * 100
     with tg.use_models(forward=model):
         answer, _ = chat(["Hello."])

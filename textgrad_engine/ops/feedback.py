@@ -446,7 +446,16 @@ def _form(
 
 
 def _example(wanted: tuple[Wanted, ...]) -> str:
-    """What an answer looks like; of many cases the first one and the last one."""
-    inside = [json.dumps({key: "..." for key, _ in parts}, ensure_ascii=False) for parts in wanted]
+    """What an answer looks like; of many cases the first one and the last one.
+
+    In the first it says what each text is to be: of three dots a small model makes the input anew instead of feedback.
+    """
+    inside = [
+        json.dumps(
+            {key: "..." if n else f"what to add to, change in or remove from `{key}`" for key, _ in parts},
+            ensure_ascii=False,
+        )
+        for n, parts in enumerate(wanted)
+    ]
     cases = [f'"case_{n}": {each}' for n, each in enumerate(inside, 1)]
     return f"{{{', '.join(cases if len(cases) < 4 else [cases[0], '...', cases[-1]])}}}"
