@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,30 @@ def test_a_tool_that_is_run_is_under_way() -> None:
         assert asked(look) == "seen"
     assert seen == [1]
     assert meter.in_flight == 0
+
+
+def test_calls_that_run_at_once_are_played_back_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    """The one that began first ends last; both are the same call, by two parts of a program with tools of their own."""
+    second_is_done = threading.Event()
+
+    def of_part(name: str) -> Any:
+        def now() -> str:
+            """What time it is."""
+            if name == "first":
+                assert second_is_done.wait(10)
+            else:
+                second_is_done.set()
+            return name
+
+        message = [{"role": "user", "content": "What time is it?"}]
+        return lambda: ops.chat_completion(None, message, tools=[now])
+
+    def both() -> list[str]:
+        return [str(each.data) for each in [part() for part in parts]]
+
+    parts = [of_part("first"), of_part("second")]
+    with tg.use_models(forward=FunctionModel(acting)), llm.record(tmp_path / "tape.jsonl"):
+        before = both()
+    assert before[0] != before[1]
+    with llm.replay(tmp_path / "tape.jsonl"):
+        assert both() == before
