@@ -157,10 +157,10 @@ class OpenAIModel:
             sent = self._wire.arguments(request, config, asked, bool(listeners()))
             try:
                 completion = await self._send(request, config, asked, sent)
-            except (BadRequest, ServerFailed) as error:
+            except (BadRequest, ServerFailed, AuthenticationFailed) as error:
                 other = dialects.after(error, asked, config, sent)
                 if other is None:
-                    if whole is not None and error.status == whole.status:
+                    if whole is not None and error.status in (whole.status, 404):
                         whole.add_note(f"nor is there a model {asked.name!r}")
                         raise whole from None
                     raise
