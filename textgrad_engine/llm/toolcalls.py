@@ -103,8 +103,12 @@ class ToolCall:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is known by: its id, and what else it may have been written down as (`Turn.names`)."""
-        return tuple([digest({"turn": name, "place": self.place}) for name in self.turn.names])
+        """What it is known by: its id, which equal calls for other examples do not have, and what else it may have been
+        written down as (`Turn.names`).
+        """
+        places = [{"turn": name, "place": self.place} for name in self.turn.names]
+        own = [digest({**place, "example": self.turn.example}) for place in places[:1]]
+        return (*own, *map(digest, places))
 
 
 @dataclass(frozen=True)
