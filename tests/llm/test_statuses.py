@@ -125,3 +125,17 @@ def test_a_request_that_is_quoted_says_nothing_about_the_account(said):
     assert type(error_of(400, body, {}, "m", "w", ticket)) is BadRequest
     assert type(error_of(400, body, {}, "m", "w", other)) in (QuotaExhausted, AuthenticationFailed)
     assert type(error_of(402, body, {}, "m", "w", ticket)) is QuotaExhausted
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Daily token limit reached", QuotaExhausted),
+        ("You have reached the limit of daily requests", QuotaExhausted),
+        ("Rate limit exceeded: free-models-per-day", QuotaExhausted),
+        ("Slow down. Your daily usage is shown at https://example.com/daily", RateLimited),
+    ],
+)
+def test_only_a_limit_per_day_ends_a_run(said, kind):
+    """A refusal that merely speaks of days is waited for as any other."""
+    assert type(error_of(429, json.dumps({"error": {"message": said}}), {}, "m", "w")) is kind

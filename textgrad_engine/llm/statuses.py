@@ -99,7 +99,10 @@ _NO_MONEY = re.compile(
 # Not "exceeded your current quota": Gemini says that of each limit per minute.
 _MONEY_STATUSES = (400, 402, 403, 412, 429)
 
-_A_DAY = re.compile(r"per[-_ ]?day|\b(?:tpd|rpd)\b|\bdaily\b|byday|per 86400s")
+_A_DAY = re.compile(
+    r"per[-_ ]?day|\b(?:tpd|rpd)\b|byday|per 86400s"
+    r"|\bdaily\b[\w -]{0,30}(?:limit|quota|cap|allowance)|(?:limit|quota|cap|allowance)[\w -]{0,30}\bdaily\b"
+)
 _A_MINUTE = re.compile(r"per[-_ ]?min|\b(?:tpm|rpm)\b|per[-_ ]?second|byminute")
 
 _LOADING = re.compile(r"loading model|currently loading|model is loading")
