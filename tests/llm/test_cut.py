@@ -20,3 +20,10 @@ def test_fewer_tokens_than_a_text_can_have_mean_that_it_was_cut(text, counted, c
     """A warning that is not true would be worse than none."""
     request = Request(messages=(Message(role="system", content="Be brief."), Message(role="user", content=text)))
     assert was_cut(request, Usage(input_tokens=counted)) is cut
+
+
+def test_what_was_cached_and_counted_apart_was_read(ask):
+    """Some endpoints leave it out of the tokens of the input, and nothing in the numbers shows it."""
+    request = ask("Sort this ticket. " * 1000)
+    assert was_cut(request, Usage(input_tokens=2000))
+    assert not was_cut(request, Usage(input_tokens=2000, cached_tokens=1900))

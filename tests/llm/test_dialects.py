@@ -1,8 +1,9 @@
 import pytest
 
-from textgrad_engine.errors import BadRequest, ContextOverflow, ServerFailed
+from textgrad_engine.errors import AuthenticationFailed, BadRequest, ContextOverflow, ServerFailed
 from textgrad_engine.llm import GenerateConfig, Message, Request
 from textgrad_engine.llm.dialects import Dialect, after
+from textgrad_engine.llm.statuses import error_of
 from textgrad_engine.llm.wire import messages_of
 
 CONFIG = GenerateConfig(response_format={"type": "object", "properties": {"a": {"type": "string"}}}, max_tokens=5)
@@ -18,6 +19,12 @@ SENT = {"max_tokens": 5, "stream_options": {}, "messages": [{"role": "system", "
         (BadRequest("response_format is not supported", status=400), {"form": "in words"}),
         (BadRequest("no such model", status=404), {"name": "m"}),
         (BadRequest("openai/m is not a valid model ID", status=400), {"name": "m"}),
+        (
+            AuthenticationFailed("this key can only access models=['m']: not allowed to access model", status=403),
+            {"name": "m"},
+        ),
+        (AuthenticationFailed("Incorrect API key", status=401), None),
+        (AuthenticationFailed("no API key; it is not sent for json_schema"), None),
         (BadRequest("temperature is too hot", status=400), None),
         (BadRequest("Invalid schema for response_format", status=400), None),
         (ContextOverflow("too long for max_tokens; use max_completion_tokens instead", status=400), None),
@@ -58,3 +65,9 @@ def test_without_system_messages_their_text_comes_before_the_users(messages, sen
     """In the order in which it was written, and nothing of it is lost."""
     request = Request(messages=tuple([Message(role=role, content=content) for role, content in messages]))
     assert messages_of(request, system=False) == [{"role": role, "content": content} for role, content in sent]
+
+
+def test_the_name_of_a_model_is_no_sign():
+    """Each refusal of one that is called after grammar was sent once more without `response_format`."""
+    refusal = error_of(400, '{"error": "temperature is too hot"}', {}, "grammar-7b", "http://localhost/v1")
+    assert after(refusal, Dialect(name="grammar-7b"), CONFIG, SENT) is None

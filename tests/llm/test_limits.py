@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from textgrad_engine.errors import AuthenticationFailed, DeadlineExceeded, QuotaExhausted, RateLimited, ServerFailed
-from textgrad_engine.llm import Completion, GenerateConfig, Limit, Usage
+from textgrad_engine.llm import Completion, GenerateConfig, Limit, Retry, Usage
 from textgrad_engine.llm.rates import hear
 from textgrad_engine.testing import FunctionModel
 
@@ -371,3 +371,51 @@ def test_after_a_refused_key_calls_go_out_one_by_one_until_one_succeeds(run, ask
         return refused, model.peak, now()
 
     assert run(main()) == (8 + 1 + 1, 8, pytest.approx(3 + 1 + 8))
+
+
+@pytest.mark.parametrize("calls", [1, 300])
+def test_an_endpoint_that_never_comes_is_given_up_however_many_calls_wait_for_it(run, ask, calls):
+    """A server that says that it loads its model is asked every 15 s, by one call: 300 took two hours to fail."""
+
+    async def main():
+        def answer(request):
+            raise ServerFailed("Loading model", status=503, retry_after=15)
+
+        stack = Retry(Limit(FunctionModel(answer), 32))
+        results = await asyncio.gather(*(stack.complete(ask()) for _ in range(calls)), return_exceptions=True)
+        return results, now()
+
+    results, ended = run(main())
+    assert {type(result) for result in results} == {ServerFailed}
+    assert 60 < ended < 500
+
+
+def test_an_endpoint_that_comes_after_a_while_answers_all_that_wait(run, ask):
+    """Four minutes, as a large model takes from a slow disk; and again later, for as long."""
+
+    unsent = []
+
+    async def main():
+        def answer(request):
+            if now() % 1000 < 240:
+                raise ServerFailed("Loading model", status=503, retry_after=15)
+            return "ok"
+
+        limited = Limit(FunctionModel(answer), 1)
+
+        async def persistent():
+            while True:
+                try:
+                    return await limited.complete(ask())
+                except ServerFailed as error:
+                    unsent.append(error.sent is False)
+
+        async def all_of_them():
+            return [each.text for each in await asyncio.gather(*(persistent() for _ in range(20)))]
+
+        first = await all_of_them()
+        await asyncio.sleep(1000 - now())
+        return first + await all_of_them()
+
+    assert run(main()) == ["ok"] * 40
+    assert not any(unsent), "it was given up in the queue"

@@ -152,3 +152,18 @@ def test_a_context_that_the_table_lacks_for_an_endpoint_is_that_of_the_name():
     """It has none for OpenRouter's models."""
     model = OpenAIModel("anthropic/claude-sonnet-4", base_url="https://openrouter.ai/api/v1", api_key="k")
     assert context_window(model) == 200_000
+
+
+@pytest.mark.parametrize("address", [None, object(), ["https://api.openai.com/v1"]])
+def test_a_model_of_one_s_own_may_have_any_address(address):
+    """It is no part of the protocol, so it may be an object of whatever client is used, or nothing."""
+    model = ScriptedModel(["yes"], name="gpt-4o")
+    model.base_url, model.free = address, False
+    assert price_of(model, MILLION) == price("gpt-4o", MILLION) > 0
+    assert context_window(model) == 128_000
+
+
+def test_the_usual_tier_costs_what_no_tier_costs():
+    """OpenAI names it in each answer, and asking the table takes a hundred times as long."""
+    model = OpenAIModel("gpt-5-mini", api_key="k")
+    assert price_of(model, MILLION, "default") == price_of(model, MILLION)

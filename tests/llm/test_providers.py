@@ -602,3 +602,34 @@ def test_an_address_of_openai_for_one_region_is_openai(ask):
         asked(OpenAIModel("openai/gpt-5", base_url="https://eu.api.openai.com/v1", api_key="k", max_tokens=5), ask())
     sent = json.loads(route.calls[0].request.content)
     assert (sent["model"], sent["max_completion_tokens"]) == ("gpt-5", 5)
+
+
+def test_a_key_that_is_for_some_models_is_not_a_wrong_key(ask, replies):
+    """litellm's proxy says so with 403 of a name that it would know without its beginning."""
+    no = refused(403, "key not allowed to access model. This key can only access models=['gpt-5-mini']")
+    model, sent = replies("litellm", no, answer(), answer(), name="openai/gpt-5-mini")
+
+    async def main():
+        await model.complete(ask())
+        await model.complete(ask())
+        await model.aclose()
+
+    asyncio.run(main())
+    assert [each["model"] for each in sent()] == ["openai/gpt-5-mini", "gpt-5-mini", "gpt-5-mini"]
+
+
+@pytest.mark.parametrize("second", [403, 404])
+def test_of_two_names_that_are_refused_the_one_that_was_given_is_told(ask, replies, second):
+    """What stands in the config is what can be mended."""
+    model, _ = replies("litellm", refused(403, "not allowed to access model A"), refused(second, "no model B"),
+                       name="openai/m")  # fmt: skip
+
+    async def main():
+        try:
+            await model.complete(ask())
+        finally:
+            await model.aclose()
+
+    with pytest.raises(errors.AuthenticationFailed, match="model A") as raised:
+        asyncio.run(main())
+    assert raised.value.__notes__[-1] == "nor is there a model 'm'"

@@ -1,10 +1,12 @@
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.llm.refusals import Refusal, read
+from textgrad_engine.llm.statuses import error_of
 
 
 @pytest.mark.parametrize(
@@ -86,3 +88,20 @@ def test_a_body_that_is_nested_without_end_is_read():
     """Its text is shown, or nothing."""
     for text in ("[" * 100_000, "[" * 900 + "]" * 900, '{"error":' * 900 + "1" + "}" * 900):
         assert len(read(text).said) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, {"retry_after": "1" * 100_000}),
+        (429, {"code": "request too large for " * 100_000}),
+        (400, {"code": "unsupported field " * 100_000}),
+        (403, {"message": "flagged " + "key_" * 200}),
+        (403, {"code": "flagged " + "organization_" * 100_000}),
+    ],
+)
+def test_a_hostile_body_is_read_at_once(status, error):
+    """Each of these took longer than a test may, with the event loop held up meanwhile."""
+    began = time.process_time()
+    assert len(str(error_of(status, json.dumps({"error": error}), {}, "m", "w"))) < 2000
+    assert time.process_time() - began < 2.0

@@ -11,6 +11,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.statuses import error_of, reported, retry_after
 
 
@@ -113,3 +114,28 @@ def test_words_about_time_in_a_request_that_is_refused_for_good_hold_nobody_up()
 def test_a_server_that_loads_its_model_is_waited_for(said, seconds):
     """It takes a minute, and six attempts without that are over after ten seconds."""
     assert error_of(503, json.dumps({"error": {"message": said}}), {}, "m", "w").retry_after == seconds
+
+
+@pytest.mark.parametrize("said", ["Insufficient balance", "incorrect API key", "You have run out of credits"])
+def test_a_request_that_is_quoted_says_nothing_about_the_account(said):
+    """A ticket about money in a validation error ended the run, as if the account were empty."""
+    body = json.dumps({"error": {"message": f"invalid input: '{said} ...'"}})
+    ticket = Request(messages=({"role": "user", "content": f"It says: {said}!"},))
+    other = Request(messages=({"role": "user", "content": "Where is my parcel?"},))
+    assert type(error_of(400, body, {}, "m", "w", ticket)) is BadRequest
+    assert type(error_of(400, body, {}, "m", "w", other)) in (QuotaExhausted, AuthenticationFailed)
+    assert type(error_of(402, body, {}, "m", "w", ticket)) is QuotaExhausted
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Daily token limit reached", QuotaExhausted),
+        ("You have reached the limit of daily requests", QuotaExhausted),
+        ("Rate limit exceeded: free-models-per-day", QuotaExhausted),
+        ("Slow down. Your daily usage is shown at https://example.com/daily", RateLimited),
+    ],
+)
+def test_only_a_limit_per_day_ends_a_run(said, kind):
+    """A refusal that merely speaks of days is waited for as any other."""
+    assert type(error_of(429, json.dumps({"error": {"message": said}}), {}, "m", "w")) is kind

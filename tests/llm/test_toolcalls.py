@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import llm, ops
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import RunError, Stopped
 from textgrad_engine.llm import Cache, Completion, Usage, caching
 from textgrad_engine.llm.stop import Stop
@@ -146,3 +148,53 @@ def test_a_tool_that_is_run_is_under_way() -> None:
         assert asked(look) == "seen"
     assert seen == [1]
     assert meter.in_flight == 0
+
+
+def test_calls_that_run_at_once_are_played_back_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    """The one that began first ends last; both are the same call, by two parts of a program with tools of their own."""
+    second_is_done = threading.Event()
+
+    def of_part(name: str) -> Any:
+        def now() -> str:
+            """What time it is."""
+            if name == "first":
+                assert second_is_done.wait(10)
+            else:
+                second_is_done.set()
+            return name
+
+        message = [{"role": "user", "content": "What time is it?"}]
+        return lambda: ops.chat_completion(None, message, tools=[now])
+
+    def both() -> list[str]:
+        return [str(each.data) for each in [part() for part in parts]]
+
+    parts = [of_part("first"), of_part("second")]
+    with tg.use_models(forward=FunctionModel(acting)), llm.record(tmp_path / "tape.jsonl"):
+        before = both()
+    assert before[0] != before[1]
+    with llm.replay(tmp_path / "tape.jsonl"):
+        assert both() == before
+
+
+def test_what_a_tool_asked_is_that_of_its_own_example(tmp_path: Path) -> None:
+    """Two examples are equal, and the second one's tool was under way when the process was killed: it is run again."""
+    tools, path = Tools(), tmp_path / "tape.jsonl"
+
+    def of_example(name: str) -> str:
+        token = EXAMPLE.set(name)
+        try:
+            return asked(tools.ask)
+        finally:
+            EXAMPLE.reset(token)
+
+    with tg.use_models(forward=FunctionModel(acting)), llm.record(path):
+        assert [of_example("e1"), of_example("e2")] == ["I am one. 0 o'clock", "I am one. 1 o'clock"]
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    known = [line for line in lines if "id" not in json.loads(line) or json.loads(line)["example"] == "e1"]
+    assert len(known) == len(lines) - 1
+    path.write_text("".join(known), encoding="utf-8")
+    tools.numbers = itertools.count(1)
+    with llm.replay(path) as tape:
+        assert [of_example("e1"), of_example("e2")] == ["I am one. 0 o'clock", "I am one. 1 o'clock"]
+    assert tape.left == 0

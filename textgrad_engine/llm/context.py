@@ -21,7 +21,7 @@ from typing import Any
 
 from textgrad_engine.errors import ContextOverflow
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free, sized
-from textgrad_engine.llm.prices import known_context
+from textgrad_engine.llm.prices import address_of, known_context
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.tokens import count
@@ -96,7 +96,7 @@ def context_window(model: Model) -> int | None:
     stated = getattr(says, "context", None)
     if isinstance(stated, int):
         return stated
-    return None if is_free(says) else known_context(says.name, getattr(says, "base_url", ""))
+    return None if is_free(says) else known_context(says.name, address_of(says))
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def was_cut(request: Request, usage: Usage) -> bool:
         (True, False)
     """
     texts = [message.text for message in request.messages]
-    possible = _MOST_OF_A_TOKEN * usage.input_tokens
+    possible = _MOST_OF_A_TOKEN * (usage.input_tokens + usage.cached_tokens)  # some count what was cached beside it
     if usage.input_tokens < _LEAST or sum(map(len, texts)) <= possible:
         return False
     # a token may stand for a whole line of spaces or dashes

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from textgrad_engine.errors import BadRequest, ContextOverflow, ServerFailed
+from textgrad_engine.errors import AuthenticationFailed, BadRequest, ContextOverflow, ServerFailed
 from textgrad_engine.llm.request import GenerateConfig
 
 __all__ = ["Dialect", "after"]
@@ -34,6 +34,7 @@ _NO_SYSTEM = re.compile(
 _NO_SUCH_MODEL = re.compile(
     r"model\W.{0,300}(?:not found|not exist|invalid|unknown)|(?:not a valid|invalid|unknown|no such) model"
 )
+_NO_ACCESS = re.compile(r"access.{0,20}\bmodel\b")  # litellm's proxy, of a key that is for some models only
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,10 @@ class Dialect:
 
 
 def after(
-    error: BadRequest | ServerFailed, asked: Dialect, config: GenerateConfig, sent: dict[str, Any]
+    error: BadRequest | ServerFailed | AuthenticationFailed,
+    asked: Dialect,
+    config: GenerateConfig,
+    sent: dict[str, Any],
 ) -> Dialect | None:
     """The way to ask that a refusal leads to; None where it leads to none.
 
@@ -67,13 +71,11 @@ def after(
         config: the settings, with the defaults filled in.
         sent: the body that was refused.
     """
-    said = str(error).lower()
-    if (
-        error.status in (400, 404)
-        and asked.name.startswith("openai/")
-        and (error.status == 404 or _NO_SUCH_MODEL.search(said))
-    ):
+    said = str(error).replace(f" to {asked.name!r} ", " ").lower()  # a name such as "grammar-7b" is no sign
+    if asked.name.startswith("openai/") and _is_about_name(error, said):
         return replace(asked, name=asked.name.removeprefix("openai/"))
+    if isinstance(error, AuthenticationFailed):
+        return None
     if error.status in (400, 422) and not isinstance(error, ContextOverflow):
         if "max_tokens" in sent and "max_tokens" not in config.extra and _NEW_NAME.search(said):
             return replace(asked, most="max_completion_tokens")
@@ -92,6 +94,12 @@ def after(
 
 def _has_system(sent: dict[str, Any]) -> bool:
     return any(message.get("role") in ("system", "developer") for message in sent.get("messages", ()))
+
+
+def _is_about_name(error: BadRequest | ServerFailed | AuthenticationFailed, said: str) -> bool:
+    if error.status in (401, 403):
+        return _NO_ACCESS.search(said) is not None
+    return error.status == 404 or (error.status == 400 and _NO_SUCH_MODEL.search(said) is not None)
 
 
 def _is_about_format(error: BadRequest | ServerFailed, said: str) -> bool:

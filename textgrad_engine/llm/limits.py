@@ -32,6 +32,9 @@ __all__ = ["Limit"]
 _FIRST_PAUSE = 0.25
 """Seconds that everybody waits after a 429 that names no time; doubled by each further one before the next answer."""
 
+_PATIENCE = 300.0
+"""Seconds for which an endpoint may ask for more time by 503 alone, as while it loads its model."""
+
 
 class Limit(Wrapper):
     """Holds calls back while enough is under way; the whole endpoint slows down when it asks for that.
@@ -42,6 +45,7 @@ class Limit(Wrapper):
     - Queued calls go out in turns, one purpose after the other, and first come first served within a purpose.
     - A refused key or an exhausted quota fails everything that is queued at that moment, so that at most the calls in
       flight reach the server; after that calls go out one by one until one succeeds.
+    - So does, each time that it says so, an endpoint that has said nothing for five minutes but to come back later.
     - A `Stop` that is set fails the queued calls at once.
 
     Args:
@@ -149,6 +153,7 @@ class _Gate:
         self._paused_until = 0.0
         self._pauses = 0  # after 429s without a time, and without an answer between
         self._refused = False
+        self._absent_since: float | None = None  # when it first said to come back later, and nothing else since
         self._requests = None if requests_per_minute is None else Bucket(requests_per_minute)
         self._tokens = None if tokens_per_minute is None else Bucket(tokens_per_minute)
         self._said: tuple[Learned, Learned] | None = None
@@ -208,6 +213,7 @@ class _Gate:
     def succeeded(self, purpose: str, sent: float, completion: Completion) -> None:
         self._pauses = 0
         self._refused = False
+        self._absent_since = None
         self._usual_output += 0.1 * (completion.usage.output_tokens - self._usual_output)
         self.window.succeeded(purpose, self.now() - sent, full=self.in_flight >= self.window.room)
 
@@ -220,6 +226,12 @@ class _Gate:
             self._refused &= not isinstance(error, AnswerError)  # who answers, if badly, accepts the key
             return
         now = self.now()
+        if not isinstance(error, ServerFailed) or not error.retry_after:
+            self._absent_since = None
+        elif self._absent_since is None:
+            self._absent_since = now
+        elif now - self._absent_since > _PATIENCE:
+            self._fail_queue(error)
         overloaded = isinstance(error, ServerFailed) and error.status in (503, 529)
         if isinstance(error, RateLimited | DeadlineExceeded) or overloaded:
             fresh = self.window.congested(sent, now, self.in_flight)

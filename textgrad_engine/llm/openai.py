@@ -157,10 +157,10 @@ class OpenAIModel:
             sent = self._wire.arguments(request, config, asked, bool(listeners()))
             try:
                 completion = await self._send(request, config, asked, sent)
-            except (BadRequest, ServerFailed) as error:
+            except (BadRequest, ServerFailed, AuthenticationFailed) as error:
                 other = dialects.after(error, asked, config, sent)
                 if other is None:
-                    if whole is not None and error.status == whole.status:
+                    if whole is not None and error.status in (whole.status, 404):
                         whole.add_note(f"nor is there a model {asked.name!r}")
                         raise whole from None
                     raise
@@ -228,7 +228,7 @@ class OpenAIModel:
             error.args = tuple([_redacted(str(said), key) for said in error.args])
             failure = error
         except Exception as error:
-            translated = self._translated(error, key, name)
+            translated = self._translated(error, key, name, request)
             if translated is None:
                 conceal_frames(error)
                 teller.take_back()
@@ -299,7 +299,7 @@ class OpenAIModel:
             )
         return key
 
-    def _translated(self, error: Exception, key: SecretStr, name: str) -> ModelError | None:
+    def _translated(self, error: Exception, key: SecretStr, name: str, request: Request) -> ModelError | None:
         import httpx2  # loaded by openai already, which is loaded when a call has failed
         import openai
 
@@ -312,7 +312,7 @@ class OpenAIModel:
         if isinstance(error, openai.APIStatusError):
             text = _redacted(error.response.content.decode("utf-8", "replace"), key)
             _tell(error.response.headers)
-            failed = statuses.error_of(error.status_code, text, error.response.headers, name, where)
+            failed = statuses.error_of(error.status_code, text, error.response.headers, name, where, request)
             if error.status_code == 404:
                 failed.add_note(f"it was asked for {where}{self._wire.path}{_LACKING[self.api]}")
             return failed

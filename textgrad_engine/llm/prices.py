@@ -16,7 +16,7 @@ from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.model import Model, innermost, is_free
 from textgrad_engine.llm.response import Usage
 
-__all__ = ["highest_price_of", "known_context", "price", "price_of", "set_price"]
+__all__ = ["address_of", "highest_price_of", "known_context", "price", "price_of", "set_price"]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def price_of(model: Model, usage: Usage, tier: str | None = None) -> float | Non
 
     One of many names costs something else at each endpoint, so an endpoint that the table knows has its own prices.
     """
-    return 0.0 if is_free(model) else _stated_or_known(innermost(model).name, usage, tier, _address_of(model))
+    return 0.0 if is_free(model) else _stated_or_known(innermost(model).name, usage, tier, address_of(model))
 
 
 def highest_price_of(model: Model, usage: Usage, tier: str | None = None) -> float | None:
@@ -122,8 +122,10 @@ def known_context(model_name: str, base_url: str = "") -> int | None:
     return next((found.context for found in known if found.context is not None), None)
 
 
-def _address_of(model: Model) -> str:
-    return getattr(innermost(model), "base_url", "")
+def address_of(model: Model) -> str:
+    """The endpoint of a model; "" where it names none."""
+    address = getattr(innermost(model), "base_url", None)
+    return "" if address is None else str(address)  # a model of the user's own may have it as an object
 
 
 def _bare(model: str) -> str:
@@ -144,7 +146,7 @@ def _table_price(model_name: str, usage: Usage, tier: str | None, base_url: str)
     known = _find(model_name, base_url)
     if known is None:
         return None
-    if known.rates is not None and tier is None:
+    if known.rates is not None and tier in (None, "default"):  # what OpenAI calls the usual one
         call, fresh, cached, output = known.rates
         plain = usage.input_tokens - usage.cached_tokens
         return float(call + plain * fresh + usage.cached_tokens * cached + usage.output_tokens * output)

@@ -12,6 +12,8 @@ __all__ = ["Bucket", "Learned", "duration", "hear"]
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _DAY = 86400.0
+_LONGEST = 100
+"""Characters of a duration; what is longer is none, and looking for its parts could take hours."""
 
 hear: ContextVar[Callable[[Mapping[str, str]], None] | None] = ContextVar("textgrad_engine_hear", default=None)
 """Whoever wants the headers of the response to the call being made; `Limit` sets it, the adapter calls it."""
@@ -126,7 +128,7 @@ def duration(text: str | None) -> float | None:
         >>> duration("1m0.5s"), duration("20ms"), duration("3"), duration("soon")
         (60.5, 0.02, 3.0, None)
     """
-    if not text:
+    if not text or len(text) > _LONGEST:
         return None
     text = text.strip()
     parts = _PART.findall(text)

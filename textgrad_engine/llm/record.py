@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import threading
@@ -84,6 +85,7 @@ class Recording:
         self.answers = 0
         self._lock = threading.Lock()
         self._asked: dict[tuple[str, str, tuple[int, ...], str], int] = {}
+        self._tools = itertools.count()
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         if self.path.exists():
             raise RunError(f"{self.path}: a cassette is not recorded over; delete it or name another file")
@@ -123,14 +125,22 @@ class Recording:
         self._append({**entry, **body})
         self.answers += 1
 
-    def tool(self, record: ToolRecord) -> None:
+    def begin_tool(self) -> int:
+        """The number of a call of a tool that begins now."""
+        return next(self._tools)
+
+    def end_tool(self, nth: int, record: ToolRecord) -> None:
         """Write down what a tool gave.
+
+        Args:
+            nth: the number of its call.
+            record: what it gave.
 
         Raises:
             RunError: the disk is full, or the file is gone.
         """
         secrets = secrets_named(key.get_secret_value() for key in record.keys)
-        self._append(redacted(tool_to_json(record), secrets))
+        self._append({"nth": nth, **redacted(tool_to_json(record), secrets)})
 
     def _append(self, entry: Mapping[str, Any]) -> None:
         try:
@@ -283,6 +293,7 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
         with under_way():
             return await run()
     started, began = next_moment(), time.perf_counter()
+    numbered = [(recording, recording.begin_tool()) for recording in _recordings.get()]
     record = None if player is None else await player.tool(call)
     if record is None:
         name, *also = call.names
@@ -296,8 +307,8 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
         )
     else:
         record = replace(record, started=started, keys=call.turn.keys)
-    for recording in _recordings.get():
-        recording.tool(record)
+    for recording, nth in numbered:
+        recording.end_tool(nth, record)
     tell_of(record)
     return record.result
 
@@ -456,7 +467,7 @@ def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
             if entry is None:
                 raise ValueError("it is no JSON object")
             if "id" in entry:
-                tools.append(ToolOnRecord(tool_from_json(entry), len(tools)))
+                tools.append(ToolOnRecord(tool_from_json(entry), int(entry.get("nth", len(tools)))))
                 continue
             completion = entry.get("completion")
             outcome = error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)

@@ -13,7 +13,9 @@ from textgrad_engine.llm.rates import duration
 __all__ = ["Refusal", "read"]
 
 _LONGEST = 1000
-"""Characters of it that are told."""
+"""Characters of it that are told, and looked at for signs."""
+
+_LONGEST_CODE = 200
 
 _CODES = ("code", "type", "status", "error_type", "quotaId", "limit_source", "error_code")
 _TEXTS = ("message", "detail", "error", "msg")
@@ -71,8 +73,10 @@ def read(body: Any) -> Refusal:
     for each in _objects(value):
         for name in _CODES:
             code = each.get(name)
-            if isinstance(code, str | int) and not isinstance(code, bool) and str(code).lower() not in codes:
-                codes.append(str(code).lower())
+            if not isinstance(code, str | int) or isinstance(code, bool):
+                continue
+            if (code := str(code)[:_LONGEST_CODE].lower()) not in codes:
+                codes.append(code)
         texts += [text for text in _texts(each) if not any(text in known for known in texts)]
         parameter = parameter or _parameter(each)
         if wait is None:
@@ -80,7 +84,7 @@ def read(body: Any) -> Refusal:
         if written is None and isinstance(each.get("failed_generation"), str):
             written = each["failed_generation"]
     said = ("; ".join(texts) if texts else _shown(value))[:_LONGEST]
-    return Refusal(" ".join(codes), said, parameter, _wait_in(said) if wait is None else wait, written)
+    return Refusal(" ".join(codes)[:_LONGEST], said, parameter, _wait_in(said) if wait is None else wait, written)
 
 
 def _value_of(text: str) -> Any:

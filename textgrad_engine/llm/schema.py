@@ -193,8 +193,11 @@ def strictly(schema: Mapping[str, Any]) -> dict[str, Any] | None:
         {'score': {'type': 'number', 'description': 'minimum: 0, maximum: 1'}}
         >>> strictly({"type": "object"})
     """
-    eased: dict[str, Any] = _eased(schema)
-    return eased if eased.get("type") == "object" and is_strict(eased) else None
+    try:
+        eased: dict[str, Any] = _eased(schema)
+        return eased if eased.get("type") == "object" and is_strict(eased) else None
+    except (AttributeError, TypeError):  # `check_schema` passes over what no answer is held against
+        return None
 
 
 def _eased(schema: Any) -> Any:
@@ -232,14 +235,16 @@ def _is_anyOf(key: str, schema: Mapping[str, Any]) -> bool:  # noqa: N802  it is
 
 
 def _items_of(schema: Mapping[str, Any]) -> Any:
-    """A schema for all items of a tuple; None where any may follow."""
+    """A schema for all items of a tuple; None where any may follow, or there are none."""
     parts, rest = list(schema["prefixItems"]), schema.get("items", True)
     if rest is not False and schema.get("maxItems", len(parts) + 1) > len(parts):
         if rest is True:
             return None
         parts.append(rest)
     different = [_eased(part) for number, part in enumerate(parts) if part not in parts[:number]]
-    return different[0] if len(different) == 1 else {"anyOf": different}
+    if len(different) < 2:
+        return different[0] if different else None
+    return {"anyOf": different}
 
 
 def _is_known(key: str, value: Any) -> bool:

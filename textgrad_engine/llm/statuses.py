@@ -22,6 +22,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm import refusals
 from textgrad_engine.llm.refusals import Refusal
+from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.usage import mark
 
 __all__ = ["error_of", "failure_in", "refused_setting", "reported", "retry_after"]
@@ -75,7 +76,8 @@ _FLAGGED = re.compile(
     r"|safety_check|data_inspection_failed|guardrail"
 )
 _OF_THE_ACCOUNT = re.compile(
-    r"(?:account|organi[sz]ation|project|key)[ _](?:\w+[ _]){0,3}(?:flagged|deactivated|disabled|suspended|terminated)"
+    r"(?:account|organi[sz]ation|project|key)[ _](?:[^\W_]+[ _]){0,3}"
+    r"(?:flagged|deactivated|disabled|suspended|terminated)"
 )
 """What a 403 says that is about the text of one request (OpenRouter's moderation), and not about who has sent it."""
 
@@ -97,7 +99,10 @@ _NO_MONEY = re.compile(
 # Not "exceeded your current quota": Gemini says that of each limit per minute.
 _MONEY_STATUSES = (400, 402, 403, 412, 429)
 
-_A_DAY = re.compile(r"per[-_ ]?day|\b(?:tpd|rpd)\b|\bdaily\b|byday|per 86400s")
+_A_DAY = re.compile(
+    r"per[-_ ]?day|\b(?:tpd|rpd)\b|byday|per 86400s"
+    r"|\bdaily\b[\w -]{0,30}(?:limit|quota|cap|allowance)|(?:limit|quota|cap|allowance)[\w -]{0,30}\bdaily\b"
+)
 _A_MINUTE = re.compile(r"per[-_ ]?min|\b(?:tpm|rpm)\b|per[-_ ]?second|byminute")
 
 _LOADING = re.compile(r"loading model|currently loading|model is loading")
@@ -133,7 +138,9 @@ _REFUSES = re.compile(
 )
 
 
-def error_of(status: int, text: str, headers: Mapping[str, str], model: str, where: str) -> ModelError:
+def error_of(
+    status: int, text: str, headers: Mapping[str, str], model: str, where: str, asked: Request | None = None
+) -> ModelError:
     """The error that a response with a status other than 2xx stands for.
 
     Args:
@@ -142,27 +149,28 @@ def error_of(status: int, text: str, headers: Mapping[str, str], model: str, whe
         headers: the headers, with lower-case names.
         model: the name that was sent.
         where: the endpoint, for the message.
+        asked: what was refused. Validation errors quote it, and words in it say nothing about the account.
     """
     refusal = refusals.read(text)
     about = f"{where} refused a request to {model!r} with status {status}: {refusal.said or 'no reason given'}"
-    return _meant(status, refusal, retry_after(headers), about)
+    return _meant(status, refusal, retry_after(headers), about, asked)
 
 
-def _meant(status: int, refusal: Refusal, wait: float | None, about: str) -> ModelError:
+def _meant(status: int, refusal: Refusal, wait: float | None, about: str, asked: Request | None = None) -> ModelError:
     if refusal.written is not None and status in (400, 422):
         return MalformedResponse(
             f"{about}; the model had written {refusal.written[:80]!r}", answer=refusal.written, problem=refusal.said
         )
-    kind, repair = _kind(status, refusal, wait is not None or refusal.wait is not None)
+    kind, repair = _kind(status, refusal, wait is not None or refusal.wait is not None, asked)
     if wait is None and issubclass(kind, RateLimited | ServerFailed | QuotaExhausted):  # else words may mean anything
         loads = _LOADS if kind is ServerFailed and _LOADING.search(refusal.all) else None
         wait = loads if refusal.wait is None else refusal.wait
     return kind(f"{about}; {repair}" if repair else about, status=status, retry_after=wait)
 
 
-def _kind(status: int, refusal: Refusal, waits: bool) -> tuple[type[APIError], str]:
+def _kind(status: int, refusal: Refusal, waits: bool, asked: Request | None) -> tuple[type[APIError], str]:
     low = refusal.all
-    if status in _MONEY_STATUSES and _NO_MONEY.search(low):
+    if status in _MONEY_STATUSES and _says(low, _NO_MONEY, asked if status == 400 else None):
         return QuotaExhausted, _NO_MONEY_LEFT
     if status in (400, 403, 422) and _FLAGGED.search(low) and not _OF_THE_ACCOUNT.search(low):
         return BadRequest, "the key is right; what was asked is refused"
@@ -170,7 +178,7 @@ def _kind(status: int, refusal: Refusal, waits: bool) -> tuple[type[APIError], s
         return (RateLimited, _TOO_OFTEN) if waits else (QuotaExhausted, _NO_MONEY_LEFT)
     if status == 403 and _OVERFLOW.search(low):  # Together's documented status for it
         return ContextOverflow, _TOO_LONG
-    if status in (401, 403) or (status == 400 and _KEY_REFUSED.search(low)):
+    if status in (401, 403) or (status == 400 and _says(low, _KEY_REFUSED, asked)):
         return AuthenticationFailed, _KEY
     if status == 404:
         return BadRequest, "check the model's name and the base_url"
@@ -190,6 +198,15 @@ def _kind(status: int, refusal: Refusal, waits: bool) -> tuple[type[APIError], s
         return APIError, ""
     setting = refused_setting(refusal) if status in (400, 422) else ""
     return BadRequest, _left_out(setting) if setting else ""
+
+
+def _says(said: str, signs: re.Pattern[str], asked: Request | None) -> bool:
+    """Whether one of the signs is in what was said, and not in what was asked."""
+    found = {sign[0] for sign in signs.finditer(said)}
+    if found and asked is not None:
+        texts = [message.text.lower() for message in asked.messages]
+        found = {sign for sign in found if not any(sign in text for text in texts)}
+    return bool(found)
 
 
 def refused_setting(refusal: Refusal) -> str:

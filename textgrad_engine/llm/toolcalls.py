@@ -103,8 +103,12 @@ class ToolCall:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is known by: its id, and what else it may have been written down as (`Turn.names`)."""
-        return tuple([digest({"turn": name, "place": self.place}) for name in self.turn.names])
+        """What it is known by: its id, which equal calls for other examples do not have, and what else it may have been
+        written down as (`Turn.names`).
+        """
+        places = [{"turn": name, "place": self.place} for name in self.turn.names]
+        own = [digest({**place, "example": self.turn.example}) for place in places[:1]]
+        return (*own, *map(digest, places))
 
 
 @dataclass(frozen=True)
@@ -179,11 +183,12 @@ class ToolsOnRecord:
         self._lock = threading.Lock()
         self._given: set[int] = set()
         self._every = every
-        self._by_name: dict[str, list[ToolOnRecord]] = {}
+        self._by_name: dict[tuple[str, str | None], list[ToolOnRecord]] = {}  # and example; None for those of all
         self._inside: dict[str, list[ToolOnRecord]] = {}
         for each in every:
             for name in (each.record.id, *each.record.also):
-                self._by_name.setdefault(name, []).append(each)
+                self._by_name.setdefault((name, each.record.key), []).append(each)
+                self._by_name.setdefault((name, None), []).append(each)
             if each.record.tool:
                 self._inside.setdefault(each.record.tool, []).append(each)
 
@@ -197,27 +202,20 @@ class ToolsOnRecord:
         """
         item, example = call_item.get(), call.turn.example
         with self._lock:
-            equal = {id(each): each for name in call.names for each in self._by_name.get(name, ())}
-            found = [
-                each
-                for number, each in equal.items()
-                if number not in self._given
-                and same_item(each.record.item, item)
-                and (elsewhere or each.record.key == example)
-            ]
+            found = self._waiting(call, example, item)
+            if not found and elsewhere:
+                found = self._waiting(call, None, item)
             if not found:
                 return None
-            taken = min(
-                found,
-                key=lambda each: (
-                    each.record.key != example,
-                    each.phase != phase,
-                    each.record.item != item,
-                    each.nth,
-                ),
-            )
+            taken = min(found, key=lambda each: (each.phase != phase, each.record.item != item, each.nth))
             self._given.add(id(taken))
             return taken
+
+    def _waiting(self, call: ToolCall, example: str | None, item: tuple[int, ...]) -> list[ToolOnRecord]:
+        equal = {id(each): each for name in call.names for each in self._by_name.get((name, example), ())}
+        return [
+            each for number, each in equal.items() if number not in self._given and same_item(each.record.item, item)
+        ]
 
     def take_inside(self, outer: ToolOnRecord) -> list[ToolOnRecord]:
         """Those that were made inside of a tool, and are not given yet."""

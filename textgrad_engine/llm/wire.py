@@ -272,7 +272,7 @@ def _choice(parsed: dict[str, Any], body: bytes, model: str) -> tuple[dict[str, 
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise malformed(model, "the body has no choices", body)
     choice = choices[0]
-    if (failed := reported(choice.get("error"), model)) is not None:
+    if (failure := choice.get("error")) and (failed := reported(failure, model)) is not None:
         raise failed
     message = choice.get("message")
     if not isinstance(message, dict):
