@@ -11,7 +11,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn
 from textgrad_engine.data import DataLoader, random_split
-from textgrad_engine.data.dataset import Dataset, Subset, ids_of, suggest
+from textgrad_engine.data.dataset import Dataset, Subset, as_columns, examples_of, ids_of, suggest
 from textgrad_engine.errors import DataError
 
 
@@ -173,3 +173,18 @@ def test_what_holds_its_examples_by_columns_is_refused_with_the_way_to_its_rows(
     """The names of its columns were taken for the examples, or it failed with `KeyError: 0`."""
     with pytest.raises(TypeError, match=said):
         use(rows)
+
+
+def test_a_dataset_of_ones_own_may_know_its_columns() -> None:
+    """It is no table where it gives examples, whatever methods of one it has."""
+
+    class Own(list[dict[str, str]]):
+        columns = ("word",)
+
+        def to_dict(self) -> dict[str, list[str]]:
+            return {"word": [row["word"] for row in self]}
+
+    rows = Own([{"word": "ant"}, {"word": "bee"}])
+    assert as_columns(rows) == ""
+    assert list(examples_of(rows)) == rows
+    assert list(DataLoader(rows)) == [[row] for row in rows]

@@ -11,6 +11,16 @@ import pytest
 from textgrad_engine import nn, use_models
 from textgrad_engine.testing import FunctionModel
 
+
+class Truth:
+    """Looks like numpy's `bool_`, which is no number."""
+
+    __module__, shape = "numpy", ()
+
+    def __str__(self) -> str:
+        return "True"
+
+
 DAY = datetime.date(2024, 2, 29)
 
 
@@ -23,6 +33,7 @@ DAY = datetime.date(2024, 2, 29)
         (uuid.UUID(int=7), "00000000-0000-0000-0000-000000000007"),
         (Path("a.txt"), "a.txt"),
         (7, "7"),
+        (Truth(), "True"),
     ],
 )
 def test_a_value_with_one_way_to_write_it_is_sent_so_and_can_be_trained_on(value: Any, text: str) -> None:
@@ -37,6 +48,13 @@ def test_a_value_with_one_way_to_write_it_is_sent_so_and_can_be_trained_on(value
     batch = program(when=[value, "Monday"])
     assert batch.data == ["yes", "yes"]
     assert model.requests[2].messages[-1].text == f"On {text}?"
+
+
+@pytest.mark.parametrize("value", [float("nan"), Decimal("nan"), Decimal("snan")])
+def test_what_is_no_number_is_refused(value: Any) -> None:
+    """Also where comparing it raises."""
+    with pytest.raises(ValueError, match=r"the value of \{when\} is nan"):
+        nn.ChatCompletion("On {when}?", model=FunctionModel(lambda r: "yes"))(when=value)
 
 
 @pytest.mark.parametrize("value", [b"x", {"a": 1}, {1, 2}, ("a", "b"), object()])

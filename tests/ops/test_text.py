@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -44,6 +45,10 @@ def test_scores_are_weighed_and_feedback_goes_on_as_it_is() -> None:
     assert tg.autograd.gradcheck(lambda score: 0.5 * score, [wanting(0.5, role="score")])
     assert func.vmap(lambda score: score / 2)([1.0, 0.5]).data == [0.5, 0.25]
     assert (2 * Variable([0.5, 0.25])).data == [1.0, 0.5]
+    half = Fraction(1, 2)  # a number like those of numpy
+    assert ((half * Variable(1.0)).data, (Variable(1.0) / half).data) == (0.5, 2.0)
+    with pytest.raises(ValueError, match="larger than any number"):
+        Variable(1.0) / 1e-320
     assert func.jvp(lambda score: 0.5 * score, (1.0,), ("becomes 0",))[1].data == "becomes 0"
 
 
@@ -53,6 +58,8 @@ def test_scores_are_weighed_and_feedback_goes_on_as_it_is() -> None:
         (-1, ValueError, "the factor must be above 0, got -1; feedback asks for a higher score"),
         (0, ValueError, "above 0, got 0"),
         (float("nan"), ValueError, "above 0, got nan"),
+        (float("inf"), ValueError, "larger than any number"),
+        (10**400, ValueError, "larger than any number"),
         ("2", TypeError, "the factor is a number that you choose, such as 0.5; got str '2'"),
         (Variable(2.0), TypeError, "got a Variable"),
     ],

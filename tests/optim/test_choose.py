@@ -51,6 +51,9 @@ class Table:
     def runs(self, texts: Texts, positions: Sequence[int], split: str = "train") -> Any:
         raise NotImplementedError
 
+    def note_calls(self) -> None:
+        raise NotImplementedError
+
     def near(self, positions: Sequence[int], among: Sequence[int]) -> list[int]:
         raise NotImplementedError
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import threading
 from collections.abc import Callable
@@ -587,3 +588,69 @@ def test_what_a_notebook_shows_of_it_are_the_groups_and_their_settings() -> None
     assert {"    params: ['first']", "    max_edits: 2", "    momentum: 3"} <= set(lines[:other])
     assert {"    params: ['second']", "    max_edits: 4", "    momentum: 3"} <= set(lines[other:])
     assert max(map(len, lines)) < 120
+
+
+@pytest.mark.parametrize("then", ["more", "again", "back"])
+def test_what_is_done_after_the_step_of_the_base_is_a_part_of_the_step(then: str) -> None:
+    """A Trainer that leaves out edits begins with `changes`; what is not in them would be lost."""
+
+    class GoesOn(TGD):
+        def step(self, closure: Any = None) -> Any:
+            (variable,) = self.variables()
+            before = variable.data
+            result = super().step(closure)
+            if then == "more":
+                variable.data = f"!{variable.data}"
+            elif then == "again":
+                super().step(closure)
+            elif self.steps > 1:
+                variable.data = before
+            return result
+
+    prompt = parameter("text\nlast")
+    optimizer = GoesOn([prompt], model=adds())
+    (prompt + "").backward("longer")
+    for _ in range(2):
+        before = prompt.data
+        optimizer.step()
+    (change,) = optimizer.changes
+    assert (change.before, change.after) == (before, prompt.data)
+    assert [item.text for item in change.items] == ["longer"]
+    origins = dict(zip(prompt.data.split("\n"), optimizer.origins(prompt)))
+    assert (origins["last"], bool(origins["more"])) == (None, True)
+
+
+def test_a_copy_that_a_hook_makes_can_step() -> None:
+    """It is made within a step, and is none itself."""
+    for made in (copy.copy, copy.deepcopy):
+        optimizer, copies = Quotes([parameter()]), list[Optimizer]()
+        handle = optimizer.register_step_post_hook(lambda it, *_, made=made, copies=copies: copies.append(made(it)))
+        optimizer.step()
+        handle.remove()
+        copies[0].step()
+        assert copies[0].steps == 2
+
+
+def test_a_number_may_be_trained_by_a_step_of_ones_own() -> None:
+    """What is a text stays one; what was none never was."""
+
+    class Writes(Optimizer):
+        def step(self, closure: Any = None) -> None:
+            self.variables()[0].data = 0.75
+
+    threshold = Variable(0.5, role="threshold", requires_grad=True)
+    Writes([threshold], {}).step()
+    assert threshold.data == 0.75
+    prompt = parameter()
+    with pytest.raises(TypeError, match=r"Writes\.step has made a float of Variable 'prompt'; a parameter is a text"):
+        Writes([prompt], {}).step()
+    assert prompt.data == "text"
+
+
+def test_a_step_may_be_something_else_than_a_function() -> None:
+    """As a property that gives the step of another one."""
+
+    class Lends(Optimizer):
+        step = property(lambda self: lambda closure=None: "lent")
+
+    assert Lends([parameter()], {}).step() == "lent"  # type: ignore[operator]

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import func, nn, ops
+from textgrad_engine import func, nn, ops, optim
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Completion, Request
 from textgrad_engine.optim.demos import Asked, Run
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective
+from textgrad_engine.train.asked import Asking
 
 ROWS = [{"id": f"t{n}", "word": word, "target": word.upper()} for n, word in enumerate(("ant", "bee", "cat"))]
 
@@ -52,6 +53,7 @@ def runs(way: Any, answers: Any = answer, *, feedback: bool = False) -> list[Run
     """What a program does on the examples, while it is evaluated or while feedback is taken."""
     program = Program(way)
     objective = Objective(program, nn.Metric(lambda said, wanted: 1.0 * (said == wanted), "it is right"), ROWS)
+    objective.note_calls()
     texts = ("one", "two")
     model = FunctionModel(answers)
     with tg.use_models(forward=model):
@@ -277,6 +279,7 @@ def test_texts_that_are_run_together_have_the_calls_that_each_has_alone() -> Non
     candidates = [("one", "two"), ("eins", "two")]
     (together, model), (alone, _) = objective(), objective()
     with tg.use_models(forward=model):
+        together.note_calls()
         together.matrix(candidates, range(3), "train")
         assert len(model.requests) == 3 + 6 + 6
         both = [together.runs(texts, range(3)) for texts in candidates]
@@ -298,3 +301,47 @@ def test_validation_examples_have_their_runs_where_these_are_asked_for_first() -
     assert found[0] is None
     assert found[1] is not None
     assert [each.answer for each in found[1].asked] == ["o:bee", "t:o:bee bee"]
+
+
+@pytest.mark.parametrize(("optimizer", "notes"), [
+    (lambda given: optim.PatchSearch(given), False),
+    (lambda given: optim.OPRO(given), False),
+    (lambda given: optim.RandomSearch(given, proposer=optim.proposers.Unaided()), False),
+    (lambda given: optim.ParetoSearch(given), False),
+    (lambda given: optim.BeamSearch(given), False),
+    (lambda given: optim.TGD(given), False),
+    (lambda given: optim.ParetoSearch(given, proposer=optim.proposers.Demonstrations()), True),
+    (lambda given: optim.BeamSearch(given, proposer=optim.proposers.Demonstrations()), True),
+    (lambda given: optim.BootstrapDemos(given), True),
+])  # fmt: skip
+def test_only_for_an_optimizer_that_shows_examples_is_it_noted_what_is_asked(
+    optimizer: Any, notes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes memory and time of each call; TGD's own runs are those of the trainer's validation."""
+    noted: list[Any] = []
+    monkeypatch.setattr(Asking, "process", lambda self, function, args: noted.append(1) or function.apply(*args))
+    program = Program(chain)
+
+    def refusing(request: Request) -> str:
+        raise ContentFiltered("nothing")
+
+    with tg.use_models(forward=FunctionModel(answer), optimizer=FunctionModel(refusing)):
+        trainer = tg.Trainer(max_steps=1, batch_size=2)
+        trainer.fit(program, nn.ExactMatch(), optimizer(program.parameters()), ROWS, ROWS)
+    assert bool(noted) == notes
+
+
+def test_a_proposer_of_ones_own_may_show_what_was_solved() -> None:
+    """Nobody knows whether it reads `Brief.demos`, so it is there."""
+    shown: list[Any] = []
+
+    class Mine(optim.proposers.Rewrite):
+        async def propose(self, brief: Any, model: Any, problem: str) -> Any:
+            shown.extend(brief.demos)
+            return optim.proposers.Proposal(brief.text)
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("one", role="prompt"))
+    rows = [{**row, "target": "o:bee"} for row in ROWS]
+    with tg.use_models(forward=FunctionModel(answer)):
+        optim.ParetoSearch(program.parameters(), proposer=Mine()).step(Objective(program, nn.ExactMatch(), rows))
+    assert "o:bee" in [demo.answer for demo in shown]

@@ -26,6 +26,7 @@ from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.optim import TGD, PatchSearch
 from textgrad_engine.train import Trainer
 from textgrad_engine.train.events import (
+    Callback,
     CallEnded,
     Event,
     PhaseAdvanced,
@@ -91,6 +92,21 @@ class Silent:
     def on_event(self, event: Event) -> None: ...
 
 
+class Waiting:
+    """No callback: what it does would never be done."""
+
+    async def on_event(self, event: Event) -> None: ...
+
+
+class OnEnd(Callback):
+    """A callback that minds the end only."""
+
+    ends = 0
+
+    def on_end(self) -> None:
+        self.ends += 1
+
+
 @pytest.mark.parametrize("place", ["val", "test"])
 def test_a_loader_is_for_training_only(world: Any, rows: Any, place: str) -> None:
     """What is selected and tested on is no matter of minibatches."""
@@ -134,6 +150,7 @@ def test_what_is_no_part_of_a_run_is_refused(world: Any, rows: Any, place: str, 
     [
         ([print], r"callbacks\[0\] is a value of type builtin_function_or_method, .*on_event\(event\); write a class"),
         ([Silent(), Silent], r"callbacks\[1\] is the class Silent.* an instance"),
+        ([Waiting()], r"callbacks\[0\] \(Waiting\) has an `async def on_event`, .*write `def on_event`"),
         (print, r"callbacks should be a list of them, got a value .*; write callbacks=\[\.\.\.\]"),
     ],
 )
@@ -141,6 +158,13 @@ def test_what_is_no_callback_is_refused(callbacks: Any, message: str) -> None:
     """When the Trainer is made, and not in the middle of a run's first event."""
     with pytest.raises(TypeError, match=message):
         Trainer(callbacks=callbacks)
+
+
+def test_a_callback_may_mind_the_end_only(world: Any, rows: Any) -> None:
+    """What it is told of beside that, the class that it is of hears."""
+    here, callback = world(), OnEnd()
+    here.fit(rows("ant"), rows("bee"), callbacks=[callback])
+    assert callback.ends == 1
 
 
 def test_an_optimizer_of_frozen_texts_is_refused(world: Any, rows: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import numbers
 import os
 import threading
 import weakref
@@ -325,7 +326,8 @@ class Variable(Value):
         return Variable.scale_rule(self, factor)
 
     def __truediv__(self, divisor: float) -> Variable:
-        return Variable.scale_rule(self, 1 / divisor if isinstance(divisor, int | float) and divisor else divisor)
+        given: object = divisor
+        return Variable.scale_rule(self, 1 / divisor if isinstance(given, numbers.Real) and given != 0 else divisor)
 
     def __repr__(self) -> str:
         inner = self

@@ -240,9 +240,17 @@ def as_columns(dataset: Any) -> str:
             "and in the place of a slice of a `datasets` dataset its .select(range(...))"
         )
     for method, said in _ROWS_OF_TABLES.items():
-        if hasattr(dataset, "columns") and hasattr(dataset, method):
+        if hasattr(dataset, "columns") and hasattr(dataset, method) and not _begins_with_a_row(dataset):
             return f"a table ({type(dataset).__name__}); give its rows, {said}"
     return ""
+
+
+def _begins_with_a_row(dataset: Any) -> bool:
+    """Whether the first thing in it is an example, as in a dataset of the user's own that knows its columns."""
+    try:
+        return isinstance(dataset[0], Mapping)
+    except Exception:  # a table may have any way to say that there is no column 0
+        return False
 
 
 _ROWS_OF_TABLES = {"to_dicts": ".to_dicts()", "to_pylist": ".to_pylist()", "to_dict": '.to_dict("records")'}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import math
 import numbers
 import pathlib
@@ -32,7 +33,7 @@ def unfit(value: Any) -> str:
         >>> unfit({"city": "Rome"}), unfit(datetime.date(2024, 2, 29))
         ('an object, which is no text; write it as one', '')
     """
-    if isinstance(value, (*_PLAIN, *_WRITTEN)):
+    if isinstance(value, _PLAIN) or _is_written(value):
         return "nan, as tables have it in an empty field; give it a value, '' for none" if is_nan(value) else ""
     kind = "an object" if isinstance(value, Mapping) else f"a value of the type {type(value).__name__}"
     return f"{kind}, which is no text; write it as one"
@@ -47,7 +48,15 @@ def is_nan(value: Any) -> bool:
     """
     if isinstance(value, float):
         return math.isnan(value)
-    return isinstance(value, _WRITTEN) and bool(value != value)
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()
+    return _is_written(value) and bool(value != value)
+
+
+def _is_written(value: Any) -> bool:
+    """Whether it is written in a single way; numpy's own kinds of truth and of dates are no numbers."""
+    kind = type(value)
+    return isinstance(value, _WRITTEN) or (kind.__module__ == "numpy" and getattr(value, "shape", None) == ())
 
 
 def as_plain(value: Any) -> Any:

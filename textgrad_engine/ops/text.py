@@ -7,6 +7,7 @@ place that it has in it. See NOTE [Parts] and NOTE [Batches] in ``entrywise.py``
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -164,13 +165,19 @@ def scale(value: Variable, factor: float) -> Variable:
         (0.875, 'right and brief')
     """
     given: object = factor
-    if isinstance(given, bool) or not isinstance(given, int | float):
+    if isinstance(given, bool) or not isinstance(given, numbers.Real):
         kind = "a Variable" if isinstance(given, Variable) else f"{type(given).__name__} {given!r:.40}"
         raise TypeError(f"scale: the factor is a number that you choose, such as 0.5; got {kind}")
-    if not 0 < factor < float("inf"):
+    try:
+        factor = float(factor)
+    except OverflowError:
+        factor = float("inf")
+    if factor == float("inf"):
+        raise ValueError("scale: the factor is larger than any number that a score can be; give one such as 0.5")
+    if not factor > 0:
         raise ValueError(
-            f"scale: the factor must be above 0, got {factor}; feedback asks for a higher score, and cannot be turned "
-            "round: let the loss itself give more for what is wanted"
+            f"scale: the factor must be above 0, got {factor:g}; feedback asks for a higher score, and cannot be "
+            "turned round: let the loss itself give more for what is wanted"
         )
     return sized(Scale.apply(value, factor), (value,))
 

@@ -51,7 +51,7 @@ from textgrad_engine.optim.search.objective import FeedbackOn, Objective
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
-from textgrad_engine.optim.settings import at_least
+from textgrad_engine.optim.settings import at_least, may_show
 from textgrad_engine.optim.transforms import FeedbackTransform, Gathered
 
 __all__ = ["BeamSearch"]
@@ -168,6 +168,11 @@ class BeamSearch(PopulationSearcher):
         self._beam = [0]
         self._round = 0
 
+    @property
+    def reads_runs(self) -> bool:
+        """Whether its proposer may show what was solved."""
+        return may_show(self.proposer)
+
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
         wide = self.beam * (self.gradients * self.edits + self.successors) + 1  # decisions of a round at most
@@ -261,7 +266,10 @@ class BeamSearch(PopulationSearcher):
                 group = sorted(wrong[start : start + self.errors])
                 right = {n: score for n, score in zip(positions, row) if score is not None and score >= top}
                 texts = self.population.candidates[parent].texts
-                shown = [demos_and_queries(objective, texts, right | dict(group), top, n) for n in range(len(texts))]
+                shown: list[dict[str, Any]] = [{} for _ in texts]
+                if self.reads_runs:
+                    scores = right | dict(group)
+                    shown = [demos_and_queries(objective, texts, scores, top, n) for n in range(len(texts))]
                 found.append(_Errors(parent, tuple(n for n, _ in group), tuple(score for _, score in group), shown))
         return found
 

@@ -123,6 +123,11 @@ class BootstrapDemos(PopulationSearcher):
         self._runs: dict[int, Run] | None = None
         self._right: frozenset[int] = frozenset()
 
+    @property
+    def reads_runs(self) -> bool:
+        """Always: demonstrations are made of these."""
+        return True
+
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`. No model is asked for texts."""
         most, least = sizes.decisions(self.sets + 2)

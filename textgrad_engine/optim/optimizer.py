@@ -91,8 +91,7 @@ class Optimizer:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "step" in vars(cls):
-            own = cls.step
+        if inspect.isfunction(own := vars(cls).get("step")):
             if inspect.iscoroutinefunction(own):
                 raise TypeError(
                     f"{cls.__name__}.step is an `async def`, and nobody awaits a step: write `def step`, and wait in "
@@ -181,6 +180,11 @@ class Optimizer:
         A search asks its objective for what it wants, and is not asked here.
         """
         return True
+
+    @property
+    def reads_runs(self) -> bool:
+        """Whether a step asks its objective for `runs`: what a program asks its models is noted for one that does."""
+        return False
 
     def most_asked_by_transforms(self) -> int:
         """Requests to the optimizer's model that it takes at most to transform the feedback on one parameter."""
@@ -323,9 +327,10 @@ class Optimizer:
             for hook in tuple(self._pre_hooks.values()):
                 hook(self, args, kwargs)
             steps, said, variables = self.steps, self.changes, self.variables()
+            data = [each.data for each in variables]
             before = [(str(each.data), self.origins(each), list(each.grad)) for each in variables]
             yield
-            self._check_written(variables, [text for text, *_ in before])
+            self._check_written(variables, data)
             if self.steps == steps and not self._counts_itself:
                 self.steps += 1
             if self.changes is said:  # they are of the step before
@@ -337,18 +342,21 @@ class Optimizer:
         finally:
             self._within = False
 
-    def _check_written(self, variables: Sequence[Variable], before: Sequence[str]) -> None:
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_within"}  # a hook may make a copy
+
+    def _check_written(self, variables: Sequence[Variable], before: Sequence[Any]) -> None:
         """A step writes texts, and leaves what does not require grad: nobody would race that, or take it back.
 
         Raises:
             ValueError: a step has changed such a parameter; all are as before it.
             TypeError: it has made something else than a text of one.
         """
-        for variable, text in zip(variables, before):
+        for variable, data in zip(variables, before):
             wrong: Exception | None = None
-            if str(variable.data) == text:
+            if type(variable.data) is type(data) and variable.data == data:
                 continue
-            if not isinstance(variable.data, str):
+            if isinstance(data, str) and not isinstance(variable.data, str):
                 kind = type(variable.data).__name__
                 wrong = TypeError(f"has made a {kind} of {label_of(variable)}; a parameter is a text")
             elif not variable.requires_grad:
@@ -364,7 +372,7 @@ class Optimizer:
     def _note_change(
         self, variable: Variable, before: str, origins: Sequence[Origin | None], feedback: Sequence[Variable]
     ) -> None:
-        """Note what a step did to a parameter, as far as it has not done so itself.
+        """Note what a step did to a parameter, as far as it has not done so itself, or has gone on after it had.
 
         Args:
             variable: the parameter.
@@ -373,14 +381,26 @@ class Optimizer:
             feedback: on the parameter before the step; what the step's closure gave counts instead.
         """
         after = str(variable.data)
-        if after == before:
-            return
         change = next((each for each in self.changes if each.variable is variable), None)
+        held = self.state.get(variable, {}).get("origins")
+        # Of a search, changes are what was proposed, and need not be in the parameters.
+        stale = change is not None and not self._counts_itself and (change.before, change.after) != (before, after)
+        if after == before and not stale:
+            return
         if change is None:
             change = Change(variable, before, after, items=collect(variable.grad or feedback).items)
             self.changes = [*self.changes, change]
-        held = self.state.get(variable, {}).get("origins")
+        elif stale:
+            items = change.items if change.before == before else collect(variable.grad or feedback).items
+            whole = Change(variable, before, after, items=items, left_out=change.left_out, problem=change.problem)
+            self.changes = [whole if each is change else each for each in self.changes]
+            if held is not None and held[0] == change.after and after != before:
+                before, origins = held  # what it has done before it went on has its own
+            change = whole
         if held is not None and held[0] == after:
+            return
+        if after == before:
+            self._note_origins([(variable, after, origins)])
             return
         evidence = [item.evidence for item in change.items]
         lines: Sequence[Origin | None] = ()

@@ -50,7 +50,7 @@ from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, worths
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
-from textgrad_engine.optim.settings import at_least
+from textgrad_engine.optim.settings import at_least, may_show
 from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["ParetoSearch"]
@@ -141,6 +141,11 @@ class ParetoSearch(PopulationSearcher):
         self._drawn = 0
         self._merge_due = False
         self._merged: list[tuple[int, int]] = []
+
+    @property
+    def reads_runs(self) -> bool:
+        """Whether its proposer may show what was solved."""
+        return may_show(self.proposer)
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
@@ -237,7 +242,10 @@ class ParetoSearch(PopulationSearcher):
             return replace(draft, problems=(*draft.problems, shown))
         if not shown.items:
             return draft
-        top = self.population.top(said.scores)
+        solved: dict[str, Any] = {}
+        if self.reads_runs:
+            scores, top = dict(zip(positions, said.scores)), self.population.top(said.scores)
+            solved = demos_and_queries(objective, candidate.texts, scores, top, parameter)
         brief = self._desk.brief(
             candidate,
             parameter,
@@ -246,7 +254,7 @@ class ParetoSearch(PopulationSearcher):
             items=shown.items,
             left_out=shown.left_out,
             history=shown.history,
-            **demos_and_queries(objective, candidate.texts, dict(zip(positions, said.scores)), top, parameter),
+            **solved,
         )
         (answer,) = self._desk.ask([Job(self.proposer, brief)])
         return self._desk.filled(draft, parameter, brief, answer)

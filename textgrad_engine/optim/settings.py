@@ -9,11 +9,11 @@ from typing import Any
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, contracts_for
-from textgrad_engine.optim.proposers import Proposer, Several
+from textgrad_engine.optim.proposers import Human, Patch, Proposer, Rewrite, Several, Unaided
 from textgrad_engine.optim.proposers.demonstrations import refuse_demonstrations
 from textgrad_engine.optim.transforms.base import chain_of
 
-__all__ = ["at_least", "listed", "most_tokens", "named", "proposer_of", "shared", "whole"]
+__all__ = ["at_least", "listed", "may_show", "most_tokens", "named", "proposer_of", "shared", "whole"]
 
 _USUAL_TOKENS = 2000
 
@@ -119,6 +119,11 @@ def proposer_of(given: Any, owner: str, several: str = "", *, solved: bool = Fal
         raise TypeError(f"a proposer has propose(), such as Patch(); got {got}: write proposer={meant}()")
     proposer: Proposer = given
     return proposer
+
+
+def may_show(proposer: Proposer) -> bool:
+    """Whether a proposer may show solved examples (`Brief.demos`): of one of the user's own nobody knows."""
+    return type(proposer) not in (Human, Patch, Rewrite, Unaided)
 
 
 def shared(settings: Mapping[str, Any], owner: str, several: str = "", *, solved: bool = False) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -282,10 +281,8 @@ class Callback(Protocol):
     call before its answer is used, and must never wait for a value.
     """
 
-    @abstractmethod
     def on_event(self, event: Event) -> None:
         """Take note of an event."""
-        ...
 
 
 class Earlier(Protocol):

@@ -124,7 +124,8 @@ class Objective:
         self._trials = Trials(
             program, loss, self._rows, self._named, self._known, concurrency=concurrency, timed=self.timed
         )
-        self._reach = Reach()
+        self.reach = Reach()
+        self._noting = False
 
     def scores(
         self, texts: Texts, positions: Sequence[int], split: Split = "val", *, repeat: int = 0
@@ -169,7 +170,7 @@ class Objective:
         Raises:
             ModelError: more than half of the examples went unanswered, or the models cannot be asked at all.
         """
-        found = self._results([self._validation(texts)], on_score, noted=True)[0]
+        found = self._results([self._validation(texts)], on_score)[0]
         return evaluation_of(self.val, found, clusters=self._clusters, scale=self.scale)
 
     def known(self, texts: Texts) -> Evaluation | None:
@@ -230,10 +231,10 @@ class Objective:
         """Run training examples with these texts and go backward; each goes as soon as its own loss is there."""
         leaves = leaves_of(self._named, texts)
         call_hooks_of([*zip(self.parameters, leaves.values())])
-        begun = self._trials.begin_recorded(leaves, positions)
-        problems = go_backward(self._reach.look([each[1] for each in begun], leaves))
+        begun = self._trials.begin_recorded(leaves, positions, noted=self._noting)
+        problems = go_backward(self.reach.look([each[1] for each in begun], leaves))
         every = [self._trials.read("train", position, *each) for position, each in zip(positions, begun)]
-        self._reach.refuse_if_cut_off([found.score for found in every])
+        self.reach.refuse_if_cut_off([found.score for found in every])
         for position, found in zip(positions, every):
             self._known.note((texts, "train", position, 0), found)
         gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())
@@ -243,6 +244,10 @@ class Objective:
         """Training examples to be shown, with their targets as answers; see `optim.search.objective`."""
         rows = [self._rows["train"][position] for position in positions]
         return [None if wanted is None else demo_of(name, fields, wanted, wanted) for name, fields, wanted in rows]
+
+    def note_calls(self) -> None:
+        """Note what the program asks from now on; see `optim.search.objective`."""
+        self._noting = True
 
     def runs(self, texts: Texts, positions: Sequence[int], split: Split = "train") -> list[Run | None]:
         """What the program says of examples with these texts, and asks for that; see `optim.search.objective`.
@@ -319,7 +324,7 @@ class Objective:
     ) -> list[list[Scored]]:
         futures, claimed = self._known.claim(wanted)
         if claimed:
-            self._buy(claimed, on_score, noted)
+            self._buy(claimed, on_score, noted or self._noting)
         found = [[result_of(future) for future in row] for row in futures]
         refuse_if_mostly_lost([each for row in found for each in row])
         return found

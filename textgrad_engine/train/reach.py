@@ -1,4 +1,4 @@
-"""Which of the trained texts feedback can reach: said once, before most of the money is spent."""
+"""Which of the trained texts feedback can reach: said before most of the money is spent, and again at the end."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ class Reach:
     def __init__(self) -> None:
         self._some = False
         self._trained: tuple[str, ...] = ()
-        self._beside: tuple[str, ...] = ()
+        self._beside = 0  # losses that lead to texts which are not trained
         self._lock = threading.Lock()  # the lanes of a search have their first minibatches at the same time
 
     def look(self, losses: Sequence[Variable], parameters: Mapping[str, Variable]) -> list[Variable]:
-        """The losses that lead back to a text; of the first that lead to a trained one, the log tells the rest.
+        """The losses that lead back to a text; the log tells which of the trained ones none of the first leads back to.
+
+        Those of a minibatch may all lead to other texts: what is trained may be a branch that few examples take.
 
         Call it before the pass, which frees the graph.
 
@@ -43,8 +45,20 @@ class Reach:
             found = _leaves_of(roots)
             heard = [name for name, parameter in parameters.items() if id(parameter) in found]
             self._some = bool(heard) or not parameters
-            self._trained = tuple(parameters)
-            self._beside = tuple([leaf.role or "a text without a role" for leaf in found.values()])
+            if not self._some:
+                if not self._beside:
+                    _log.warning(
+                        "none of the first %d losses leads back to what is trained (%s): they lead to other texts "
+                        "alone (%s), so no feedback on them changes anything. A program that uses what is trained for "
+                        "other examples is as it should be. Else give the optimizer those texts, too, or join what "
+                        "Python made of an answer's .data to that by ops.straight_through(result, answer)%s",
+                        len(roots),
+                        ", ".join(parameters),
+                        ", ".join([leaf.role or "a text without a role" for leaf in found.values()]),
+                        _about_tools(". And "),
+                    )
+                self._trained = tuple(parameters)
+                self._beside += len(roots)
             if heard and (unheard := [name for name in parameters if name not in heard]):
                 _log.warning(
                     "none of the first %d losses leads back to %s: no feedback on them gets there. A program that "
@@ -58,7 +72,7 @@ class Reach:
         return roots
 
     def refuse_if_cut_off(self, scores: Sequence[float | None]) -> None:
-        """Refuse to go on when no loss so far leads back to a trained text: nothing would ever be heard about one.
+        """Refuse to go on when no loss so far leads back to a text: nothing would ever be heard about one.
 
         Args:
             scores: of the minibatch; None where there is none.
@@ -67,21 +81,23 @@ class Reach:
             AutogradError: some example has a score.
         """
         known = [score for score in scores if score is not None]
-        if known and not self._some and self._beside:
-            raise AutogradError(
-                f"none of the {len(known)} losses of this minibatch leads back to what is trained "
-                f"({', '.join(self._trained)}): they lead to other texts alone ({', '.join(self._beside)}), so no "
-                "feedback would change anything. Give the optimizer those, too, or have the program use what is "
-                "trained: what Python made of an answer's .data is joined to that by "
-                f"ops.straight_through(result, answer){_about_tools(', and ')}."
-            )
-        if known and not self._some:
+        if known and not self._some and not self._beside:
             raise AutogradError(
                 f"none of the {len(known)} losses of this minibatch requires grad, so no feedback would reach the "
                 "texts. The program must return the Variable that it computes from its parameters, not its .data, a "
                 "new Variable or what .detach() gives, and not under no_grad(); what Python made of an answer's .data "
                 "is joined to that by ops.straight_through(result, answer). The loss must use what it returns"
                 f"{_about_tools('. And ')}."
+            )
+
+    def tell_at_the_end(self) -> None:
+        """Say it once more where the whole run has led to other texts alone, so that its end is not misread."""
+        if self._beside and not self._some:
+            _log.warning(
+                "none of the %d losses of this run leads back to what is trained (%s), so nothing was learned about "
+                "it; see the warning of the first minibatch",
+                self._beside,
+                ", ".join(self._trained),
             )
 
 

@@ -213,6 +213,7 @@ class Run(abc.ABC):
                     raise
                 status = "budget"
         wait_for(used)
+        self.objective.reach.tell_at_the_end()
         self.ending.keep_for(size_of(self.best), 0)  # the test goes before the rest of the validation set
         with self.ending:
             try:

@@ -27,6 +27,8 @@ class SearchRun(Run):
 
     def train(self, used: Meter) -> None:
         """Decide about proposals until nothing is left to try, or the trainer's limits are reached."""
+        if self.optimizer.reads_runs:
+            self.objective.note_calls()
         with self.phases.phase("score", 0, 0):
             self.objective.adopt(self.objective.texts_of(self.seed))
         self.validate_seed(used)

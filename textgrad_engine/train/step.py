@@ -18,7 +18,6 @@ from textgrad_engine.train.evaluator import Evaluation, as_score
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.passes import go_backward
 from textgrad_engine.train.proving import prove, wins
-from textgrad_engine.train.reach import Reach
 from textgrad_engine.train.run import Run, size_of
 
 __all__ = ["StepRun"]
@@ -32,7 +31,6 @@ class StepRun(Run):
         self.score = with_fields(self.loss)
         self.read = inputs_and_target(self.program, self.loss, self.trainer.target)
         self.train_ids = ids_of(self.loader.dataset)
-        self.reach = Reach()
         self.noise: float | None = None  # of the scores by themselves, once it is measured
 
     def most_steps(self) -> int | None:
@@ -143,7 +141,7 @@ class StepRun(Run):
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
             stepped = self.stepped() if self.optimizer.reads_feedback else []
-            roots = self.reach.look(losses, {n: each for n, each in self.trained.items() if each in stepped})
+            roots = self.objective.reach.look(losses, {n: each for n, each in self.trained.items() if each in stepped})
             if roots and stepped:
                 with self.phases.phase("backward", number, 0):
                     problems = go_backward(roots, stepped)
@@ -155,7 +153,7 @@ class StepRun(Run):
                 except UNANSWERED as error:
                     scores.append(None)
                     lost.append(f"{name}: {type(error).__name__}: {error}")
-        self.reach.refuse_if_cut_off(scores)
+        self.objective.reach.refuse_if_cut_off(scores)
         return scores, problems, lost
 
     def refusal(self, found: Found) -> str:

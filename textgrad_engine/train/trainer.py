@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -288,7 +289,7 @@ def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
     """The callbacks; what is none is refused here, before a run has begun.
 
     Raises:
-        TypeError: it is no iterable, or one of them has no `on_event`.
+        TypeError: it is no iterable, or one of them has no `on_event`, or an `async` one.
     """
     if not isinstance(callbacks, Iterable):
         raise TypeError(f"callbacks should be a list of them, got {_kind_of(callbacks)}; write callbacks=[...]")
@@ -298,6 +299,11 @@ def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
             raise TypeError(
                 f"callbacks[{position}] is {_kind_of(callback)}, and a callback is an object with a method "
                 "on_event(event); write a class with that method, and give an instance of it"
+            )
+        if inspect.iscoroutinefunction(callback.on_event):
+            raise TypeError(
+                f"callbacks[{position}] ({type(callback).__name__}) has an `async def on_event`, and nobody awaits it: "
+                "write `def on_event`"
             )
     return every
 

@@ -33,8 +33,6 @@ _Started: TypeAlias = tuple[tuple[Any, Stopwatch | None, Asking | None], Variabl
 class Trials:
     """How a program, with a candidate's texts in the place of its parameters, is run on examples.
 
-    Of training examples it is noted what the program asks (`train.asked`): demonstrations are made of that.
-
     Args:
         program: the program; it is not changed.
         loss: its loss.
@@ -73,23 +71,26 @@ class Trials:
         Args:
             keys: what is to be run.
             on_score: called with the position of a key when its score is there; on any thread. It must not raise.
-            noted: whether to note what is asked on validation examples, too.
+            noted: whether to note what the program asks (`train.asked`); demonstrations are made of that.
         """
         apart = on_score is not None or self._room is not None or self._timed
         begun: dict[Key, Begun] = {} if apart else self._begin_together(keys, noted)
         alone = [key for key in keys if key not in begun]
         return begun | dict(zip(alone, self._begin_alone(alone, on_score, noted)))
 
-    def begin_recorded(self, leaves: dict[str, Variable], positions: Sequence[int]) -> list[Begun]:
+    def begin_recorded(
+        self, leaves: dict[str, Variable], positions: Sequence[int], *, noted: bool = False
+    ) -> list[Begun]:
         """Run training examples so that feedback can go back to the leaves.
 
         Args:
             leaves: stand for the parameters that candidates have texts for, by dotted name.
             positions: of the examples.
+            noted: as for `begin`.
         """
         values = frozen_beside(self._program, leaves) | leaves
         rows = [self._rows["train"][position] for position in positions]
-        return self._begin(lambda number: self._run(rows[number], values, leaves), len(rows))
+        return self._begin(lambda number: self._run(rows[number], values, leaves if noted else None), len(rows))
 
     def read(
         self,
@@ -126,7 +127,7 @@ class Trials:
             texts, split, position, index = keys[number]
             with no_grad(), sampling(index), self._known.phase_of(texts):
                 values = leaves[texts]
-                return self._run(self._rows[split][position], values, values if noted or split == "train" else None)
+                return self._run(self._rows[split][position], values, values if noted else None)
 
         return self._begin(start, len(keys), on_score)
 
@@ -147,7 +148,7 @@ class Trials:
             if len(candidates) == 1 or not same_shape(rows) or not same_slots(candidates):
                 continue
             leaves = [leaves_of(self._named, texts) for texts in candidates]
-            asking = Asking([tuple(each.values()) for each in leaves]) if noted or split == "train" else None
+            asking = Asking([tuple(each.values()) for each in leaves]) if noted else None
             with no_grad(), sampling(index), self._known.phase_of(candidates[0]), asking or contextlib.nullcontext():
                 grid = run_grid(self._program, self._score, leaves, rows)
             for texts, pairs in zip(candidates, grid):

@@ -179,3 +179,19 @@ def test_a_transform_that_gives_no_state_is_named() -> None:
 
     with pytest.raises(TypeError, match=r"Half.update\(\) gave Gathered.*; give the feedback and the state after it"):
         run(chain(Half()), said("one"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("state", [{}, None])
+def test_of_what_remembers_nothing_update_is_enough(state: Any) -> None:
+    """Also as a subclass of what it is, and where it says so by None."""
+
+    class Last(FeedbackTransform):
+        async def update(self, gathered: Gathered, state: Any, context: Context) -> Any:
+            return replace(gathered, items=gathered.items[-1:]), given
+
+    given = state
+    both = chain(Last(), Count())
+    after, states = run(both, said("one", "two"))
+    assert after == said("twox")
+    told = both.record(states, ["+ a line"], "kept")
+    assert run(both, said("one"), told)[1] == {"states": [{}, {"calls": 2, "told": [["+ a line", "kept"]]}]}

@@ -109,8 +109,15 @@ class Objective(Protocol):
     def runs(self, texts: Texts, positions: Sequence[int], split: Split = "train") -> list[Run | None]:
         """What the program says of examples with these texts, and what it asks its models for that.
 
-        Examples that were not run with these texts are. None for one that went unanswered, or a validation example
-        whose score was asked for before this.
+        Examples that were not run with these texts are. None for one that went unanswered, or that was run before
+        `note_calls`.
+        """
+        ...
+
+    def note_calls(self) -> None:
+        """Be told that `runs` will be asked for: what the program asks is noted from now on.
+
+        A `Searcher` with `reads_runs` does this. It takes memory, and a part of the time that each call takes.
         """
         ...
 

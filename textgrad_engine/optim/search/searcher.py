@@ -107,6 +107,8 @@ class Searcher(Optimizer):
             )
         if self._objective is None:
             self._begin(closure)
+            if self.reads_runs:
+                closure.note_calls()
         elif self._objective is not closure:
             raise ValueError(f"{type(self).__name__} was begun with another objective; close() it first")
         with self._whole((closure,), {}):

@@ -74,17 +74,15 @@ class FeedbackTransform(Protocol):
     count.
     """
 
-    @abstractmethod
     def init(self) -> dict[str, Any]:
         """The state for a parameter that it has not seen yet."""
-        ...
+        return {}
 
     @abstractmethod
     def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Updated | Awaitable[Updated]:
         """The feedback changed, and the state after it."""
         ...
 
-    @abstractmethod
     def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
         """The state after an edit was settled.
 
@@ -93,7 +91,7 @@ class FeedbackTransform(Protocol):
             lines: the edit in words, a text for each thing that it changed.
             outcome: what became of it, in words.
         """
-        ...
+        return state
 
 
 class Stateless:
@@ -171,8 +169,8 @@ def _checked(made: object, transform: object) -> tuple[Gathered, dict[str, Any]]
         TypeError: it is no feedback with a state.
     """
     match made:
-        case (Gathered() as gathered, dict() as state):
-            return gathered, state
+        case (Gathered() as gathered, dict() | None as state):
+            return gathered, state or {}
     raise TypeError(
         f"{type(transform).__name__}.update() gave {made!r:.80}; give the feedback and the state after it: "
         "`return dataclasses.replace(gathered, items=...), state`"
