@@ -7,7 +7,7 @@ import functools
 import logging
 import math
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextvars import ContextVar, Token
 from decimal import Decimal
 from typing import Any, Self
@@ -207,10 +207,9 @@ class Budgeted(Wrapper):
             completion = await self.inner.complete(request)
         except ModelError as error:
             if (used := usage_of(error)) is not None:
-                mark(error, usage=self._with_price(used, self._tier(request)))
+                mark(error, usage=self._with_price(used, request))
             raise
-        served = (completion.raw or {}).get("service_tier")  # another one than was asked for, when that is full
-        usage = self._with_price(completion.usage, served if isinstance(served, str) else self._tier(request))
+        usage = self._with_price(completion.usage, request, completion.raw)
         return completion if usage is completion.usage else completion.model_copy(update={"usage": usage})
 
     async def _ask_with_an_end(self, request: Request) -> Completion:
@@ -255,10 +254,14 @@ class Budgeted(Wrapper):
         tier = request.config.extra.get("service_tier", self._defaults.extra.get("service_tier"))
         return tier if isinstance(tier, str) else None
 
-    def _with_price(self, usage: Usage, tier: str | None) -> Usage:
+    def _with_price(self, usage: Usage, request: Request, answer: Mapping[str, Any] | None = None) -> Usage:
         if usage.dollars:  # the endpoint said so itself
             return usage
-        dollars = 0.0 if is_free(self.inner) else price_of(self.inner, usage, tier)
+        if is_free(self.inner):
+            dollars: float | None = 0.0
+        else:
+            served = (answer or {}).get("service_tier")  # another one than was asked for, when that is full
+            dollars = price_of(self.inner, usage, served if isinstance(served, str) else self._tier(request))
         return usage if usage.dollars == dollars else usage.model_copy(update={"dollars": dollars})
 
     def _warn(self, usage: Usage, amount: Amount, budgets: tuple[Budget, ...]) -> None:
