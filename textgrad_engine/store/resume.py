@@ -75,9 +75,7 @@ class Earlier:
             if not paid.again:
                 found.append((str(paid.entry.get("time", "")), answer))
         if not anyway:
-            again = (
-                f", or have them bought again: textgrad-engine resume {_typed(run)} --anyway"
-            )
+            again = f", or have them bought again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
         if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
