@@ -127,6 +127,24 @@ def test_a_fold_that_was_killed_at_its_beginning_goes_on(cli: Any, home: Path) -
     assert cli("resume", run, "--budget-calls", 100_000).exit_code == 0
 
 
+def test_changed_data_is_refused_and_changes_nothing(cli: Any, home: Path) -> None:
+    """What is known of the folder stays, so that it can be shown."""
+    run = killed_in_its_second_fold(cli)
+    known = (run / "folds.json").read_bytes()
+    rows = (home / "train.jsonl").read_text().splitlines(keepends=True)
+    (home / "train.jsonl").write_text("".join(rows[3:]))
+    refused = cli("resume", run, "--budget-calls", 100_000)
+    assert (refused.exit_code, "it had other examples or clusters" in refused.stderr) == (2, True)
+    assert (run / "folds.json").read_bytes() == known
+    assert "33 of 50 examples were not tested" in cli("show", run).stdout
+
+
+def test_a_place_where_nothing_can_be_written_is_named(cli: Any, home: Path) -> None:
+    """Before anything is paid for."""
+    refused = cli("train", ".", "--folds", 3, "--run-dir", "parcels.py/run")
+    assert (refused.exit_code, "name another place" in refused.stderr) == (2, True)
+
+
 def test_what_ends_at_once_says_what_is_left(cli: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Ctrl-C twice does."""
     run = killed_in_its_second_fold(cli)

@@ -26,6 +26,7 @@ from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import FOLDS, FORMAT, FinishedRun, Run, RunFolder, read_run, typed, write_atomically
+from textgrad_engine.store.files import unwritable
 from textgrad_engine.store.records import dumps
 from textgrad_engine.train import CrossValidation, TrainResult
 from textgrad_engine.train.crossval import Part, fit_parts, parts_of, pooled
@@ -155,9 +156,8 @@ def carry_out_folds(
     """
     every, parts = parts_for(config, job, folds)
     names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
-    path.mkdir(parents=True, exist_ok=True)
-    kept = {"format": FORMAT, "folds": folds, "ids": ids_of(every), "clusters": names}
-    write_atomically(path / FOLDS, dumps(kept, indent=2) + b"\n")
+    with checking():
+        _keep(path, {"format": FORMAT, "folds": folds, "ids": list(ids_of(every)), "clusters": list(names)})
     say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
     if config.metric.kind == "exact_match":
         least = minimum_detectable_effect(len(set(names)) or len(every), discordance=0.2)
@@ -180,6 +180,24 @@ def carry_out_folds(
     with build.surroundings(config, job.models, cache=cache):
         done = fit_parts(parts, fit)
     return pooled(done, ids_of(every), names, time.monotonic() - began)
+
+
+def _keep(path: Path, known: dict[str, Any]) -> None:
+    """Write down what is known of a cross-validation, or see that it is what was known when it was begun.
+
+    Raises:
+        RunError: it is not, or cannot be written.
+    """
+    if (path / FOLDS).is_file():
+        kept = _kept(path)
+        if any(kept[key] != known[key] for key in kept):
+            raise RunError(f"{path}: it had other examples or clusters; put data and config back as they were")
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        write_atomically(path / FOLDS, dumps(known, indent=2) + b"\n")
+    except OSError as error:
+        raise RunError(f"{unwritable(error, path)}; name another place") from None
 
 
 def _folder_of(config: Config, path: Path, part: Part, way: runs.Way, anyway: bool) -> RunFolder | FinishedRun:
