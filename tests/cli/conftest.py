@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from typer.testing import CliRunner, Result
 
 from textgrad_engine.cli.main import app
 
+_APART: dict[str, Any] = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner.__init__).parameters else {}
+"""Before click 8.2 stderr had to be asked for by itself."""
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
 
 
@@ -22,7 +25,7 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         monkeypatch.delenv(name, raising=False)
 
     def run(*args: str | Path) -> Result:
-        result = CliRunner().invoke(app, [str(arg) for arg in args])
+        result = CliRunner(**_APART).invoke(app, [str(arg) for arg in args])
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
@@ -36,7 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Re
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "80"
     path = tmp_path_factory.mktemp("cli") / "run"
-    result = CliRunner().invoke(app, ["train", str(TICKETS), "--run-dir", str(path)])
+    result = CliRunner(**_APART).invoke(app, ["train", str(TICKETS), "--run-dir", str(path)])
     if before is None:
         del os.environ["COLUMNS"]
     else:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from textgrad_engine.cli.completion import run_folders
 from textgrad_engine.testing import simulated_task
 
 PROMPT = simulated_task(rules=4, seed=1, train=1, val=1, test=1).seed_prompt
@@ -43,6 +45,9 @@ def test_fifty_examples_show_what_fifteen_do_not(cli: Any, home: Path) -> None:
     shown = cli("show", "runs/a")
     assert shown.stdout.startswith(done.stdout.partition("  used")[0])
     found = json.loads(cli("show", "runs/a", "--json").stdout)
+    page = Path(__file__).parents[2].joinpath("docs/json.md").read_text(encoding="utf-8")
+    section = page.partition("## `train --folds K`")[2].partition("\n## ")[0]
+    assert all(f"`{key}`" in section for key in found)
     assert (found["verdict"], found["comparison"]["n"], len(found["folds"])) == ("better", 50, 5)
     assert "such as runs/a/final" in cli("eval", "runs/a").stderr
     assert cli("show", "runs/a/final", "--line", 5).exit_code == 0
@@ -64,6 +69,93 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path) -> None:
     for each in (whole, again):
         each.pop("run"), each.pop("seconds")
     assert again == whole
+
+
+def killed_in_its_second_fold(cli: Any) -> Path:
+    """A cross-validation whose process was killed: its second run is on record as far as a small budget let it come."""
+    run = Path("runs/killed")
+    cli("train", ".", "--folds", 3, "--run-dir", run, "--budget-calls", 500)
+    shutil.rmtree(run / "fold-3")
+    shutil.rmtree(run / "final")
+    (run / "fold-2/result.json").unlink()
+    return run
+
+
+def test_what_was_killed_is_not_called_finished(cli: Any, home: Path) -> None:
+    """`show` ends with 1, names the run and what goes on with all of them, and counts the folds that were tested."""
+    run = killed_in_its_second_fold(cli)
+    shown = cli("show", run)
+    assert shown.exit_code == 1
+    assert "on 1 fold" in shown.stdout
+    assert f"The run in {run / 'fold-2'} was killed." in shown.stderr
+    assert f"`textgrad-engine resume {run}` goes on with it." in shown.stderr
+    as_json = cli("show", run, "--json")
+    assert (as_json.exit_code, json.loads(as_json.stdout)["status"]) == (1, None)
+    part = cli("show", run / "fold-2")
+    assert f"`textgrad-engine resume {run}` goes on with all the runs there" in " ".join(part.stdout.split())
+    assert f"go on with all of them: textgrad-engine resume {run}" in cli("resume", run / "fold-2").stderr
+    assert run_folders("runs/k") == ["runs/killed"]
+    assert cli("resume", run, "--budget-calls", 100_000).exit_code == 0
+    assert cli("show", run).exit_code == 0
+
+
+def test_what_is_gone_is_bought_again_with_anyway(cli: Any, home: Path) -> None:
+    """Without it nothing is asked, and it counts as wrong use."""
+    run = killed_in_its_second_fold(cli)
+    (run / "fold-2/completions.jsonl").write_bytes(b"")
+    refused = cli("resume", run, "--budget-calls", 100_000)
+    assert refused.exit_code == 2
+    assert f"textgrad-engine resume {run.absolute()} --anyway" in refused.stderr
+    assert cli("resume", run, "--budget-calls", 100_000, "--anyway").exit_code == 0
+
+
+def test_what_ended_before_its_first_call_is_begun_anew(cli: Any, home: Path) -> None:
+    """It was killed in the moment in which its folder was made."""
+    run = killed_in_its_second_fold(cli)
+    (run / "fold-1/config.json").unlink()
+    refused = cli("resume", run)
+    assert (refused.exit_code, "ended before its first fold" in refused.stderr) == (2, True)
+
+
+def test_a_fold_that_was_killed_at_its_beginning_goes_on(cli: Any, home: Path) -> None:
+    """There is no config.json yet."""
+    run = killed_in_its_second_fold(cli)
+    shutil.rmtree(run / "fold-2")
+    (run / "fold-2").mkdir()
+    for name in ("events", "completions"):
+        (run / f"fold-2/{name}.jsonl").write_bytes(b"")
+    assert cli("resume", run, "--budget-calls", 100_000).exit_code == 0
+
+
+def test_changed_data_is_refused_and_changes_nothing(cli: Any, home: Path) -> None:
+    """What is known of the folder stays, so that it can be shown."""
+    run = killed_in_its_second_fold(cli)
+    known = (run / "folds.json").read_bytes()
+    rows = (home / "train.jsonl").read_text().splitlines(keepends=True)
+    (home / "train.jsonl").write_text("".join(rows[3:]))
+    refused = cli("resume", run, "--budget-calls", 100_000)
+    assert (refused.exit_code, "it had other examples or clusters" in refused.stderr) == (2, True)
+    assert (run / "folds.json").read_bytes() == known
+    assert "33 of 50 examples were not tested" in cli("show", run).stdout
+
+
+def test_a_place_where_nothing_can_be_written_is_named(cli: Any, home: Path) -> None:
+    """Before anything is paid for."""
+    refused = cli("train", ".", "--folds", 3, "--run-dir", "parcels.py/run")
+    assert (refused.exit_code, "name another place" in refused.stderr) == (2, True)
+
+
+def test_what_ends_at_once_says_what_is_left(cli: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Ctrl-C twice does."""
+    run = killed_in_its_second_fold(cli)
+
+    def interrupted(*given: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("textgrad_engine.cli.folds.fit_parts", interrupted)
+    done = cli("resume", run)
+    assert done.exit_code == 130
+    assert f"interrupted; what was paid for until then is in {run};" in done.stderr
 
 
 @pytest.mark.parametrize(

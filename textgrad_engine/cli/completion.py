@@ -11,14 +11,14 @@ import typer
 
 from textgrad_engine.cli.optimizers import NAMES
 from textgrad_engine.errors import RunError
-from textgrad_engine.store import read_run
+from textgrad_engine.store import FOLDS, read_run
 
 __all__ = ["configs", "optimizers", "parameters", "run_folders"]
 
 
 def run_folders(incomplete: str) -> list[str]:
     """The run folders whose path begins so, where that leads to or one folder below."""
-    return _below(incomplete, lambda path: (path / "events.jsonl").is_file())
+    return _below(incomplete, lambda path: (path / "events.jsonl").is_file() or (path / FOLDS).is_file())
 
 
 def configs(incomplete: str) -> list[str]:

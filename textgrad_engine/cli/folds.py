@@ -17,15 +17,17 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.output import WRONG, colors, complain, say, width, write, write_json
+from textgrad_engine.cli.output import WRONG, checking, colors, complain, say, width, write, write_json
 from textgrad_engine.cli.progress import progress_for
-from textgrad_engine.cli.running import CODES, Job
+from textgrad_engine.cli.running import CODES, Job, refusing_changes
+from textgrad_engine.cli.way_on import how_it_ended
 from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.data.load import check_reach
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.report.words import cost, plural
-from textgrad_engine.store import FORMAT, FinishedRun, RunFolder, read_run, typed, write_atomically
+from textgrad_engine.store import FOLDS, FORMAT, FinishedRun, Run, RunFolder, read_run, typed, write_atomically
+from textgrad_engine.store.files import unwritable
 from textgrad_engine.store.records import dumps
 from textgrad_engine.train import CrossValidation, TrainResult
 from textgrad_engine.train.crossval import Part, fit_parts, parts_of, pooled
@@ -33,9 +35,7 @@ from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import minimum_detectable_effect
 
-__all__ = ["carry_out_folds", "end_folds", "folds_in", "parts_for", "read_folds"]
-
-_FILE = "folds.json"
+__all__ = ["begun_with", "carry_out_folds", "end_folds", "folds_in", "parts_for", "read_folds", "unended"]
 
 
 def folds_in(path: Path) -> int | None:
@@ -46,7 +46,7 @@ def folds_in(path: Path) -> int | None:
         OSError: the folder cannot be looked into.
     """
     check_reach(path)
-    return _kept(path)["folds"] if (path / _FILE).is_file() else None
+    return _kept(path)["folds"] if (path / FOLDS).is_file() else None
 
 
 def read_folds(path: Path) -> CrossValidation:
@@ -56,13 +56,52 @@ def read_folds(path: Path) -> CrossValidation:
         RunError: a file is missing or damaged.
     """
     kept = _kept(path)
-    names = [*(f"fold-{number + 1}" for number in range(kept["folds"])), "final"]
     done = [
-        (Part(name, (), (), None if name == "final" else ()), result)
-        for name in names
+        (Part(name, (), (), None if name == _FINAL else ()), result)
+        for name in _names(kept["folds"])
         if (path / name / "events.jsonl").is_file() and (result := read_run(path / name).result) is not None
     ]
     return pooled(done, kept["ids"], kept["clusters"], sum(result.seconds for _, result in done))
+
+
+def unended(path: Path) -> str:
+    """What became of the run that a cross-validation was at, and what goes on with it; "" where all have a result.
+
+    Raises:
+        RunError: a file was damaged.
+    """
+    way_on = f"`textgrad-engine resume {typed(path)}` goes on with it."
+    for name in _names(_kept(path)["folds"]):
+        if not (path / name / "events.jsonl").is_file():
+            return f"It was ended before {path / name} was begun. {way_on}"
+        found = read_run(path / name)
+        if found.result is None:
+            error = f" ({found.error})" if found.error else ""
+            what = f"The run in {path / name} {how_it_ended(found)}{error}"
+            return f"{what}." if found.locked else f"{what}. What it used is not counted here. {way_on}"
+        if found.result.status == "interrupted" or found.result.shortage:
+            return ""
+    return ""
+
+
+def begun_with(path: Path) -> Run:
+    """The first run of a cross-validation, which says how all of them were begun.
+
+    Raises:
+        RunError: it was not begun.
+    """
+    first = path / _names(1)[0]
+    if not (first / "config.json").is_file():
+        raise RunError(f"{path}: nothing was asked, as it was ended before its first fold; begin it anew with `train`")
+    return read_run(first)
+
+
+_FINAL = "final"
+
+
+def _names(folds: int) -> list[str]:
+    """The names of the runs, in the order in which they are made."""
+    return [*(f"fold-{number + 1}" for number in range(folds)), _FINAL]
 
 
 def _kept(path: Path) -> dict[str, Any]:
@@ -72,10 +111,10 @@ def _kept(path: Path) -> dict[str, Any]:
         RunError: the file was damaged.
     """
     try:
-        kept = json.loads((path / _FILE).read_bytes())
+        kept = json.loads((path / FOLDS).read_bytes())
         return {"folds": int(kept["folds"]), "ids": list(kept["ids"]), "clusters": list(kept["clusters"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path / _FILE}: was damaged ({error}); restore it") from None
+        raise RunError(f"{path / FOLDS}: was damaged ({error}); restore it") from None
 
 
 def parts_for(config: Config, job: Job, folds: int) -> tuple[Dataset, list[Part]]:
@@ -94,7 +133,16 @@ def parts_for(config: Config, job: Job, folds: int) -> tuple[Dataset, list[Part]
 
 
 def carry_out_folds(
-    config: Config, job: Job, path: Path, way: runs.Way, *, folds: int, name: str, cache: Cache | None, quiet: bool
+    config: Config,
+    job: Job,
+    path: Path,
+    way: runs.Way,
+    *,
+    folds: int,
+    name: str,
+    cache: Cache | None,
+    quiet: bool,
+    anyway: bool = False,
 ) -> CrossValidation:
     """Train and test fold by fold, then train on all examples; what is in the folder already is not paid for again.
 
@@ -107,12 +155,12 @@ def carry_out_folds(
         name: what it is called.
         cache: where answers are kept, if anywhere.
         quiet: show nothing.
+        anyway: where a run goes on, pay for what has changed or is gone.
     """
     every, parts = parts_for(config, job, folds)
     names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
-    path.mkdir(parents=True, exist_ok=True)
-    kept = {"format": FORMAT, "folds": folds, "ids": ids_of(every), "clusters": names}
-    write_atomically(path / _FILE, dumps(kept, indent=2) + b"\n")
+    with checking():
+        _keep(path, {"format": FORMAT, "folds": folds, "ids": list(ids_of(every)), "clusters": list(names)})
     say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
     if config.metric.kind == "exact_match":
         least = minimum_detectable_effect(len(set(names)) or len(every), discordance=0.2)
@@ -126,8 +174,9 @@ def carry_out_folds(
         say("\nall examples" if part.test is None else f"\n{part.name.replace('-', ' ')} of {folds}", quiet)
         program = build.make_program(config)
         optimizer = build.make_optimizer(config, program, part.train, feedback=way.feedback)
-        folder = _folder_of(config, path / part.name, part, way)
-        with progress_for(quiet) as progress:
+        with checking():
+            folder = _folder_of(config, path / part.name, part, way, anyway)
+        with progress_for(quiet) as progress, refusing_changes(folder):
             trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
@@ -136,7 +185,25 @@ def carry_out_folds(
     return pooled(done, ids_of(every), names, time.monotonic() - began)
 
 
-def _folder_of(config: Config, path: Path, part: Part, way: runs.Way) -> Any:
+def _keep(path: Path, known: dict[str, Any]) -> None:
+    """Write down what is known of a cross-validation, or see that it is what was known when it was begun.
+
+    Raises:
+        RunError: it is not, or cannot be written.
+    """
+    if (path / FOLDS).is_file():
+        kept = _kept(path)
+        if any(kept[key] != known[key] for key in kept):
+            raise RunError(f"{path}: it had other examples or clusters; put data and config back as they were")
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        write_atomically(path / FOLDS, dumps(known, indent=2) + b"\n")
+    except OSError as error:
+        raise RunError(f"{unwritable(error, path)}; name another place") from None
+
+
+def _folder_of(config: Config, path: Path, part: Part, way: runs.Way, anyway: bool) -> RunFolder | FinishedRun:
     """The run folder of a part: a new one, one that goes on, or one that is finished."""
     splits = {"train": part.train, "val": part.val, "test": part.test}
     described = runs.describe(
@@ -144,11 +211,11 @@ def _folder_of(config: Config, path: Path, part: Part, way: runs.Way) -> Any:
     )
     if (path / "events.jsonl").is_file():
         found = read_run(path)
-        if (found.config or {}).get("digests") != described["digests"]:
+        if found.config is not None and found.config.get("digests") != described["digests"]:
             raise RunError(f"{path}: this run had other examples; put data and config back as they were")
         if found.result is not None and found.result.status == "finished":
             return FinishedRun(found)
-        return RunFolder(path, config=described, resume=True)
+        return RunFolder(path, config=described, resume=True, anyway=anyway)
     return RunFolder(path, config=described)
 
 

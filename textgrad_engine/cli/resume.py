@@ -8,13 +8,13 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.cli import run_data, runs
-from textgrad_engine.cli.folds import carry_out_folds, end_folds, folds_in, parts_for
+from textgrad_engine.cli.folds import begun_with, carry_out_folds, end_folds, folds_in, parts_for
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
-from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write_json
-from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
+from textgrad_engine.cli.output import OK, checking, command, say, write_json
+from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
-from textgrad_engine.store import RunFolder, read_run, typed
+from textgrad_engine.store import RunFolder, read_run, typed, whole_of
 
 __all__ = ["resume"]
 
@@ -54,7 +54,7 @@ def resume(
     """
     with checking():
         folds = folds_in(run)
-        found = read_run(run if folds is None else run / "fold-1")
+        found = read_run(run) if folds is None else begun_with(run)
         if folds is None and found.result is not None and found.result.status == "finished":
             how = f"`textgrad-engine show {typed(run)}` prints its result"
             over = f"{run} is finished, so there is nothing to resume; {how}"
@@ -64,6 +64,11 @@ def resume(
                 shown = report.as_json(found.result, run_data.openings(found), before=found.looks_before, tools=tools)
                 write_json({"run": str(run), **shown})
             raise typer.Exit(OK)
+        if (whole_run := whole_of(run)) is not None:
+            raise RunError(
+                f"{run}: this is one of the runs of a cross-validation; go on with all of them: textgrad-engine resume "
+                f"{typed(whole_run)}"
+            )
         config = runs.config_of(found, found.seed)
         if not config.folder.is_dir():
             raise RunError(
@@ -81,19 +86,17 @@ def resume(
             parts_for(config, job, folds)
     if folds is not None:
         quietly, name = quiet or as_json, runs.name_in(found)
-        whole = carry_out_folds(config, job, run, way, folds=folds, name=name, cache=answers, quiet=quietly)
+        with saying_what_is_left(run):
+            whole = carry_out_folds(
+                config, job, run, way, folds=folds, name=name, cache=answers, quiet=quietly, anyway=anyway
+            )
         end_folds(whole, run, quiet=quiet, as_json=as_json)
     with saying_what_is_left(run):
         with checking():
             folder = RunFolder(run, config=runs.with_limits(found, config), resume=True, anyway=anyway)
         quietly, name = quiet or as_json, runs.name_in(found)
-        try:
+        with refusing_changes(folder):
             result = carry_out(
                 config, job, folder, way, name=name, before=found.looks_before, cache=answers, quiet=quietly
             )
-        except RunError as error:
-            if folder.earlier is None or not folder.earlier.refused:
-                raise
-            error.add_note(f"nothing was asked, and {run} is as it was; --anyway goes on, and pays for what is new")
-            raise CommandFailed(error, WRONG) from error
         end(result, folder, way, before=found.looks_before, quiet=quiet, as_json=as_json)

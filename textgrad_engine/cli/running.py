@@ -34,16 +34,17 @@ from textgrad_engine.cli.output import (
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.resumed import Resumed
 from textgrad_engine.data import Dataset
+from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Model
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.view import looked_at_before
 from textgrad_engine.report.words import cost, plural
-from textgrad_engine.store import Run, RunFolder, read_run
+from textgrad_engine.store import FinishedRun, Run, RunFolder, read_run
 from textgrad_engine.train import Guards, TrainResult
 
-__all__ = ["CODES", "Job", "carry_out", "checked", "end", "saying_what_is_left"]
+__all__ = ["CODES", "Job", "carry_out", "checked", "end", "refusing_changes", "saying_what_is_left"]
 
 CODES = {"finished": OK, "interrupted": INTERRUPTED, "budget": BUDGET_SPENT}
 """The exit code by how a run ended."""
@@ -180,6 +181,18 @@ def end(
         run = read_run(path)
         say("\n".join([*(f"note: {note}" for note in run.notes), way_on.goes_on(run)]), quiet or as_json)
     raise typer.Exit(WRONG if result.shortage else CODES[result.status])
+
+
+@contextlib.contextmanager
+def refusing_changes(folder: RunFolder | FinishedRun) -> Iterator[None]:
+    """Inside the block, a run that goes on and is refused before it has paid for anything ends the command as wrong."""
+    try:
+        yield
+    except RunError as error:
+        if not isinstance(folder, RunFolder) or folder.earlier is None or not folder.earlier.refused:
+            raise
+        error.add_note(f"nothing was asked, and {folder.path} is as it was; --anyway goes on, and pays for what is new")
+        raise CommandFailed(error, WRONG) from error
 
 
 @contextlib.contextmanager

@@ -93,9 +93,10 @@ def train(
                 raise RunError(f"{run_dir}: there is something there; name a new or empty folder with --run-dir")
         path = runs.claim(found, run_dir)
     if folds is not None:
-        whole = carry_out_folds(
-            found, job, path, way, folds=folds, name=runs.name_of(found), cache=answers, quiet=quiet or as_json
-        )
+        with saying_what_is_left(path):
+            whole = carry_out_folds(
+                found, job, path, way, folds=folds, name=runs.name_of(found), cache=answers, quiet=quiet or as_json
+            )
         end_folds(whole, path, quiet=quiet, as_json=as_json)
     with saying_what_is_left(path):
         with checking():

@@ -9,7 +9,7 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.store import Run, read_run, typed
+from textgrad_engine.store import Run, read_run, typed, whole_of
 
 __all__ = ["begun", "best_files", "goes_on", "how_it_ended", "left_in"]
 
@@ -25,13 +25,16 @@ def best_files(path: Path, best: Mapping[str, str]) -> str:
 
 def begun(path: Path) -> bool:
     """Whether the run in a folder has come to where models are asked."""
-    return (path / "seed").is_dir()
+    return (path / "seed").is_dir() or (path / "fold-1" / "seed").is_dir()
 
 
 def left_in(path: Path) -> str:
     """What a run that was ended at once has left in its folder, in words."""
     if (path / "result.json").is_file():
         return f"all of the run is in {path}, and `show {typed(path)}` prints the result"
+    if (path / "fold-1" / "events.jsonl").is_file():
+        again = f"`textgrad-engine resume {typed(path)}` goes on with it"
+        return f"what was paid for until then is in {path}; `show {typed(path)}` prints what is known, and {again}"
     if not (path / "events.jsonl").is_file():
         return f"nothing was asked, and there is no run in {path}"
     try:
@@ -55,12 +58,15 @@ def goes_on(run: Run) -> str:
         return f"{_way_on(run)}."
     nearest, *others = raising
     also = f" Where it is another limit that has no room: {', '.join(others)}." if others else ""
-    return f"`textgrad-engine resume {typed(run.path)} {nearest}` goes on with a larger budget.{also}"
+    path = typed(whole_of(run.path) or run.path)
+    return f"`textgrad-engine resume {path} {nearest}` goes on with a larger budget.{also}"
 
 
 def _way_on(run: Run) -> str:
     """The command that goes on with a run, and what it does."""
     what = "goes on with it" if _answered(run) else "begins it, as nothing is on record yet"
+    if (whole := whole_of(run.path)) is not None:
+        return f"`textgrad-engine resume {typed(whole)}` goes on with all the runs there"
     if run.config is None:
         return f"tg.Trainer(run_dir=..., resume=True) {what}"
     return f"`textgrad-engine resume {typed(run.path)}` {what}"

@@ -35,13 +35,20 @@ def render_folds(found: CrossValidation, *, title: str = "", width: int = 80, co
         every = f"  {'all':11}{len(found.seed):<12}{measured(found.seed):<23}{measured(found.best)}"
         parts.append(styled(every, "bold"))
     if found.comparison is not None:
-        parts.append(styled(f"  {'verdict':11}{said(found.comparison)} on all folds", "bold"))
+        parts.append(styled(f"  {'verdict':11}{said(found.comparison)} on {_tested(found)}", "bold"))
     parts.append("")
     parts += [indented(note, 2, "dim") for note in _notes(found)]
     total = found.total
     used = f"{plural(total.calls, 'call')}, {count(total.total_tokens)} tokens, {cost(total.dollars)}"
     parts += ["", styled(f"  used {used}, {duration(found.seconds)}"), ""]
     return printed(parts, width, color)
+
+
+def _tested(found: CrossValidation) -> str:
+    """What the verdict is about."""
+    tested = sum(each.seed_test is not None for each in found.folds)
+    whole = found.seed is not None and len(found.seed) >= found.examples
+    return "all folds" if whole else plural(tested, "fold")
 
 
 def _row(name: str, each: TrainResult) -> str:
@@ -79,7 +86,8 @@ def folds_in_a_line(found: CrossValidation) -> str:
     if found.seed is None or found.best is None or found.comparison is None:
         return "; ".join([*parts, "no fold was tested"])
     parts.append(f"tested {score(found.seed.mean)} -> {score(found.best.mean)}")
-    parts.append(f"{found.comparison.verdict} over {plural(len(found.folds), 'fold')}")
+    tested = sum(each.seed_test is not None for each in found.folds)
+    parts.append(f"{found.comparison.verdict} over {plural(tested, 'fold')}")
     return "; ".join([*parts, f"({score(found.comparison.difference, True)})"]).replace("; (", " (")
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from textgrad_engine.store.afterwards import append_evaluation, check_shrunk, write_shrunk
-from textgrad_engine.store.files import file_name, typed, write_atomically
+from textgrad_engine.store.files import FOLDS, file_name, typed, whole_of, write_atomically
 from textgrad_engine.store.finished import FinishedRun
 from textgrad_engine.store.journal import RunFolder
 from textgrad_engine.store.lock import is_locked
@@ -18,6 +18,7 @@ from textgrad_engine.store.records import (
 from textgrad_engine.train import events as _events
 
 __all__ = [
+    "FOLDS",
     "FORMAT",
     "FinishedRun",
     "Run",
@@ -32,6 +33,7 @@ __all__ = [
     "result_from_json",
     "result_to_json",
     "typed",
+    "whole_of",
     "write_atomically",
     "write_shrunk",
 ]

@@ -15,7 +15,7 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.moving import move
 
-__all__ = ["file_name", "read_lines", "typed", "unwritable", "write_atomically"]
+__all__ = ["FOLDS", "file_name", "read_lines", "typed", "unwritable", "whole_of", "write_atomically"]
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
 """Names that are devices on Windows, whatever stands behind a dot."""
@@ -120,3 +120,13 @@ def unwritable(error: OSError, path: Path) -> RunError:
     """The error about a run folder that cannot be written."""
     reason = (error.strerror or str(error)).lower()
     return RunError(f"{error.filename or path}: the run folder cannot be written: {reason}")
+
+
+FOLDS = "folds.json"
+"""What the folder of a cross-validation holds, beside a run folder for each fold."""
+
+
+def whole_of(path: Path) -> Path | None:
+    """The folder of the cross-validation that a run is a part of; None where it is by itself."""
+    whole = path.parent if path.name else path.absolute().parent
+    return whole if (whole / FOLDS).is_file() and not (path / FOLDS).is_file() else None

@@ -13,7 +13,7 @@ from textgrad_engine.llm.answers import COMPARED, Answer
 from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.llm.toolcalls import ToolOnRecord
-from textgrad_engine.store.files import typed, write_atomically
+from textgrad_engine.store.files import typed, whole_of, write_atomically
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import answer_from_json, identity_of, tool_from_json
@@ -75,7 +75,7 @@ class Earlier:
             if not paid.again:
                 found.append((str(paid.entry.get("time", "")), answer))
         if not anyway:
-            again = f", or have them bought again: textgrad-engine resume {typed(run.path)} --anyway"
+            again = f", or have them bought again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
         if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
@@ -89,7 +89,7 @@ class Earlier:
         for paid in lines:
             on_record.add(paid.source, int(paid.entry.get("phase", 0)))
         if not anyway:
-            again = f", or have them run again: textgrad-engine resume {typed(run.path)} --anyway"
+            again = f", or have them run again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
         return tools_of(self.folder, [paid for paid in lines if not paid.again], source=self._number)
 
@@ -146,6 +146,11 @@ class Earlier:
         """
         names = [self._names.get((answer.source, answer.line)) for answer in self.player.played]
         return sum(look.isdisjoint(names) for look in self._looks)
+
+
+def _typed(run: Run) -> str:
+    """The folder that `resume` takes, as a shell wants it: of a fold that of all of them."""
+    return typed(whole_of(run.path) or run.path)
 
 
 def _has(run: Run, *what: object) -> bool:
