@@ -27,7 +27,12 @@ asking = pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name !=
 
 WRONG: list[tuple[str, Any, Any, str]] = [
     ("constraints", "be brief", TypeError, r"constraints is a sequence .* got one text; write \['be brief'\]"),
-    ("constraints", [3], TypeError, r"a constraint is a text or has describe\(before\) and problem\(before, after\), got int"),
+    (
+        "constraints",
+        [3],
+        TypeError,
+        r"a constraint is a text or has describe\(before\) and problem\(before, after\), got int",
+    ),
     ("constraints", 3, TypeError, r"constraints is a sequence of texts and contracts, got int; write \[3\]"),
     ("constraints", None, TypeError, r"constraints is a sequence .*, got NoneType; write \(\)"),
     ("max_tokens", 0, ValueError, "max_tokens must be at least 1, got 0"),
