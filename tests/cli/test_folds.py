@@ -66,6 +66,90 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path) -> None:
     assert again == whole
 
 
+def cut_in_the_third_fold(cli: Any, home: Path) -> Any:
+    """An error of the model's in the third of three folds."""
+    (home / "broken.py").write_text(
+        "from parcels import model as inner\n"
+        "class Broken:\n"
+        "    name, left = inner.name, 700\n"
+        "    async def complete(self, request):\n"
+        "        Broken.left -= 1\n"
+        "        if not Broken.left:\n"
+        "            raise KeyError('the machine is gone')\n"
+        "        return await inner.complete(request)\n"
+        "model = Broken()\n"
+    )
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace("parcels:model", "broken:model"))
+    return cli("train", home, "--folds", 3, "--run-dir", "runs/cut")
+
+
+def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path) -> None:
+    """The verdict is of the folds that were tested, and the way on is said; then it is what it would have been."""
+    cut = cut_in_the_third_fold(cli, home)
+    assert cut.exit_code == 1
+    assert "`textgrad-engine resume runs/cut` goes on with it" in " ".join(cut.stderr.split())
+    shown = cli("show", "runs/cut")
+    assert shown.exit_code == 1
+    assert "3 folds of 50 examples; it did not come to its end" in shown.stdout
+    assert "on 2 of 3 folds" in shown.stdout
+    assert "Without a result so far: fold-3, final." in shown.stdout
+    assert "`textgrad-engine resume runs/cut` goes on with it" in shown.stderr
+    found = json.loads(cli("show", "runs/cut", "--json").stdout)
+    assert (found["status"], found["missing"]) == (None, ["fold-3", "final"])
+    assert "such as runs/cut/fold-1" in cli("report", "runs/cut").stderr
+    assert cli("resume", "runs/cut", "--quiet").exit_code == 0
+    assert "better over 3 folds" in cli("resume", "runs/cut", "--quiet").stdout
+    assert "on all folds" in cli("show", "runs/cut").stdout
+
+
+@pytest.mark.parametrize("what", ["fewer", "other"])
+def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(cli: Any, home: Path, what: str) -> None:
+    """Else the folds would be told by ids that they do not have, for good."""
+    cut_in_the_third_fold(cli, home)
+    before, data = (home / "runs/cut/folds.json").read_bytes(), (home / "test.jsonl").read_text()
+    lines = data.splitlines(keepends=True)
+    changed = "".join(lines[:9]) if what == "fewer" else data.replace('"target": "K4"', '"target": "K5"')
+    assert changed != data
+    (home / "test.jsonl").write_text(changed)
+    refused = cli("resume", "runs/cut")
+    assert (refused.exit_code, "not the examples that it was begun with" in refused.stderr) == (2, True)
+    assert (home / "runs/cut/folds.json").read_bytes() == before
+    assert "on 2 of 3 folds" in cli("show", "runs/cut").stdout
+    (home / "test.jsonl").write_text(data)
+    assert cli("resume", "runs/cut", "--quiet").exit_code == 0
+
+
+def test_what_is_in_the_folder_and_does_not_fit_is_said(cli: Any, home: Path) -> None:
+    """In words."""
+    cut_in_the_third_fold(cli, home)
+    mixed = cli("resume", "runs/cut", "--anyway")
+    assert (mixed.exit_code, "--anyway is for a single run" in mixed.stderr) == (2, True)
+    kept = home / "runs/cut/folds.json"
+    (home / "runs/early").mkdir()
+    (home / "runs/early/folds.json").write_bytes(kept.read_bytes())
+    none = cli("resume", "runs/early")
+    assert (none.exit_code, "no fold was begun and nothing was paid for" in none.stderr) == (2, True)
+    assert "tested on" not in cli("show", "runs/early").stdout
+    kept.write_text(kept.read_text().replace("train-", "other-"))
+    damaged = cli("show", "runs/cut")
+    assert (damaged.exit_code, "names other examples than the folds have" in damaged.stderr) == (2, True)
+
+
+def test_a_control_says_that_it_is_one(cli: Any, home: Path) -> None:
+    """As the report of a single run does."""
+    done = cli("train", home, "--folds", 3, "--no-feedback", "--run-dir", "runs/a")
+    assert "a control: the optimizer got no feedback" in done.stdout
+    assert "a control: the optimizer got no feedback" in cli("show", "runs/a").stdout
+
+
+def test_what_controls_found_is_said_to_be_in_each_run(cli: Any, home: Path) -> None:
+    """They are paid for, and are not in the report of the folds."""
+    done = cli("train", home, "--folds", 2, "--controls", "--run-dir", "runs/a")
+    assert "What the controls found is in the report of each run" in " ".join(done.stdout.split())
+    assert "Beside controls" in cli("show", "runs/a/fold-1").stdout
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -5,10 +5,12 @@ The folder of such a run holds ``folds.json``, and a run folder for each fold an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import textwrap
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,14 +19,15 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.output import WRONG, colors, complain, say, width, write, write_json
+from textgrad_engine.cli.output import FAILED, WRONG, CommandFailed, colors, complain, say, width, write, write_json
 from textgrad_engine.cli.progress import progress_for
+from textgrad_engine.cli.run_data import digest_of
 from textgrad_engine.cli.running import CODES, Job
 from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.report.words import cost, plural
-from textgrad_engine.store import FORMAT, FinishedRun, RunFolder, read_run, typed, write_atomically
+from textgrad_engine.store import FORMAT, FinishedRun, Run, RunFolder, read_run, typed, write_atomically
 from textgrad_engine.store.records import dumps
 from textgrad_engine.train import CrossValidation, TrainResult
 from textgrad_engine.train.crossval import Part, fit_parts, parts_of, pooled
@@ -32,7 +35,7 @@ from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import minimum_detectable_effect
 
-__all__ = ["carry_out_folds", "end_folds", "folds_in", "parts_for", "read_folds"]
+__all__ = ["carry_out_folds", "check_as_before", "end_folds", "first_of", "folds_in", "parts_for", "show_folds"]
 
 _FILE = "folds.json"
 
@@ -46,20 +49,38 @@ def folds_in(path: Path) -> int | None:
     return _kept(path)["folds"] if (path / _FILE).is_file() else None
 
 
-def read_folds(path: Path) -> CrossValidation:
-    """The cross-validation in a folder, as far as its runs have a result.
+def first_of(path: Path) -> Run:
+    """The first run of the cross-validation in a folder, whose config is that of all.
+
+    Raises:
+        RunError: there is none, or it was damaged.
+    """
+    if not (path / "fold-1" / "events.jsonl").is_file():
+        raise RunError(
+            f"{path}: no fold was begun and nothing was paid for, so there is nothing to go on with; remove the "
+            f"folder, and begin with `textgrad-engine train CONFIG --folds {folds_in(path)}`"
+        )
+    return read_run(path / "fold-1")
+
+
+def _read(path: Path) -> tuple[CrossValidation, list[str]]:
+    """The cross-validation in a folder, as far as its runs have a result, and the names of those that have none.
 
     Raises:
         RunError: a file is missing or damaged.
     """
     kept = _kept(path)
-    names = [*(f"fold-{number + 1}" for number in range(kept["folds"])), "final"]
-    done = [
-        (Part(name, (), (), None if name == "final" else ()), result)
-        for name in names
-        if (path / name / "events.jsonl").is_file() and (result := read_run(path / name).result) is not None
-    ]
-    return pooled(done, kept["ids"], kept["clusters"], sum(result.seconds for _, result in done))
+    done, missing = [], []
+    for name in [*(f"fold-{number + 1}" for number in range(kept["folds"])), "final"]:
+        result = read_run(path / name).result if (path / name / "events.jsonl").is_file() else None
+        if result is None:
+            missing.append(name)
+        else:
+            done.append((Part(name, (), (), None if name == "final" else ()), result))
+    try:
+        return pooled(done, kept["ids"], kept["clusters"], sum(result.seconds for _, result in done)), missing
+    except (LookupError, ValueError):
+        raise RunError(f"{path / _FILE}: it names other examples than the folds have; restore it") from None
 
 
 def _kept(path: Path) -> dict[str, Any]:
@@ -90,6 +111,22 @@ def parts_for(config: Config, job: Job, folds: int) -> tuple[Dataset, list[Part]
         raise ConfigError(f"--folds {folds}: {error}") from None
 
 
+def check_as_before(path: Path, every: Dataset, parts: Sequence[Part]) -> None:
+    """Check that the examples are those that a cross-validation was begun with.
+
+    Raises:
+        RunError: they were changed; or a file is missing or damaged.
+    """
+    same = _kept(path)["ids"] == list(ids_of(every))
+    for part in parts:
+        if same and (path / part.name / "events.jsonl").is_file():
+            splits = {"train": part.train, "val": part.val, "test": part.test}
+            digests = {name: digest_of(Dataset(rows)) for name, rows in splits.items() if rows is not None}
+            same = (read_run(path / part.name).config or {}).get("digests") == digests
+    if not same:
+        raise RunError(f"{path}: these are not the examples that it was begun with; put data and config back")
+
+
 def carry_out_folds(
     config: Config, job: Job, path: Path, way: runs.Way, *, folds: int, name: str, cache: Cache | None, quiet: bool
 ) -> CrossValidation:
@@ -109,7 +146,8 @@ def carry_out_folds(
     names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
     path.mkdir(parents=True, exist_ok=True)
     kept = {"format": FORMAT, "folds": folds, "ids": ids_of(every), "clusters": names}
-    write_atomically(path / _FILE, dumps(kept, indent=2) + b"\n")
+    if not (path / _FILE).is_file():
+        write_atomically(path / _FILE, dumps(kept, indent=2) + b"\n")
     say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
     if config.metric.kind == "exact_match":
         least = minimum_detectable_effect(len(set(names)) or len(every), discordance=0.2)
@@ -128,7 +166,7 @@ def carry_out_folds(
             trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
-    with build.surroundings(config, job.models, cache=cache):
+    with _saying_what_is_left(path), build.surroundings(config, job.models, cache=cache):
         done = fit_parts(parts, fit)
     return pooled(done, ids_of(every), names, time.monotonic() - began)
 
@@ -141,12 +179,60 @@ def _folder_of(config: Config, path: Path, part: Part, way: runs.Way) -> Any:
     )
     if (path / "events.jsonl").is_file():
         found = read_run(path)
-        if (found.config or {}).get("digests") != described["digests"]:
-            raise RunError(f"{path}: this run had other examples; put data and config back as they were")
         if found.result is not None and found.result.status == "finished":
             return FinishedRun(found)
         return RunFolder(path, config=described, resume=True)
     return RunFolder(path, config=described)
+
+
+@contextlib.contextmanager
+def _saying_what_is_left(path: Path) -> Iterator[None]:
+    """Inside the block, whatever ends the command says what goes on with the folds."""
+    try:
+        yield
+    except CommandFailed:
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        if (path / "fold-1" / "events.jsonl").is_file():
+            error.add_note(
+                f"what was paid for until then is in {path}; `show {typed(path)}` prints what is known, and "
+                f"`textgrad-engine resume {typed(path)}` goes on with it"
+            )
+        raise
+
+
+def show_folds(path: Path, *, as_json: bool) -> None:
+    """Print what there is of a cross-validation.
+
+    Raises:
+        RunError: a file is missing or damaged.
+        typer.Exit: runs have no result, and none says why.
+    """
+    found, missing = _read(path)
+    if as_json:
+        write_json({"run": str(path), **report.folds_as_json(found, missing)})
+    else:
+        _write(found, path, missing)
+        if any((path / name / "events.jsonl").is_file() and read_run(path / name).locked for name in missing):
+            complain("It still goes on.")
+        elif (missing or found.status != "finished") and (path / "fold-1" / "events.jsonl").is_file():
+            complain(_goes_on(found, path))
+    if missing and found.status == "finished":
+        raise typer.Exit(FAILED)
+
+
+def _write(found: CrossValidation, path: Path, missing: Sequence[str]) -> None:
+    is_control = (path / "fold-1" / "events.jsonl").is_file() and not runs.Way.of(read_run(path / "fold-1")).feedback
+    remark = runs.CONTROL if is_control else ""
+    write(
+        "\n"
+        + report.render_folds(found, title=str(path), remark=remark, missing=missing, width=width(), color=colors())
+    )
+
+
+def _goes_on(found: CrossValidation, path: Path) -> str:
+    larger = ", with a larger --budget, --budget-calls or --budget-tokens" if found.status == "budget" else ""
+    return f"`textgrad-engine resume {typed(path)}` goes on with it{larger}."
 
 
 def end_folds(found: CrossValidation, path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
@@ -155,19 +241,19 @@ def end_folds(found: CrossValidation, path: Path, *, quiet: bool, as_json: bool)
     Raises:
         typer.Exit: always.
     """
+    _, missing = _read(path)
     if as_json:
-        write_json({"run": str(path), **report.folds_as_json(found)})
+        write_json({"run": str(path), **report.folds_as_json(found, missing)})
     elif quiet:
         total = found.total
         write(f"{path}: {report.folds_in_a_line(found)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
     else:
-        write("\n" + report.render_folds(found, title=str(path), width=width(), color=colors()))
+        _write(found, path, missing)
         complain(report.folds_in_a_line(found))
         if found.final is not None:
             complain(f"The final prompt is in {way_on.best_files(path / 'final', found.final.best)}")
     if found.status != "finished":
-        larger = ", with a larger --budget, --budget-calls or --budget-tokens" if found.status == "budget" else ""
-        say(f"`textgrad-engine resume {typed(path)}` goes on with it{larger}.", quiet or as_json)
+        say(_goes_on(found, path), quiet or as_json)
     if any(each.shortage for each in found.runs):
         raise typer.Exit(WRONG)
     raise typer.Exit(CODES[found.status])

@@ -8,7 +8,7 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.cli import run_data, runs
-from textgrad_engine.cli.folds import carry_out_folds, end_folds, folds_in, parts_for
+from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, folds_in, parts_for
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
 from textgrad_engine.cli.output import OK, WRONG, CommandFailed, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
@@ -54,7 +54,7 @@ def resume(
     """
     with checking():
         folds = folds_in(run)
-        found = read_run(run if folds is None else run / "fold-1")
+        found = read_run(run) if folds is None else first_of(run)
         if folds is None and found.result is not None and found.result.status == "finished":
             how = f"`textgrad-engine show {typed(run)}` prints its result"
             over = f"{run} is finished, so there is nothing to resume; {how}"
@@ -78,7 +78,12 @@ def resume(
         if folds is None:
             run_data.check_splits(found, config, job.splits)
         else:
-            parts_for(config, job, folds)
+            if anyway:
+                raise RunError(
+                    "--anyway is for a single run: with it some folds would be of what was before, and some of what is "
+                    "now; begin anew with `train --folds`"
+                )
+            check_as_before(run, *parts_for(config, job, folds))
     if folds is not None:
         quietly, name = quiet or as_json, runs.name_in(found)
         whole = carry_out_folds(config, job, run, way, folds=folds, name=name, cache=answers, quiet=quietly)
