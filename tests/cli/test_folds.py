@@ -62,7 +62,7 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path) -> None:
     assert (home / "runs/cut/fold-3/events.jsonl").is_file()  # each had its share
     again = json.loads(cli("resume", "runs/cut", "--budget-calls", 100_000, "--json").stdout)
     for each in (whole, again):
-        each.pop("run"), each.pop("seconds")
+        each.pop("run"), each.pop("seconds"), each.pop("test_openings_before")
     assert again == whole
 
 
@@ -187,6 +187,29 @@ def test_examples_that_other_runs_have_tested_on_are_told(cli: Any, home: Path) 
     assert "had opened the same test examples 2 times" in " ".join(third.stderr.split())
     (home / "test.jsonl").write_text("".join((home / "test.jsonl").read_text().splitlines(keepends=True)[:4]))
     assert "opened the same test examples 3 times" in " ".join(cli("train", home).stdout.split())
+
+
+def test_folds_are_one_look_and_count_those_before(cli: Any, home: Path) -> None:
+    """They have tested each example once; who does it again, or takes some of them for a test set, looks again."""
+    first = cli("train", home, "--folds", 3, "--run-dir", "runs/a")
+    assert "opened the same test examples" not in first.stdout + first.stderr
+    again = cli("train", home, "--folds", 3, "--run-dir", "runs/b")
+    assert "had opened the same test examples 1 time before" in " ".join(again.stderr.split())
+    assert "had opened the same test examples 1 time before" in " ".join(cli("show", "runs/b").stdout.split())
+    assert json.loads(cli("show", "runs/b", "--json").stdout)["test_openings_before"] == 1
+    assert "had opened the same test examples 2 times" in " ".join(cli("train", home).stdout.split())
+
+
+@pytest.mark.parametrize(
+    "config", ["{", "[]", "null", '{"rows": ["x"]}', '{"rows": {"test": ["x"]}}', '{"rows": null}', '{"config": {}}']
+)
+def test_what_else_lies_beside_a_run_ends_nothing(cli: Any, home: Path, config: str) -> None:
+    """A folder ``runs`` may be that of other programs, too."""
+    for name in ("config.json", "folds.json"):
+        (home / "runs" / name.partition(".")[0]).mkdir(parents=True)
+        (home / "runs" / name.partition(".")[0] / name).write_text(config)
+    (home / "runs/config/events.jsonl").write_text('{"event": "RunStarted"}\n')
+    assert cli("train", home, "--run-dir", "runs/a", "--budget-calls", 20).exit_code == 3
 
 
 def test_what_a_test_set_can_show_is_said_before_anything_is_paid_for(cli: Any, home: Path) -> None:

@@ -21,11 +21,12 @@ from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import FAILED, WRONG, CommandFailed, colors, complain, say, width, write, write_json
 from textgrad_engine.cli.progress import progress_for
-from textgrad_engine.cli.run_data import digest_of
+from textgrad_engine.cli.run_data import digest_of, looks_at
 from textgrad_engine.cli.running import CODES, Job
 from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import Cache
+from textgrad_engine.report.view import looked_at_before
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import FORMAT, FinishedRun, Run, RunFolder, read_run, typed, write_atomically
 from textgrad_engine.store.records import dumps
@@ -91,7 +92,13 @@ def _kept(path: Path) -> dict[str, Any]:
     """
     try:
         kept = json.loads((path / _FILE).read_bytes())
-        return {"folds": int(kept["folds"]), "ids": list(kept["ids"]), "clusters": list(kept["clusters"])}
+        before = int(kept.get("looks_before", 0))
+        return {
+            "folds": int(kept["folds"]),
+            "ids": list(kept["ids"]),
+            "clusters": list(kept["clusters"]),
+            "looks_before": before,
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path / _FILE}: was damaged ({error}); restore it") from None
 
@@ -145,8 +152,9 @@ def carry_out_folds(
     every, parts = parts_for(config, job, folds)
     names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
     path.mkdir(parents=True, exist_ok=True)
-    kept = {"format": FORMAT, "folds": folds, "ids": ids_of(every), "clusters": names}
     if not (path / _FILE).is_file():
+        before = looks_at(every, path)
+        kept = {"format": FORMAT, "folds": folds, "ids": ids_of(every), "clusters": names, "looks_before": before}
         write_atomically(path / _FILE, dumps(kept, indent=2) + b"\n")
     say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
     if config.metric.kind == "exact_match":
@@ -154,6 +162,8 @@ def carry_out_folds(
         units = f"{plural(len(every), 'example')}{f' in {len(set(names))} clusters' if names else ''} together"
         seen = f"{units} show a true difference of {least:.2g} 4 times in 5, where a fifth of the answers change."
         say("\n".join(textwrap.wrap(seen, 80)), quiet)
+    if before := _kept(path)["looks_before"]:
+        say("\n".join(textwrap.wrap(looked_at_before(before), 80)), quiet)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
     began = time.monotonic()
 
@@ -210,7 +220,7 @@ def show_folds(path: Path, *, as_json: bool) -> None:
     """
     found, missing = _read(path)
     if as_json:
-        write_json({"run": str(path), **report.folds_as_json(found, missing)})
+        write_json({"run": str(path), **report.folds_as_json(found, missing, _kept(path)["looks_before"])})
     else:
         _write(found, path, missing)
         if any((path / name / "events.jsonl").is_file() and read_run(path / name).locked for name in missing):
@@ -223,11 +233,16 @@ def show_folds(path: Path, *, as_json: bool) -> None:
 
 def _write(found: CrossValidation, path: Path, missing: Sequence[str]) -> None:
     is_control = (path / "fold-1" / "events.jsonl").is_file() and not runs.Way.of(read_run(path / "fold-1")).feedback
-    remark = runs.CONTROL if is_control else ""
-    write(
-        "\n"
-        + report.render_folds(found, title=str(path), remark=remark, missing=missing, width=width(), color=colors())
+    shown = report.render_folds(
+        found,
+        title=str(path),
+        remark=runs.CONTROL if is_control else "",
+        missing=missing,
+        before=_kept(path)["looks_before"],
+        width=width(),
+        color=colors(),
     )
+    write("\n" + shown)
 
 
 def _goes_on(found: CrossValidation, path: Path) -> str:
@@ -243,7 +258,7 @@ def end_folds(found: CrossValidation, path: Path, *, quiet: bool, as_json: bool)
     """
     _, missing = _read(path)
     if as_json:
-        write_json({"run": str(path), **report.folds_as_json(found, missing)})
+        write_json({"run": str(path), **report.folds_as_json(found, missing, _kept(path)["looks_before"])})
     elif quiet:
         total = found.total
         write(f"{path}: {report.folds_in_a_line(found)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.printing import hanging, indented, printed, styled
-from textgrad_engine.report.view import measured, said
+from textgrad_engine.report.view import looked_at_before, measured, said
 from textgrad_engine.report.words import cost, count, duration, plural, score
 from textgrad_engine.train import CrossValidation, TrainResult
 
@@ -24,6 +24,7 @@ def render_folds(
     title: str = "",
     remark: str = "",
     missing: Sequence[str] = (),
+    before: int = 0,
     width: int = 80,
     color: bool = False,
 ) -> str:
@@ -34,6 +35,7 @@ def render_folds(
         title: what it is about, such as its folder.
         remark: what was special about it, e.g. that it is a control.
         missing: the runs that have no result, the last ones of all.
+        before: how often other runs had opened the same examples for a test.
         width: columns.
         color: with the terminal's codes for colors.
     """
@@ -55,7 +57,7 @@ def render_folds(
         parts.append(hanging(f"  {'verdict':11}", "", f"{said(found.comparison)} on {where}", "bold"))
     if found.folds:
         parts.append("")
-    parts += [indented(note, 2, "dim") for note in _notes(found, missing)]
+    parts += [indented(note, 2, "dim") for note in _notes(found, missing, before)]
     total = found.total
     used = f"{plural(total.calls, 'call')}, {count(total.total_tokens)} tokens, {cost(total.dollars)}"
     whose = " by the runs that have a result" if missing else ""
@@ -75,7 +77,7 @@ def _tested(found: CrossValidation) -> int:
     return sum(each.seed_test is not None and each.best_test is not None for each in found.folds)
 
 
-def _notes(found: CrossValidation, missing: Sequence[str]) -> list[str]:
+def _notes(found: CrossValidation, missing: Sequence[str], before: int) -> list[str]:
     notes = []
     if found.comparison is not None and found.comparison.remark:
         remark = found.comparison.remark
@@ -86,6 +88,8 @@ def _notes(found: CrossValidation, missing: Sequence[str]) -> list[str]:
             "Each example was tested once, with a prompt that was trained without it. The verdict is about the mean of "
             "these prompts. With other examples of the task the gain may differ by more than the interval says."
         )
+    if tested and before:
+        notes.append(looked_at_before(before))
     if tested < found.examples:
         notes.append(f"{found.examples - tested} of {plural(found.examples, 'example')} were not tested.")
     if missing:
@@ -111,12 +115,13 @@ def folds_in_a_line(found: CrossValidation) -> str:
     return "; ".join([*parts, f"({score(found.comparison.difference, True)})"]).replace("; (", " (")
 
 
-def folds_as_json(found: CrossValidation, missing: Sequence[str] = ()) -> dict[str, Any]:
+def folds_as_json(found: CrossValidation, missing: Sequence[str] = (), before: int = 0) -> dict[str, Any]:
     """The same as plain JSON values; the status is null where runs are missing and none says why."""
     return {
         "status": None if missing and found.status == "finished" else found.status,
         "missing": list(missing),
         "examples": found.examples,
+        "test_openings_before": before,
         "verdict": None if found.comparison is None else found.comparison.verdict,
         "comparison": None if found.comparison is None else finite(asdict(found.comparison)),
         "tested": {"seed": evaluation_as_json(found.seed), "best": evaluation_as_json(found.best)},
