@@ -93,7 +93,7 @@ def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path) -> 
     assert shown.exit_code == 1
     assert "3 folds of 50 examples; it did not come to its end" in shown.stdout
     assert "on 2 of 3 folds" in shown.stdout
-    assert "Without a result so far: fold-3, final." in shown.stdout
+    assert "Without a result so far, and not counted here: fold-3, final." in shown.stdout
     assert "`textgrad-engine resume runs/cut` goes on with it" in shown.stderr
     found = json.loads(cli("show", "runs/cut", "--json").stdout)
     assert (found["status"], found["missing"]) == (None, ["fold-3", "final"])
@@ -118,6 +118,16 @@ def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(cli: Any, ho
     assert "on 2 of 3 folds" in cli("show", "runs/cut").stdout
     (home / "test.jsonl").write_text(data)
     assert cli("resume", "runs/cut", "--quiet").exit_code == 0
+
+
+def test_what_finished_folds_took_is_not_shared_out_again(cli: Any, home: Path) -> None:
+    """A limit that is named when it goes on holds for the whole; two folds had used more than a quarter of this one."""
+    cut_in_the_third_fold(cli, home)
+    used = json.loads(cli("show", "runs/cut", "--json").stdout)["total"]["calls"]
+    again = json.loads(cli("resume", "runs/cut", "--budget-calls", used + 250, "--json").stdout)
+    assert used / 2 > (used + 250) / 4
+    assert (again["status"], len(again["folds"])) == ("budget", 3)
+    assert again["total"]["calls"] <= used + 250
 
 
 def test_what_is_in_the_folder_and_does_not_fit_is_said(cli: Any, home: Path) -> None:

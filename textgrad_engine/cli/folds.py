@@ -26,6 +26,7 @@ from textgrad_engine.cli.running import CODES, Job
 from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import Cache
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.view import looked_at_before
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import FORMAT, FinishedRun, Run, RunFolder, read_run, typed, write_atomically
@@ -129,7 +130,8 @@ def check_as_before(path: Path, every: Dataset, parts: Sequence[Part]) -> None:
         if same and (path / part.name / "events.jsonl").is_file():
             splits = {"train": part.train, "val": part.val, "test": part.test}
             digests = {name: digest_of(Dataset(rows)) for name, rows in splits.items() if rows is not None}
-            same = (read_run(path / part.name).config or {}).get("digests") == digests
+            config = read_run(path / part.name).config
+            same = config is None or config.get("digests") == digests  # killed before it could be written
     if not same:
         raise RunError(f"{path}: these are not the examples that it was begun with; put data and config back")
 
@@ -177,8 +179,15 @@ def carry_out_folds(
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
     with _saying_what_is_left(path), build.surroundings(config, job.models, cache=cache):
-        done = fit_parts(parts, fit)
+        done = fit_parts(parts, fit, _finished(path, parts))
     return pooled(done, ids_of(every), names, time.monotonic() - began)
+
+
+def _finished(path: Path, parts: Sequence[Part]) -> dict[str, Usage]:
+    """What the runs used that came to their end."""
+    there = [part.name for part in parts if (path / part.name / "events.jsonl").is_file()]
+    results = {name: read_run(path / name).result for name in there}
+    return {name: each.total for name, each in results.items() if each is not None and each.status == "finished"}
 
 
 def _folder_of(config: Config, path: Path, part: Part, way: runs.Way) -> Any:

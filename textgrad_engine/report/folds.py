@@ -60,8 +60,7 @@ def render_folds(
     parts += [indented(note, 2, "dim") for note in _notes(found, missing, before)]
     total = found.total
     used = f"{plural(total.calls, 'call')}, {count(total.total_tokens)} tokens, {cost(total.dollars)}"
-    whose = " by the runs that have a result" if missing else ""
-    parts += ["", styled(f"  used {used}, {duration(found.seconds)}{whose}"), ""]
+    parts += ["", styled(f"  used {used}, {duration(found.seconds)}"), ""]
     return printed(parts, width, color)
 
 
@@ -93,7 +92,7 @@ def _notes(found: CrossValidation, missing: Sequence[str], before: int) -> list[
     if tested < found.examples:
         notes.append(f"{found.examples - tested} of {plural(found.examples, 'example')} were not tested.")
     if missing:
-        notes.append(f"Without a result so far: {', '.join(missing)}.")
+        notes.append(f"Without a result so far, and not counted here: {', '.join(missing)}.")
     if any(each.controls for each in found.runs):
         notes.append("What the controls found is in the report of each run, by its own folder.")
     notes += [f"Fold {number}: {each.untested}." for number, each in enumerate(found.folds, 1) if each.untested]

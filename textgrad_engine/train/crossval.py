@@ -18,11 +18,12 @@ NOTE [What cross-validation estimates]
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -290,16 +291,22 @@ def _check_anew(first: Module, program: Module) -> None:
         raise ValueError("cross_validate: start returns other seed texts than before; have it begin with the same ones")
 
 
-def fit_parts(parts: Sequence[Part], fit: Callable[[Part], TrainResult]) -> list[tuple[Part, TrainResult]]:
+def fit_parts(
+    parts: Sequence[Part], fit: Callable[[Part], TrainResult], finished: Mapping[str, Usage] | None = None
+) -> list[tuple[Part, TrainResult]]:
     """Run each part in turn within its share of the budget, until one is interrupted or has no room for a call.
 
     Args:
         parts: by `parts_of`.
         fit: trains and tests on a part.
+        finished: what the runs used, by name, that are only played back: that is no longer to be shared out.
     """
+    used = {} if finished is None else finished
     runs = []
     for number, part in enumerate(parts):
-        with _share(1 / (len(parts) - number)):
+        known = [used[each.name] for each in parts[number:] if each.name in used]
+        left = len(parts) - number - len(known)
+        with contextlib.nullcontext() if part.name in used else _share(1 / left, sum(known, Usage())):
             runs.append((part, fit(part)))
         if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
             break
@@ -352,14 +359,22 @@ def _part(
     return Part(name, train, some(drawn[:held]) if held else train, None if fold is None else some(fold))
 
 
-def _share(share: float) -> Any:
-    """A budget of a share of what is left of those around it; of what nothing limits it limits nothing."""
+def _share(share: float, used: Usage) -> Any:
+    """A budget of a share of what is left of those around it; of what nothing limits it limits nothing.
+
+    Args:
+        share: of what is left.
+        used: what others need of it before it is shared.
+    """
     free = Reserve().free
 
-    def part(amount: int, unit: int = 1) -> Any:
-        return None if amount >= UNLIMITED else math.floor(amount * share) / unit if unit > 1 else int(amount * share)
+    def part(amount: int, needed: int) -> int | None:
+        return None if amount >= UNLIMITED else int(max(0, amount - needed) * share)
 
-    return budget(part(free.pico, PICO), part(free.calls), part(free.tokens))
+    dollars = part(free.pico, math.ceil((used.dollars or 0.0) * PICO))
+    return budget(
+        None if dollars is None else dollars / PICO, part(free.calls, used.calls), part(free.tokens, used.total_tokens)
+    )
 
 
 def _joined(each: Sequence[Evaluation], place: dict[str, int], clusters: Sequence[str]) -> Evaluation:
