@@ -236,6 +236,15 @@ def test_what_a_test_set_can_show_is_said_before_anything_is_paid_for(cli: Any, 
     assert "Without a test set nothing will be shown" in " ".join(cli("estimate", home).stdout.split())
 
 
+def test_copies_show_no_more_than_one_of_them(cli: Any, home: Path) -> None:
+    """The verdict takes them for a cluster, so what is said before it must, too."""
+    rows = [json.loads(line) for line in (home / "test.jsonl").read_text().splitlines()]
+    again = [{**row, "id": f"{row['id']}-{n}"} for n in range(10) for row in rows]
+    (home / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in again))
+    said = "150 test examples, of which 15 are different ones, show a true difference of 0.48 4 times in 5"
+    assert said in " ".join(cli("estimate", home).stdout.split())
+
+
 def test_one_file_is_enough(cli: Any, home: Path) -> None:
     """Of 50 examples: `train` alone says what to do with them, and that does it."""
     every = "".join((home / f"{name}.jsonl").read_text() for name in ("train", "val", "test"))
